@@ -1,0 +1,62 @@
+# Nexus: every target sets up what it needs, in .venv, from the locked requirements.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+DATA ?= ../shared/data
+
+.PHONY: help setup run test check format lock docs bench clean
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+
+.venv/ready-setup: requirements/setup.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Nexus needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing. On Debian: apt-get install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/setup.txt
+	@touch $@
+
+.venv/ready-run: .venv/ready-setup requirements/run.txt pyproject.toml
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/run.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/ready-dev: .venv/ready-run requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.venv/ready-bench: .venv/ready-dev requirements/bench.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
+	@touch $@
+
+setup: .venv/ready-run ## Set up .venv with the nexus command
+	@echo "Ready: $(BIN)/nexus --help"
+
+run: .venv/ready-run ## Start Nexus on 127.0.0.1:8000 and print the sign-in link
+	@$(BIN)/nexus serve
+
+test: .venv/ready-dev ## Run every test, on real servers that it gets and starts itself
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+check: .venv/ready-dev ## Format, lint, types, layers and generated docs
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python tools/reference.py --check
+
+format: .venv/ready-dev ## Format and fix what can be fixed
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+docs: .venv/ready-dev ## Write docs/reference anew from the code
+	@$(BIN)/python tools/reference.py
+
+bench: .venv/ready-bench ## Measure speed, as ratios against hand-written code and peers
+	@DATA=$(DATA) $(BIN)/python -m bench $(ARGS)
+
+lock: .venv/ready-setup ## Lock the requirements anew, with hashes
+	@for name in setup run dev bench; do $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 -o requirements/$$name.txt requirements/$$name.in || exit 1; done
+
+clean: ## Remove .venv and every cache
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -1,0 +1,1 @@
+"""Nexus takes in what people read and watch, and never loses, duplicates or half-finishes any of it."""

@@ -1,0 +1,1 @@
+"""What is remembered: tables, sessions, the guarded move with its history, migrations."""

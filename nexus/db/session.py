@@ -1,0 +1,237 @@
+"""Sessions and statements: SQLAlchemy builds the SQL once, the driver runs it.
+
+A `Statement` is compiled once per database and then costs little more than the driver's own call;
+docs/decisions/0002-statements.md has the figures. A session is a transaction, or single reads.
+"""
+
+from __future__ import annotations
+
+import select
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import DateTime, Engine, Uuid, create_engine, event, make_url
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import QueuePool
+from sqlalchemy.sql import ClauseElement
+from sqlalchemy.types import Boolean, TypeEngine
+
+Clock = Callable[[], datetime]
+Row = Any  # a namedtuple of the statement's columns
+BUSY_SECONDS = 30.0
+
+
+def _text(moment: datetime) -> str:
+    """Fixed width and UTC, so that text order is time order."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def _moment(stored: str) -> datetime:
+    return datetime.fromisoformat(stored).replace(tzinfo=UTC)
+
+
+_SQLITE_ENCODE: dict[type, Callable[[Any], Any]] = {datetime: _text, UUID: lambda value: value.hex}
+
+
+def _sqlite_decoder(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:
+    if isinstance(kind, DateTime):
+        return _moment
+    if isinstance(kind, Uuid):
+        return UUID
+    return bool if isinstance(kind, Boolean) else None
+
+
+def _row_maker(names: list[str]) -> Callable[[Iterable[Any]], Row]:
+    row_type: Any = namedtuple("Row", names)  # type: ignore[misc]  # noqa: PYI024
+    make: Callable[[Iterable[Any]], Row] = row_type._make
+    return make
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A statement as one database takes it, and how its rows are made."""
+
+    sql: str
+    fixed: Mapping[str, Any]
+    order: tuple[str, ...] | None  # positional parameters, where the driver wants them
+    make_row: Callable[[Iterable[Any]], Row]
+    decoders: tuple[tuple[int, Callable[[Any], Any]], ...]
+
+    def bind(self, values: Mapping[str, Any]) -> Mapping[str, Any] | list[Any]:
+        merged = {**self.fixed, **values} if self.fixed else values
+        if self.order is None:
+            return merged
+        return [
+            _SQLITE_ENCODE[type(value)](value) if type(value) in _SQLITE_ENCODE else value
+            for value in map(merged.__getitem__, self.order)
+        ]
+
+    def row(self, raw: Sequence[Any]) -> Row:
+        if not self.decoders:
+            return self.make_row(raw)
+        values = list(raw)
+        for index, decode in self.decoders:
+            if values[index] is not None:
+                values[index] = decode(values[index])
+        return self.make_row(values)
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A Core statement, built once at import and compiled once per database."""
+
+    clause: ClauseElement
+    compiled: dict[str, _Compiled] = field(default_factory=dict, repr=False)
+
+    def on(self, dialect: Dialect) -> _Compiled:
+        found = self.compiled.get(dialect.name)
+        if found is None:
+            found = self.compiled[dialect.name] = self._compile(dialect)
+        return found
+
+    def _compile(self, dialect: Dialect) -> _Compiled:
+        compiled: Any = self.clause.compile(dialect=dialect)
+        columns = list(getattr(self.clause, "exported_columns", ()))
+        decoders = [(i, _sqlite_decoder(column.type)) for i, column in enumerate(columns)]
+        sqlite = dialect.name == "sqlite"
+        return _Compiled(
+            sql=compiled.string,
+            fixed={name: value for name, value in compiled.params.items() if value is not None},
+            order=tuple(compiled.positiontup) if compiled.positional else None,
+            make_row=namedtuple("Row", [column.key for column in columns])._make,
+            decoders=tuple((i, decode) for i, decode in decoders if decode) if sqlite else (),
+        )
+
+
+class Session:
+    """What the verbs are given: runs statements in the transaction that whoever opened it will end."""
+
+    def __init__(self, connection: Any, dialect: Dialect, now: datetime) -> None:
+        self._connection = connection
+        self.dialect = dialect
+        #: The one time of everything that happens in this session.
+        self.now = now
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.dialect.name == "sqlite"
+
+    def all(self, statement: Statement, **values: Any) -> list[Row]:
+        compiled = statement.on(self.dialect)
+        cursor = self._connection.execute(compiled.sql, compiled.bind(values))
+        return [compiled.row(raw) for raw in cursor.fetchall()]
+
+    def first(self, statement: Statement, **values: Any) -> Row | None:
+        compiled = statement.on(self.dialect)
+        raw = self._connection.execute(compiled.sql, compiled.bind(values)).fetchone()
+        return None if raw is None else compiled.row(raw)
+
+    def run(self, statement: Statement, **values: Any) -> int:
+        """How many rows it touched."""
+        compiled = statement.on(self.dialect)
+        return int(self._connection.execute(compiled.sql, compiled.bind(values)).rowcount)
+
+    def run_many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
+        compiled = statement.on(self.dialect)
+        if rows:
+            cursor = self._connection.cursor()
+            cursor.executemany(compiled.sql, [compiled.bind(values) for values in rows])
+            cursor.close()
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Opens sessions on one database, at the time that the clock shows."""
+
+    engine: Engine
+    clock: Clock
+
+    @contextmanager
+    def begin(self) -> Iterator[Session]:
+        """A transaction: committed at the end, undone by an exception. On SQLite it is the only writer."""
+        with self._borrow() as connection:
+            connection.execute("BEGIN IMMEDIATE" if self.engine.dialect.name == "sqlite" else "BEGIN")
+            try:
+                yield Session(connection, self.engine.dialect, self.clock())
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """Single reads, each seeing what is committed when it runs."""
+        with self._borrow() as connection:
+            yield Session(connection, self.engine.dialect, self.clock())
+
+    @contextmanager
+    def _borrow(self) -> Iterator[Any]:
+        pooled = self.engine.raw_connection()
+        try:
+            yield pooled.driver_connection
+        except BaseException:
+            if not _is_idle(pooled.driver_connection):
+                pooled.invalidate()
+            raise
+        finally:
+            pooled.close()
+
+    def dispose(self) -> None:
+        self.engine.dispose()
+
+
+def _is_idle(connection: Any) -> bool:
+    """Whether the connection is alive and outside any transaction, so that it may be used again."""
+    if hasattr(connection, "in_transaction"):
+        return not connection.in_transaction
+    return not connection.closed and connection.info.transaction_status == 0
+
+
+def wall_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+def connect(url: str, pool: int = 20, clock: Clock = wall_clock) -> Sessions:
+    """Sessions on SQLite or PostgreSQL. Drivers run in autocommit: transactions are begun and ended by name."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        if parsed.database:
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        options: dict[str, Any] = {"connect_args": {"check_same_thread": False, "timeout": BUSY_SECONDS}}
+        engine = create_engine(
+            parsed, poolclass=QueuePool, pool_size=pool, max_overflow=0, pool_reset_on_return=None, **options
+        )
+        event.listen(engine, "connect", _prepare_sqlite)
+    else:
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        engine = create_engine(
+            parsed, pool_size=pool, max_overflow=0, pool_pre_ping=False, pool_reset_on_return=None
+        )
+        event.listen(engine, "connect", _prepare_postgres)
+        event.listen(engine, "checkout", _refuse_dead)
+    return Sessions(engine, clock)
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _refuse_dead(connection: Any, _record: object, _proxy: object) -> None:
+    """An idle connection with something to read has been closed by the server: the pool opens another."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        raise DisconnectionError
+
+
+def _prepare_postgres(connection: Any, _record: object) -> None:
+    connection.autocommit = True

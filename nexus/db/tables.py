@@ -1,0 +1,225 @@
+"""The tables. Facts that belong together are CHECK constraints; statuses are guarded by triggers (see triggers.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    DateTime,
+    FetchedValue,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    Uuid,
+    literal_column,
+    text,
+)
+
+from nexus.states.media import FILE_KINDS, HELD, Kind, Stage, Status
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Moment = DateTime(timezone=True)
+BigId = BigInteger().with_variant(Integer, "sqlite")
+
+
+def quoted(values: Iterable[Enum]) -> str:
+    return ", ".join(f"'{value.value}'" for value in sorted(values, key=lambda value: value.value))
+
+
+def one_of(column: Column[str], values: Iterable[Enum]) -> ColumnElement[bool]:
+    """A condition with its values written out, so that partial indexes match it in every plan."""
+    return column.in_([literal_column(f"'{value.value}'") for value in sorted(values, key=lambda v: v.value)])
+
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("created_at", Moment, nullable=False),
+)
+
+libraries = Table(
+    "libraries",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("owner_user_id", ForeignKey("users.id"), nullable=False),
+    Column("is_default", Boolean(create_constraint=False), nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+Index(
+    "uq_libraries_default",
+    libraries.c.owner_user_id,
+    unique=True,
+    sqlite_where=text("is_default"),
+    postgresql_where=text("is_default"),
+)
+
+memberships = Table(
+    "memberships",
+    metadata,
+    Column("user_id", ForeignKey("users.id"), primary_key=True),
+    Column("library_id", ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
+    Column("role", String(16), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    CheckConstraint("role IN ('admin', 'member')", name="role"),
+)
+Index("ix_memberships_library", memberships.c.library_id)
+
+_FAILED = "(processing_status = 'failed')"
+_HELD = f"(processing_status IN ({quoted(HELD)}))"
+
+media = Table(
+    "media",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("title", Text),
+    Column("processing_status", String(32), nullable=False, server_default=Status.PENDING.value),
+    #: What the last transition left: lets one UPDATE … RETURNING report where it came from.
+    Column("status_before", String(32)),
+    Column("failure_stage", String(16)),
+    Column("last_error_code", String(64)),
+    Column("last_error_message", Text),
+    #: The total, and the fence: a result that carries an older number is stale.
+    Column("processing_attempts", Integer, nullable=False, server_default="0"),
+    #: Counts towards the automatic tries; zeroed by retry and by readable.
+    Column("tries", Integer, nullable=False, server_default="0"),
+    Column("run_after", Moment, nullable=False),
+    Column("lease_expires_at", Moment),
+    Column("processing_started_at", Moment),
+    Column("processing_completed_at", Moment),
+    Column("failed_at", Moment),
+    Column("requested_url", Text),
+    Column("canonical_url", Text),
+    Column("file_sha256", String(64)),
+    Column("provider", String(32)),
+    Column("provider_id", String(64)),
+    Column("external_playback_url", Text),
+    Column("created_by_user_id", ForeignKey("users.id"), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    CheckConstraint(f"kind IN ({quoted(Kind)})", name="kind"),
+    CheckConstraint(f"processing_status IN ({quoted(Status)})", name="status"),
+    CheckConstraint(f"failure_stage IN ({quoted(Stage)})", name="stage"),
+    CheckConstraint(f"{_FAILED} = (failure_stage IS NOT NULL)", name="failed_has_stage"),
+    CheckConstraint(f"{_FAILED} = (last_error_code IS NOT NULL)", name="failed_has_code"),
+    CheckConstraint(f"{_FAILED} = (last_error_message IS NOT NULL)", name="failed_has_message"),
+    CheckConstraint(f"{_FAILED} = (failed_at IS NOT NULL)", name="failed_has_time"),
+    CheckConstraint(f"{_HELD} = (lease_expires_at IS NOT NULL)", name="held_has_lease"),
+    CheckConstraint(f"file_sha256 IS NULL OR kind IN ({quoted(FILE_KINDS)})", name="files_have_sha256"),
+)
+Index(
+    "uq_media_url",
+    media.c.kind,
+    media.c.canonical_url,
+    unique=True,
+    sqlite_where=text("canonical_url IS NOT NULL"),
+    postgresql_where=text("canonical_url IS NOT NULL"),
+)
+Index(
+    "uq_media_file",
+    media.c.created_by_user_id,
+    media.c.kind,
+    media.c.file_sha256,
+    unique=True,
+    sqlite_where=text("file_sha256 IS NOT NULL"),
+    postgresql_where=text("file_sha256 IS NOT NULL"),
+)
+#: Pending media whose bytes, if it needs any, are there. An upload that never came does not lengthen the queue.
+WAITING = f"processing_status = 'pending' AND (kind NOT IN ({quoted(FILE_KINDS)}) OR file_sha256 IS NOT NULL)"
+Index(
+    "ix_media_waiting",
+    media.c.kind,
+    media.c.created_by_user_id,
+    media.c.run_after,
+    media.c.id,
+    sqlite_where=text(WAITING),
+    postgresql_where=text(WAITING),
+)
+Index(
+    "ix_media_held",
+    media.c.lease_expires_at,
+    sqlite_where=text("lease_expires_at IS NOT NULL"),
+    postgresql_where=text("lease_expires_at IS NOT NULL"),
+)
+
+media_file = Table(
+    "media_file",
+    metadata,
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("storage_path", Text, nullable=False),
+    Column("content_type", Text, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+)
+
+library_media = Table(
+    "library_media",
+    metadata,
+    Column("library_id", ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("added_at", Moment, nullable=False),
+)
+Index(
+    "ix_library_media_order", library_media.c.library_id, library_media.c.added_at, library_media.c.media_id
+)
+Index("ix_library_media_media", library_media.c.media_id)
+
+fragments = Table(
+    "fragments",
+    metadata,
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("text", Text, nullable=False),
+)
+
+history = Table(
+    "history",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    #: The writing transaction: readers of PostgreSQL stay below the oldest running one. 0 on SQLite.
+    Column("tx", BigInteger, FetchedValue(), nullable=False),
+    Column("subject", String(16), nullable=False),
+    Column("subject_id", Uuid, nullable=False),
+    Column("event", String(32), nullable=False),
+    Column("from_status", String(32)),
+    Column("to_status", String(32), nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("actor", String(64), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("error_code", String(64)),
+    sqlite_autoincrement=True,
+)
+Index("ix_history_subject", history.c.subject_id, history.c.id)
+Index("ix_history_order", history.c.tx, history.c.id)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("user_id", ForeignKey("users.id"), nullable=False),
+    Column("operation", String(32), nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    Column("media_id", Uuid),
+    Column("at", Moment, nullable=False),
+)
+Index("ix_usage_user", usage.c.user_id, usage.c.operation, usage.c.at)

@@ -1,0 +1,116 @@
+"""Taking in a URL: one media for all users, in the viewer's library, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects.postgresql import insert
+
+from nexus import urls
+from nexus.db.moves import MEDIA_ROWS, log_created
+from nexus.db.session import Row, Session, Statement
+from nexus.db.tables import library_media, media
+from nexus.errors import Conflict, InvalidKind
+from nexus.ingest import access, quota
+from nexus.ingest.media import reset_failed
+from nexus.ingest.quota import Limits, Operation
+from nexus.states.media import URL_KINDS, Kind, Status
+
+#: How often a media may be deleted under our hands before we give up.
+ATTEMPTS = 5
+
+_COLUMNS = (
+    "id",
+    "kind",
+    "run_after",
+    "requested_url",
+    "canonical_url",
+    "provider",
+    "provider_id",
+    "external_playback_url",
+    "created_by_user_id",
+    "created_at",
+    "updated_at",
+)
+_CREATE = access.or_nothing(insert(media).values({media.c[name]: bindparam(name) for name in _COLUMNS}))
+_LOCKED = Statement(
+    select(media.c.id, media.c.processing_status)
+    .where(media.c.kind == bindparam("kind"), media.c.canonical_url == bindparam("canonical_url"))
+    .with_for_update()
+)
+_HOLD = access.or_nothing(insert(library_media).values({c: bindparam(c.name) for c in library_media.c}))
+
+_SOURCES: dict[Kind, Callable[[str], urls.Source]] = {Kind.WEB_ARTICLE: urls.article, Kind.VIDEO: urls.video}
+
+
+@dataclass(frozen=True)
+class Added:
+    media_id: UUID
+    kind: Kind
+    created: bool
+    #: Whether there is work to announce: it is new, or its failure was just reset.
+    due: bool
+
+
+def add_url(
+    session: Session, viewer: UUID, kind: str, url: str, limits: Limits, library_id: UUID | None = None
+) -> Added:
+    """Get or create; a failed one is reused and retried. Raises InvalidKind, InvalidUrl, RateLimited."""
+    chosen = _url_kind(kind)
+    source = _SOURCES[chosen](url)
+    library = library_id or access.ensure_user(session, viewer)
+    quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
+    row, created = _get_or_create(session, viewer, chosen, source)
+    hold(session, library, row.id)
+    retried = Status(row.processing_status) is Status.FAILED
+    if retried:
+        reset_failed(session, row.id, viewer)
+    if created or retried:
+        quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, row.id)
+    due = created or retried or Status(row.processing_status) is Status.PENDING
+    return Added(row.id, chosen, created, due)
+
+
+def hold(session: Session, library_id: UUID, media_id: UUID) -> None:
+    """Put a media into a library; nothing where it is already."""
+    session.run(_HOLD, library_id=library_id, media_id=media_id, added_at=session.now)
+
+
+def _url_kind(kind: str) -> Kind:
+    if kind not in URL_KINDS:
+        raise InvalidKind
+    return Kind(kind)
+
+
+def _get_or_create(session: Session, viewer: UUID, kind: Kind, source: urls.Source) -> tuple[Row, bool]:
+    """Locked against a concurrent delete: where the row vanishes under the lock, it is made anew."""
+    for _ in range(ATTEMPTS):
+        media_id = uuid4()
+        created = session.run(_CREATE, **_new_row(session, media_id, viewer, kind, source)) == 1
+        if created:
+            log_created(session, MEDIA_ROWS, media_id, actor=str(viewer))
+        row = session.first(_LOCKED, kind=kind.value, canonical_url=source.canonical_url)
+        if row is not None:
+            return row, created
+    raise Conflict
+
+
+def _new_row(
+    session: Session, media_id: UUID, viewer: UUID, kind: Kind, source: urls.Source
+) -> dict[str, object]:
+    return {
+        "id": media_id,
+        "kind": kind.value,
+        "run_after": session.now,
+        "requested_url": source.requested_url,
+        "canonical_url": source.canonical_url,
+        "provider": source.provider,
+        "provider_id": source.provider_id,
+        "external_playback_url": source.external_playback_url,
+        "created_by_user_id": viewer,
+        "created_at": session.now,
+        "updated_at": session.now,
+    }

@@ -1,0 +1,291 @@
+"""The life of a media: every function here walks one edge, in the caller's transaction.
+
+A worker's call carries the attempt it was given. When that attempt is no longer the present one, the call changes
+nothing, so a worker that froze, lost its lease and woke up can't write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, case, delete, insert, literal_column, null, select, text, update
+
+from nexus import logging
+from nexus.db.moves import MEDIA_ROWS, Missed, Move
+from nexus.db.session import Row, Session, Statement
+from nexus.db.tables import WAITING, fragments, media, media_file
+from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout
+from nexus.ingest import access
+from nexus.states import media as edges
+from nexus.states.media import HELD, Kind, Stage, Status
+
+log = logging.get(__name__)
+
+DEFAULT_LEASE = timedelta(seconds=60)
+MAX_TRIES = 3
+WORKER = "worker"
+SWEEP = "sweep"
+
+_NO_FAILURE = dict.fromkeys(("failure_stage", "last_error_code", "last_error_message", "failed_at"), null())
+_NO_LEASE = {"lease_expires_at": null()}
+_CLAIM = {
+    "processing_attempts": media.c.processing_attempts + literal_column("1"),
+    "tries": media.c.tries + literal_column("1"),
+    "lease_expires_at": bindparam("until", type_=media.c.lease_expires_at.type),
+}
+_START_SETS = {**_CLAIM, "processing_started_at": bindparam("now")}
+_DUE = media.c.run_after <= bindparam("now")
+_EXPIRED = media.c.lease_expires_at <= bindparam("now")
+_FAILURE = {
+    "failure_stage": bindparam("stage"),
+    "last_error_code": bindparam("code"),
+    "last_error_message": bindparam("message"),
+    "failed_at": bindparam("now"),
+    **_NO_LEASE,
+}
+_RELEASE = {"run_after": bindparam("run_after", type_=media.c.run_after.type), **_NO_LEASE}
+_RETRY = {
+    **_NO_FAILURE,
+    "tries": literal_column("0"),
+    "run_after": bindparam("now"),
+    "processing_started_at": null(),
+    "processing_completed_at": null(),
+    "file_sha256": case((media.c.failure_stage == "upload", null()), else_=media.c.file_sha256),
+}
+
+_START = Move(MEDIA_ROWS, edges.START, sets=_START_SETS, guards=[_DUE, text(WAITING)])
+_START_DUE = Move(
+    MEDIA_ROWS,
+    edges.START,
+    sets=_START_SETS,
+    guards=[_DUE],
+    pick=(
+        select(media.c.id)
+        .where(
+            text(WAITING),
+            media.c.kind == bindparam("kind"),
+            media.c.created_by_user_id == bindparam("user"),
+            _DUE,
+        )
+        .order_by(media.c.run_after, media.c.id)
+        .limit(bindparam("most"))
+        .with_for_update(skip_locked=True)
+    ),
+)
+_READABLE = Move(
+    MEDIA_ROWS,
+    edges.READABLE,
+    sets={
+        **_NO_LEASE,
+        "tries": literal_column("0"),
+        "processing_completed_at": bindparam("now"),
+        "title": bindparam("title"),
+    },
+    fenced=True,
+)
+_EMBED = Move(MEDIA_ROWS, edges.EMBED, sets=_CLAIM, guards=[_DUE])
+_EMBEDDED = Move(
+    MEDIA_ROWS,
+    edges.EMBEDDED,
+    sets={**_NO_LEASE, "tries": literal_column("0"), "processing_completed_at": bindparam("now")},
+    fenced=True,
+)
+_RELEASE_EXTRACTING = Move(MEDIA_ROWS, edges.RELEASE, sets=_RELEASE, fenced=True)
+_RELEASE_EMBEDDING = Move(MEDIA_ROWS, edges.RELEASE_EMBEDDING, sets=_RELEASE, fenced=True)
+_GIVE_BACK = Move(
+    MEDIA_ROWS,
+    edges.RELEASE,
+    sets={"run_after": bindparam("now"), "tries": media.c.tries - literal_column("1"), **_NO_LEASE},
+    fenced=True,
+)
+_FAIL_HELD = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=HELD, fenced=True)
+_FAIL_PENDING = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=frozenset({Status.PENDING}))
+_SAME_STAGE = media.c.failure_stage == bindparam("stage")
+_RETRY_ALL = Move(MEDIA_ROWS, edges.RETRY, sets=_RETRY, guards=[_SAME_STAGE])
+_RETRY_EMBEDDING = Move(
+    MEDIA_ROWS,
+    edges.RETRY_EMBEDDING,
+    sets={**_NO_FAILURE, "tries": literal_column("0"), "run_after": bindparam("now")},
+    guards=[_SAME_STAGE],
+)
+
+_WRITE_FRAGMENT = Statement(insert(fragments).values({c: bindparam(c.name) for c in fragments.c}))
+_DROP_FRAGMENTS = Statement(delete(fragments).where(fragments.c.media_id == bindparam("media_id")))
+_DROP_FILE = Statement(delete(media_file).where(media_file.c.media_id == bindparam("media_id")))
+_KIND = Statement(select(media.c.kind).where(media.c.id == bindparam("media_id")))
+_STAGE = Statement(select(media.c.failure_stage).where(media.c.id == bindparam("media_id")))
+_RENEW = Statement(
+    update(media)
+    .where(
+        media.c.id == bindparam("media_id"),
+        media.c.processing_attempts == bindparam("attempt"),
+        media.c.lease_expires_at.is_not(None),
+    )
+    .values(lease_expires_at=bindparam("until", type_=media.c.lease_expires_at.type))
+)
+_EXPIRED_ROWS = Statement(
+    select(media.c.id, media.c.processing_status, media.c.processing_attempts, media.c.tries)
+    .where(media.c.lease_expires_at.is_not(None), _EXPIRED)
+    .order_by(media.c.lease_expires_at)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+
+
+def worker_start_attempt(session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE) -> Row | None:
+    """pending → extracting. The claimed row, whose processing_attempts is the fence; None when it is not due."""
+    row = _START(session, media_id, actor=WORKER, until=session.now + lease)
+    if isinstance(row, Missed):
+        log.info("worker_start_attempt_noop", media_id=str(media_id), status=row.state)
+        return None
+    return row
+
+
+def claim_due(
+    session: Session, kind: Kind, user_id: UUID, most: int, lease: timedelta = DEFAULT_LEASE
+) -> list[Row]:
+    """The same for up to `most` due media of one kind and user, the longest waiting first."""
+    return _START_DUE.batch(
+        session, actor=WORKER, until=session.now + lease, kind=kind.value, user=user_id, most=most
+    )
+
+
+def mark_ready_for_reading(
+    session: Session, media_id: UUID, attempt: int, title: str | None, texts: Iterable[str]
+) -> bool:
+    """extracting → ready_for_reading, with its text. False when the attempt is no longer the present one."""
+    row = _READABLE(session, media_id, actor=WORKER, fence=attempt, title=title)
+    if isinstance(row, Missed):
+        return _unexpected("mark_ready_for_reading", media_id, attempt, row)
+    session.run_many(
+        _WRITE_FRAGMENT,
+        [{"media_id": media_id, "position": place, "text": piece} for place, piece in enumerate(texts)],
+    )
+    return True
+
+
+def worker_start_embedding(session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE) -> Row | None:
+    """ready_for_reading → embedding. The claimed row, or None."""
+    row = _EMBED(session, media_id, actor=WORKER, until=session.now + lease)
+    return None if isinstance(row, Missed) else row
+
+
+def mark_embedded(session: Session, media_id: UUID, attempt: int) -> bool:
+    """embedding → ready. False when the attempt is no longer the present one."""
+    row = _EMBEDDED(session, media_id, actor=WORKER, fence=attempt)
+    return _unexpected("mark_embedded", media_id, attempt, row) if isinstance(row, Missed) else True
+
+
+def mark_failed(
+    session: Session,
+    media_id: UUID,
+    stage: Stage,
+    error_code: str,
+    error_message: str,
+    attempt: int | None = None,
+    actor: str = WORKER,
+) -> bool:
+    """→ failed. False when nothing changed: a late failure never overwrites a success.
+
+    Without an attempt it is the failure of an upload that nobody has begun to work on.
+    """
+    values: dict[str, Any] = {"stage": stage.value, "code": error_code, "message": error_message}
+    if attempt is None:
+        row = _FAIL_PENDING(session, media_id, actor=actor, error_code=error_code, **values)
+    else:
+        row = _FAIL_HELD(session, media_id, actor=actor, error_code=error_code, fence=attempt, **values)
+    if not isinstance(row, Missed):
+        return True
+    log.warning("late_failure_ignored", media_id=str(media_id), error_code=error_code, status=row.state)
+    return False
+
+
+def release(
+    session: Session, media_id: UUID, attempt: int, error_code: str, run_after: datetime, actor: str = WORKER
+) -> bool:
+    """Back to where the claim found it, to be tried again at `run_after`."""
+    values: dict[str, Any] = {"fence": attempt, "run_after": run_after}
+    row = _RELEASE_EXTRACTING(session, media_id, actor=actor, error_code=error_code, **values)
+    if isinstance(row, Missed) and row.state is Status.EMBEDDING:
+        row = _RELEASE_EMBEDDING(session, media_id, actor=actor, error_code=error_code, **values)
+    return _unexpected("release", media_id, attempt, row) if isinstance(row, Missed) else True
+
+
+def give_back(session: Session, media_id: UUID, attempt: int) -> bool:
+    """A claim that nobody began to work on: due again at once, and no try is counted."""
+    row = _GIVE_BACK(session, media_id, actor=WORKER, fence=attempt)
+    return _unexpected("give_back", media_id, attempt, row) if isinstance(row, Missed) else True
+
+
+def kind_of(session: Session, media_id: UUID) -> Kind | None:
+    found = session.first(_KIND, media_id=media_id)
+    return None if found is None else Kind(found.kind)
+
+
+def retry_media(session: Session, media_id: UUID, actor_user_id: UUID) -> Row:
+    """failed → pending, or ready_for_reading where only the embedding failed; what the failed stage made is deleted.
+
+    Raises NotFound, Forbidden, or InvalidState for everything that has not failed.
+    """
+    access.require_manager(session, media_id, actor_user_id)
+    return reset_failed(session, media_id, actor_user_id)
+
+
+def reset_failed(session: Session, media_id: UUID, actor_user_id: UUID) -> Row:
+    """The reset alone, for callers who have a right of their own to it (a URL that is submitted again)."""
+    found = session.first(_STAGE, media_id=media_id)
+    if found is None or found.failure_stage is None:
+        raise InvalidState
+    stage = Stage(found.failure_stage)
+    move = _RETRY_EMBEDDING if stage is Stage.EMBED else _RETRY_ALL
+    row = move(session, media_id, actor=str(actor_user_id), stage=stage.value)
+    if isinstance(row, Missed):
+        raise InvalidState
+    if stage is Stage.UPLOAD:
+        session.run(_DROP_FILE, media_id=media_id)
+    if stage is not Stage.EMBED:
+        session.run(_DROP_FRAGMENTS, media_id=media_id)
+    return row
+
+
+def renew_leases(
+    session: Session, held: Iterable[tuple[UUID, int]], lease: timedelta = DEFAULT_LEASE
+) -> None:
+    """A sign of life for each (media, attempt); those that were taken over stay as they are."""
+    until = session.now + lease
+    session.run_many(
+        _RENEW, [{"media_id": media_id, "attempt": attempt, "until": until} for media_id, attempt in held]
+    )
+
+
+def release_expired(session: Session, run_after: datetime, most: int = 100) -> int:
+    """Media whose worker is gone: back to be tried again, or failed after the third try. How many."""
+    rows = session.all(_EXPIRED_ROWS, now=session.now, most=most)
+    for row in rows:
+        if row.tries < MAX_TRIES:
+            release(session, row.id, row.processing_attempts, JobTimeout.code, run_after, actor=SWEEP)
+        else:
+            _fail_timed_out(session, row)
+    return len(rows)
+
+
+def _fail_timed_out(session: Session, row: Row) -> None:
+    embedding = Status(row.processing_status) is Status.EMBEDDING
+    error = EmbeddingTimeout() if embedding else JobTimeout()
+    attempt = row.processing_attempts
+    mark_failed(session, row.id, Stage(error.stage), error.code, error.message, attempt, actor=SWEEP)
+
+
+def _unexpected(verb: str, media_id: UUID, attempt: int, missed: Missed[Status]) -> bool:
+    log.warning(
+        "unexpected_state",
+        verb=verb,
+        media_id=str(media_id),
+        attempt=attempt,
+        status=missed.state,
+        stale=missed.stale,
+    )
+    return False

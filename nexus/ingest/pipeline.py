@@ -1,0 +1,145 @@
+"""Work on media: claim, extract, write the result. Every worker, thread, task and command comes through here.
+
+No transaction is open while an extractor runs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from uuid import UUID
+
+from nexus import logging
+from nexus.db.session import Row, Session, Sessions
+from nexus.errors import ExtractionFailed, ExtractorNotImplemented, WorkError
+from nexus.extract import Extraction, Extractor, Source, can_extract
+from nexus.ingest import media
+from nexus.ingest.leases import Leases
+from nexus.queue import Queue
+from nexus.states.media import Kind, Stage
+
+log = logging.get(__name__)
+
+#: What PostgreSQL's text can't hold.
+NUL = "\x00"
+
+
+class Outcome(Enum):
+    """How one run ended."""
+
+    NOTHING = "nothing"  #: it was not due, or another worker has it
+    READABLE = "readable"  #: its text is there
+    FAILED = "failed"  #: it failed for good
+    RELEASED = "released"  #: it is tried again later
+    STALE = "stale"  #: the result came too late and was thrown away
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the work needs."""
+
+    sessions: Sessions
+    extractors: Mapping[Kind, Extractor]
+    leases: Leases
+    backoff_seconds: float
+
+
+def maybe_enqueue_extraction(queue: Queue, media_kind: Kind, media_id: UUID, request_id: str | None) -> bool:
+    """Announce work only where an extractor exists. Call it after the commit; it touches no database."""
+    return can_extract(media_kind) and queue.announce(media_id, request_id)
+
+
+def run(tools: Tools, media_id: UUID, request_id: str | None = None) -> Outcome:
+    """Claim one media and work on it. Nothing happens where it is not due or has no extractor."""
+    with logging.task_log_context(request_id=request_id, media_id=media_id):
+        with tools.sessions.begin() as session:
+            if media.kind_of(session, media_id) not in tools.extractors:
+                log.info("no_extractor", media_id=str(media_id))
+                return Outcome.NOTHING
+            claim = media.worker_start_attempt(session, media_id, tools.leases.length)
+        if claim is None:
+            return Outcome.NOTHING
+        with tools.leases.hold([claim]):
+            return work(tools, claim)
+
+
+def work(tools: Tools, claim: Row) -> Outcome:
+    """Extract a claimed media and write what came of it, whatever happens."""
+    log.info("ingest_started", media_id=str(claim.id), kind=claim.kind, attempt=claim.processing_attempts)
+    try:
+        extraction = _extract(tools, claim)
+    except WorkError as error:
+        outcome = _give_up(tools, claim, error)
+    except Exception as error:
+        # Its message may hold the source's text: only its name is kept.
+        log.warning("extractor_crashed", media_id=str(claim.id), reason=type(error).__name__)
+        outcome = _give_up(tools, claim, ExtractionFailed())
+    else:
+        outcome = _publish(tools, claim, extraction)
+    log.info("ingest_ended", media_id=str(claim.id), attempt=claim.processing_attempts, outcome=outcome.value)
+    return outcome
+
+
+def give_back(tools: Tools, claims: Iterable[Row]) -> None:
+    """Claims that a stopping worker will not get to: free at once for whoever is left."""
+    with tools.sessions.begin() as session:
+        for claim in claims:
+            media.give_back(session, claim.id, claim.processing_attempts)
+
+
+def fail_unimplemented(tools: Tools, media_id: UUID) -> None:
+    """The failure path, walked on purpose: what `_test_force_run` asks for."""
+    error = ExtractorNotImplemented()
+    with tools.sessions.begin() as session:
+        claim = media.worker_start_attempt(session, media_id, tools.leases.length)
+        if claim is not None:
+            attempt = claim.processing_attempts
+            media.mark_failed(session, media_id, Stage.EXTRACT, error.code, error.message, attempt)
+
+
+def backoff(seconds: float, tries: int) -> timedelta:
+    """Doubled with each try, and somewhere between half and all of that, so that a crowd does not return at once."""
+    return timedelta(seconds=seconds * 2 ** max(tries - 1, 0) * random.uniform(0.5, 1.0))  # noqa: S311
+
+
+def _extract(tools: Tools, claim: Row) -> Extraction:
+    extractor = tools.extractors.get(Kind(claim.kind))
+    if extractor is None:
+        raise ExtractorNotImplemented
+    return extractor(
+        Source(
+            media_id=claim.id,
+            kind=Kind(claim.kind),
+            url=claim.canonical_url,
+            provider=claim.provider,
+            provider_id=claim.provider_id,
+            attempt=claim.processing_attempts,
+        )
+    )
+
+
+def _publish(tools: Tools, claim: Row, extraction: Extraction) -> Outcome:
+    title = extraction.title and extraction.title.replace(NUL, "")
+    texts = (text.replace(NUL, "") for text in extraction.fragments)
+    with tools.sessions.begin() as session:
+        written = media.mark_ready_for_reading(session, claim.id, claim.processing_attempts, title, texts)
+    return Outcome.READABLE if written else Outcome.STALE
+
+
+def _give_up(tools: Tools, claim: Row, error: WorkError) -> Outcome:
+    with tools.sessions.begin() as session:
+        if error.transient and claim.tries < media.MAX_TRIES:
+            return _release(session, tools, claim, error)
+        failed = media.mark_failed(
+            session, claim.id, Stage(error.stage), error.code, error.message, claim.processing_attempts
+        )
+    return Outcome.FAILED if failed else Outcome.STALE
+
+
+def _release(session: Session, tools: Tools, claim: Row, error: WorkError) -> Outcome:
+    run_after = session.now + backoff(tools.backoff_seconds, claim.tries)
+    released = media.release(session, claim.id, claim.processing_attempts, error.code, run_after)
+    return Outcome.RELEASED if released else Outcome.STALE

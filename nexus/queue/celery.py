@@ -1,0 +1,68 @@
+"""Celery on Redis. A lost message is found again by the sweep; one delivered twice is stopped by the claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from nexus import logging
+from nexus.settings import Settings
+
+log = logging.get(__name__)
+QUEUE = "nexus"
+
+
+def create(settings: Settings) -> Celery:
+    """A Celery app from settings alone; its tasks are in nexus.worker.tasks."""
+    app = Celery("nexus", broker=settings.redis_url, set_as_current=False)
+    app.conf.update(
+        imports=["nexus.worker.tasks"],
+        task_default_queue=QUEUE,
+        task_always_eager=settings.celery_always_eager,
+        task_ignore_result=True,
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        worker_prefetch_multiplier=4,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        broker_connection_retry_on_startup=True,
+        broker_transport_options={
+            # Longer than a lease, so that a slow task is not delivered twice while its worker lives;
+            # restored every second, where the default looks only every hundred seconds or so.
+            "visibility_timeout": settings.lease_seconds * 3 + 60,
+            "unacked_restore_interval": 1,
+            "unacked_restore_throttle": 1,
+            "socket_timeout": 10,
+            "socket_connect_timeout": 5,
+        },
+    )
+    return app
+
+
+@dataclass(frozen=True)
+class CeleryQueue:
+    app: Celery
+
+    def announce(self, media_id: UUID, request_id: str | None) -> bool:
+        """A broker that is away costs a log line, never the request: the sweep announces again."""
+        try:
+            self.app.signature("ingest_media", args=[str(media_id), request_id]).apply_async(
+                retry=False, ignore_result=True
+            )
+        except OperationalError as error:
+            log.warning("announce_failed", media_id=str(media_id), reason=type(error).__name__)
+            return False
+        return True
+
+    def idle(self) -> bool:
+        try:
+            with self.app.connection_for_read() as connection:
+                client: Any = connection.default_channel.client
+                return bool(client.llen(QUEUE) == 0)
+        except OperationalError:
+            return False

@@ -1,0 +1,167 @@
+"""Every setting: its name, its default, one sentence. Built at the door and passed down, never a global."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import uuid
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+CommaList = Annotated[tuple[str, ...], NoDecode]
+
+
+def default_data_dir() -> Path:
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "nexus"
+
+
+class Settings(BaseSettings):
+    """Read from `NEXUS_*` environment variables, then from `.env`; frozen once made."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="NEXUS_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
+    )
+
+    env: Literal["local", "test", "prod"] = Field(
+        "local", description="Where this runs. `prod` refuses to start without secrets."
+    )
+    data_dir: Path = Field(
+        default_factory=default_data_dir,
+        description="The folder of the embedded database and the local secrets.",
+    )
+    database_url: str = Field(
+        "", description="SQLAlchemy URL of SQLite or PostgreSQL; empty means SQLite in the data folder."
+    )
+    database_pool: int = Field(20, ge=1, description="The most database connections one process holds.")
+    redis_url: str = Field(
+        "redis://127.0.0.1:6379/0", description="The Redis that carries Celery's wake-ups."
+    )
+    queue: Literal["local", "inline", "celery"] = Field(
+        "local", description="Who does the work: threads of this process, the caller, or Celery workers."
+    )
+    extraction: Literal["on", "off"] = Field("on", description="`off` leaves everything pending.")
+    plugins: CommaList = Field(
+        (), description="Modules to import at start, comma-separated; they register extractors."
+    )
+    worker_threads: int = Field(
+        2, ge=1, le=64, description="How many media one worker process works on at once."
+    )
+    poll_seconds: float = Field(
+        1.0, gt=0, description="How often an idle worker looks for due work on its own."
+    )
+    lease_seconds: float = Field(
+        60.0, gt=0, description="How long a worker holds a media without a sign of life."
+    )
+    sweep_seconds: float = Field(
+        10.0, gt=0, description="How often expired leases and forgotten work are looked for."
+    )
+    backoff_seconds: float = Field(
+        5.0, ge=0, description="The wait before the second try; doubled for the third, with jitter."
+    )
+    jwt_secret: str = Field("", description="The HS256 secret of bearer tokens.")
+    jwks_url: str = Field(
+        "",
+        description="Where RS256 and ES256 keys of bearer tokens are published; used instead of the secret.",
+    )
+    jwt_issuer: str = Field("nexus", description="The `iss` that a bearer token must carry.")
+    jwt_audience: str = Field("nexus", description="The `aud` that a bearer token must carry.")
+    internal_secret: str = Field("", description="What callers of the API send in `X-Nexus-Internal`.")
+    session_secret: str = Field("", description="Signs sign-in links and the session cookie of the pages.")
+    host: str = Field("127.0.0.1", description="The address that `nexus serve` listens on.")
+    port: int = Field(8000, ge=0, le=65535, description="The port that `nexus serve` listens on.")
+    log_format: Literal["", "console", "json"] = Field(
+        "", description="Empty means JSON in prod and readable lines elsewhere."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The least severe log lines to write."
+    )
+    quota_ingest_urls: int | None = Field(
+        None, ge=0, description="URLs a user may take in per day; empty means no limit."
+    )
+    quota_transcribe_seconds: int | None = Field(
+        None, ge=0, description="Seconds of transcription a user may use per day; empty means no limit."
+    )
+    quota_llm_tokens: int | None = Field(
+        None, ge=0, description="Model tokens a user may use per day; empty means no limit."
+    )
+    celery_always_eager: bool = Field(
+        False,
+        validation_alias=AliasChoices("CELERY_ALWAYS_EAGER", "celery_always_eager"),
+        description="Celery tasks run in the caller, for tests.",
+    )
+    local_owner: uuid.UUID | None = Field(
+        None, description="The user that the CLI and the sign-in link act as; made with the local secrets."
+    )
+
+    @field_validator("plugins", mode="before")
+    @classmethod
+    def _split_commas(cls, value: object) -> object:
+        return (
+            tuple(part.strip() for part in value.split(",") if part.strip())
+            if isinstance(value, str)
+            else value
+        )
+
+    @field_validator("data_dir", mode="after")
+    @classmethod
+    def _expand_home(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @model_validator(mode="after")
+    def _require_secrets_in_prod(self) -> Settings:
+        wanted = {
+            "NEXUS_JWT_SECRET or NEXUS_JWKS_URL": self.jwt_secret or self.jwks_url,
+            "NEXUS_INTERNAL_SECRET": self.internal_secret,
+            "NEXUS_SESSION_SECRET": self.session_secret,
+        }
+        missing = [name for name, value in wanted.items() if not value]
+        if self.env == "prod" and missing:
+            raise ValueError(f"NEXUS_ENV=prod needs {', '.join(missing)}")
+        return self
+
+    @property
+    def database(self) -> str:
+        return self.database_url or f"sqlite:///{self.data_dir / 'nexus.sqlite3'}"
+
+    @property
+    def json_logs(self) -> bool:
+        return self.log_format == "json" or (not self.log_format and self.env == "prod")
+
+
+def load(data_dir: Path | None = None, **overrides: object) -> Settings:
+    """Settings for a process; outside prod, secrets that are not set come from the data folder, made there once."""
+    given = {"data_dir": data_dir, **overrides}
+    settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    if settings.env == "prod":
+        return settings
+    kept = _local_secrets(settings.data_dir)
+    missing = {name: value for name, value in kept.items() if not getattr(settings, name)}
+    return settings.model_copy(update=missing)
+
+
+def _local_secrets(folder: Path) -> dict[str, object]:
+    """Written whole under a name of its own, then linked into place: whoever comes second reads the first's."""
+    path = folder / "secrets.json"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = folder / f".secrets-{uuid.uuid4().hex}"
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(_new_secrets()))
+        try:
+            path.hardlink_to(draft)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    kept = json.loads(path.read_text())
+    return {**kept, "local_owner": uuid.UUID(kept["local_owner"])}
+
+
+def _new_secrets() -> dict[str, str]:
+    names = ("jwt_secret", "internal_secret", "session_secret")
+    return {**{name: secrets.token_urlsafe(48) for name in names}, "local_owner": str(uuid.uuid4())}

@@ -1,0 +1,66 @@
+"""The life of one thing to read."""
+
+from enum import StrEnum
+
+from nexus.states.machine import Edge, Machine
+
+
+class Kind(StrEnum):
+    """What a media is."""
+
+    WEB_ARTICLE = "web_article"  #: a page, by its URL
+    VIDEO = "video"  #: a video, by its URL; its text is the transcript
+    PODCAST_EPISODE = "podcast_episode"  #: an episode of a feed; its text is the transcript
+    PDF = "pdf"  #: an uploaded file
+    EPUB = "epub"  #: an uploaded file
+    TEXT = "text"  #: a text file, by import only
+
+
+#: Kinds whose bytes are uploaded: nothing can be extracted before they are there and hashed.
+FILE_KINDS = frozenset({Kind.PDF, Kind.EPUB, Kind.TEXT})
+#: Kinds that a URL alone makes.
+URL_KINDS = frozenset({Kind.WEB_ARTICLE, Kind.VIDEO})
+
+
+class Status(StrEnum):
+    PENDING = "pending"  #: the row exists and waits for a worker
+    EXTRACTING = "extracting"  #: a worker holds it, under a lease
+    READY_FOR_READING = "ready_for_reading"  #: its text is there
+    EMBEDDING = "embedding"  #: readable; a worker makes its vectors, under a lease
+    READY = "ready"  #: readable and embedded
+    FAILED = "failed"  #: stopped, with a stage, a code and a sentence
+
+
+class Stage(StrEnum):
+    """Where a failure happened; what a retry has to undo follows from it."""
+
+    UPLOAD = "upload"  #: the file never arrived whole
+    EXTRACT = "extract"  #: fetching or parsing
+    TRANSCRIBE = "transcribe"  #: getting a transcript
+    EMBED = "embed"  #: making vectors; the text stays readable
+    OTHER = "other"  #: none of these
+
+
+S = Status
+PUBLISHED = frozenset({S.READY_FOR_READING, S.EMBEDDING, S.READY})
+HELD = frozenset({S.EXTRACTING, S.EMBEDDING})
+
+# fmt: off
+#                                verb                 from                                     to                   skip when already in
+START             = Edge("start",             {S.PENDING},                              S.EXTRACTING,        {S.EXTRACTING} | PUBLISHED)
+READABLE          = Edge("readable",          {S.EXTRACTING},                           S.READY_FOR_READING, PUBLISHED)
+EMBED             = Edge("embed",             {S.READY_FOR_READING},                    S.EMBEDDING,         {S.EMBEDDING, S.READY})
+EMBEDDED          = Edge("embedded",          {S.EMBEDDING},                            S.READY,             {S.READY})
+RELEASE           = Edge("release",           {S.EXTRACTING},                           S.PENDING,           {S.PENDING})
+RELEASE_EMBEDDING = Edge("release_embedding", {S.EMBEDDING},                            S.READY_FOR_READING, {S.READY_FOR_READING})
+FAIL              = Edge("fail",              {S.PENDING, S.EXTRACTING, S.EMBEDDING},   S.FAILED,            {S.FAILED, S.READY_FOR_READING, S.READY})
+RETRY             = Edge("retry",             {S.FAILED},                               S.PENDING)
+RETRY_EMBEDDING   = Edge("retry_embedding",   {S.FAILED},                               S.READY_FOR_READING)
+# fmt: on
+
+MEDIA = Machine(
+    "media",
+    Status,
+    Status.PENDING,
+    (START, READABLE, EMBED, EMBEDDED, RELEASE, RELEASE_EMBEDDING, FAIL, RETRY, RETRY_EMBEDDING),
+)

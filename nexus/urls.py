@@ -1,0 +1,118 @@
+"""What is the same thing: valid URLs, their canonical form, and the ids of YouTube videos. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import can_ada
+
+from nexus.errors import InvalidUrl
+
+MAX_LENGTH = 2048
+TRACKING = re.compile(r"utm_.*|gclid|fbclid")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+YOUTUBE_HOSTS = frozenset(
+    {
+        "youtube.com",
+        "www.youtube.com",
+        "m.youtube.com",
+        "music.youtube.com",
+        "youtu.be",
+        "youtube-nocookie.com",
+        "www.youtube-nocookie.com",
+    }
+)
+YOUTUBE_ID = re.compile(r"[A-Za-z0-9_-]{11}")
+#: Eleven legal characters each, and not videos.
+NOT_VIDEOS = frozenset({"videoseries", "live_stream"})
+YOUTUBE_PATHS = frozenset({"embed", "shorts", "live", "v"})
+
+
+@dataclass(frozen=True)
+class Source:
+    """A URL as identity: what was asked for, and what makes two requests the same thing."""
+
+    requested_url: str
+    canonical_url: str
+    provider: str | None = None
+    provider_id: str | None = None
+    external_playback_url: str | None = None
+
+
+def article(url: str) -> Source:
+    """Raises InvalidUrl when the URL can't name a page."""
+    return Source(_printable(url), _canonical(_parse(url)))
+
+
+def video(url: str) -> Source:
+    """Raises InvalidUrl when the URL can't name a video; every spelling of a YouTube video is one source."""
+    parsed = _parse(url)
+    if parsed.hostname.rstrip(".") not in YOUTUBE_HOSTS:
+        canonical = _canonical(parsed)
+        return Source(_printable(url), canonical, external_playback_url=canonical)
+    video_id = _youtube_id(parsed)
+    canonical = f"https://www.youtube.com/watch?v={video_id}"
+    return Source(_printable(url), canonical, "youtube", video_id, canonical)
+
+
+def without_query(url: str) -> str:
+    """The URL as logs may show it."""
+    return re.split(r"[?#]", url, maxsplit=1)[0]
+
+
+def _printable(url: str) -> str:
+    """What was asked for, less the characters that the parser ignores and a database may refuse."""
+    return CONTROL.sub("", url).strip()
+
+
+def _parse(url: str) -> can_ada.URL:
+    if len(url) > MAX_LENGTH:
+        raise InvalidUrl(f"This URL is longer than {MAX_LENGTH} characters. Give a shorter one.")
+    try:
+        parsed = can_ada.parse(url)
+    except ValueError as error:
+        raise InvalidUrl from error
+    if parsed.protocol not in {"http:", "https:"}:
+        raise InvalidUrl(
+            f"A {parsed.protocol[:32]} address can't be taken in. Give one that begins with http or https."
+        )
+    if not parsed.hostname:
+        raise InvalidUrl
+    if parsed.username or parsed.password:
+        raise InvalidUrl("This URL holds a user name or password. Give it without them.")
+    return parsed
+
+
+def _canonical(parsed: can_ada.URL) -> str:
+    """The parser lowercases scheme and host and drops default ports; order and case of the rest stay."""
+    query = "&".join(pair for pair in parsed.search.removeprefix("?").split("&") if not _is_tracking(pair))
+    canonical = parsed.origin + parsed.pathname + (f"?{query}" if query else "")
+    if len(canonical) > MAX_LENGTH:
+        raise InvalidUrl(f"This URL is longer than {MAX_LENGTH} characters once encoded. Give a shorter one.")
+    return canonical
+
+
+def _is_tracking(pair: str) -> bool:
+    return TRACKING.fullmatch(pair.partition("=")[0]) is not None
+
+
+def _youtube_id(parsed: can_ada.URL) -> str:
+    segments = parsed.pathname.strip("/").split("/")
+    candidate = ""
+    if parsed.hostname.rstrip(".") == "youtu.be":
+        candidate = segments[0]
+    elif segments == ["watch"]:
+        candidate = _first(parsed.search, "v")
+    elif len(segments) >= 2 and segments[0] in YOUTUBE_PATHS:
+        candidate = segments[1]
+    if not YOUTUBE_ID.fullmatch(candidate) or candidate in NOT_VIDEOS:
+        raise InvalidUrl(
+            "This YouTube address does not name a video. Copy the link from the video's own page."
+        )
+    return candidate
+
+
+def _first(search: str, wanted: str) -> str:
+    pairs = (pair.partition("=") for pair in search.removeprefix("?").split("&"))
+    return next((value for name, _, value in pairs if name == wanted), "")

@@ -1,0 +1,1 @@
+"""The worker's door: threads of this process, or Celery tasks. Both call ingest.pipeline."""

@@ -1,0 +1,113 @@
+"""Worker threads that take due work from the database, woken by the local queue and by the clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from nexus import logging
+from nexus.app import App
+from nexus.db.session import Row
+from nexus.ingest import pipeline, sweep
+from nexus.ingest.turns import Turns
+from nexus.queue.local import Local
+
+log = logging.get(__name__)
+
+#: A thread claims as much as it expects to finish in this time, so that short work is claimed in bulk and long work
+#: stays free for others.
+AHEAD_SECONDS = 0.25
+MOST = 50
+PAUSE_AFTER_ERROR = 1.0
+
+
+class Pace:
+    """How long one media took lately, and so how many to claim at once."""
+
+    def __init__(self) -> None:
+        self._seconds = AHEAD_SECONDS
+
+    def batch(self) -> int:
+        return max(1, min(MOST, int(AHEAD_SECONDS / self._seconds)))
+
+    def took(self, seconds: float) -> None:
+        self._seconds = max(1e-4, 0.5 * self._seconds + 0.5 * seconds)
+
+
+class Workers:
+    """Started once per process; `stop` lets the work under way end first and gives the rest of a batch back."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._queue = app.queue if isinstance(app.queue, Local) else Local()
+        self._turns = Turns(app.sessions, app.tools.leases.length)
+        self._stopping = threading.Event()
+        names = [f"nexus-worker-{n}" for n in range(app.settings.worker_threads)]
+        self._threads = [
+            threading.Thread(target=self._work_for_ever, name=name, daemon=True) for name in names
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._queue.wake_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _work_for_ever(self) -> None:
+        pace = Pace()
+        while not self._stopping.is_set():
+            try:
+                seen = self._queue.news()
+                if not self._work_once(pace):
+                    self._queue.wait(seen, self._app.settings.poll_seconds)
+            except Exception as error:
+                log.error("worker_stumbled", reason=type(error).__name__)  # noqa: TRY400
+                self._stopping.wait(PAUSE_AFTER_ERROR)
+
+    def _work_once(self, pace: Pace) -> bool:
+        """Whether there was anything to do."""
+        claims = self._turns.claim(self._app.tools.extractors, pace.batch())
+        with self._app.tools.leases.hold(claims):
+            for place, claim in enumerate(claims):
+                if self._stopping.is_set():
+                    pipeline.give_back(self._app.tools, claims[place:])
+                    break
+                self._work_on(claim, pace)
+        return bool(claims)
+
+    def _work_on(self, claim: Row, pace: Pace) -> None:
+        began = time.monotonic()
+        request_id = self._queue.request_id(claim.id)
+        with logging.task_log_context(request_id=request_id, media_id=claim.id):
+            pipeline.work(self._app.tools, claim)
+        self._app.tools.leases.let_go(claim)
+        pace.took(time.monotonic() - began)
+
+
+class Sweeper:
+    """Runs the sweep every few seconds, for as long as the process lives."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._sweep_for_ever, name="nexus-sweeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _sweep_for_ever(self) -> None:
+        while True:
+            try:
+                sweep.run(self._app.tools, self._app.queue)
+            except Exception as error:
+                log.error("sweep_stumbled", reason=type(error).__name__)  # noqa: TRY400
+            if self._stopping.wait(self._app.settings.sweep_seconds):
+                return

@@ -1,0 +1,171 @@
+"""Every test runs on real servers: started once per run, shared by the workers of pytest-xdist.
+
+NEXUS_TEST_DATABASE_URL and NEXUS_TEST_REDIS_URL name servers to use instead.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+from sqlalchemy import URL, make_url, text
+
+from nexus.app import App, build
+from nexus.db import migrate
+from nexus.db.tables import metadata
+from nexus.extract import AVAILABLE_EXTRACTORS
+from nexus.settings import Settings
+from tests import servers
+from tests.support import SetClock, make_settings
+
+DATABASE = "NEXUS_TEST_DATABASE_URL"
+REDIS = "NEXUS_TEST_REDIS_URL"
+
+started = pytest.StashKey[ExitStack]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start what the environment does not name, before the workers start and inherit its names.
+
+    Not in pytest_configure, which also runs for --help and --markers.
+    """
+    config = session.config
+    if hasattr(config, "workerinput") or only_looking(config):
+        return
+    config.stash[started] = stack = ExitStack()
+    try:
+        provide(stack, DATABASE, servers.postgres)
+        provide(stack, REDIS, servers.redis)
+    except servers.ServerError as error:
+        # Ends the run with this message and a failure, and without a page of pytest's own frames.
+        pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if started in config.stash:
+        config.stash[started].close()
+
+
+def only_looking(config: pytest.Config) -> bool:
+    """Whether this run lists tests or fixtures, and runs none."""
+    looks = ("collectonly", "showfixtures", "show_fixtures_per_test", "setupplan", "cacheshow")
+    return any(config.getoption(look, default=False) for look in looks)
+
+
+def provide(stack: ExitStack, name: str, server: Callable[[], AbstractContextManager[str]]) -> None:
+    if not os.environ.get(name):
+        os.environ[name] = stack.enter_context(server())
+        stack.callback(os.environ.pop, name, None)
+
+
+def worker() -> str:
+    """This test process among those of pytest-xdist: gw0, gw1, …; master when it is the only one."""
+    return os.environ.get("PYTEST_XDIST_WORKER", "master")
+
+
+@pytest.fixture(scope="session")
+def postgres_server_url() -> str:
+    """The URL of the PostgreSQL that all workers share, to make databases on."""
+    return os.environ[DATABASE]
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server_url: str) -> Iterator[str]:
+    """The URL of an empty database that only this worker uses."""
+    base = make_url(postgres_server_url).set(drivername="postgresql+psycopg")
+    name = f"nexus_test_{worker()}_{os.getpid()}"
+    execute(base, SQL("CREATE DATABASE {}").format(Identifier(name)))
+    yield base.set(database=name).render_as_string(hide_password=False)
+    execute(base, SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> str:
+    """The URL of a Redis database that only this worker uses: its number follows from the worker's.
+
+    FLUSHDB stays within it; FLUSHALL and pub/sub channels reach the other workers too.
+    """
+    parts = urlsplit(os.environ[REDIS])
+    first = int(parts.path.strip("/") or 0)
+    own = int(worker().removeprefix("gw")) if worker() != "master" else 0
+    return parts._replace(path=f"/{first + own}").geturl()
+
+
+def execute(base: URL, statement: psycopg.sql.Composed) -> None:
+    """Outside of a transaction, where databases are made and dropped."""
+    address = base.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_url: str) -> str:
+    migrate.upgrade(postgres_url)
+    return postgres_url
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "nexus.sqlite3"
+    migrate.upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(migrated_sqlite: Path, tmp_path: Path) -> str:
+    """A migrated database file of this test's own."""
+    path = tmp_path / "nexus.sqlite3"
+    shutil.copy(migrated_sqlite, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def clean_postgres(migrated_postgres: str) -> str:
+    """The worker's migrated database, emptied."""
+    engine = migrate.engine_for(migrated_postgres)
+    names = ", ".join(table.name for table in metadata.sorted_tables)
+    with engine.begin() as connection:
+        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+    engine.dispose()
+    return migrated_postgres
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Both databases: a test that asks for this runs on each."""
+    url: str = request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "clean_postgres")
+    return url
+
+
+@pytest.fixture(autouse=True)
+def no_extractors() -> Iterator[None]:
+    """Whatever a test registers is gone after it."""
+    before = dict(AVAILABLE_EXTRACTORS)
+    AVAILABLE_EXTRACTORS.clear()
+    yield
+    AVAILABLE_EXTRACTORS.clear()
+    AVAILABLE_EXTRACTORS.update(before)
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def settings(database_url: str, redis_url: str, tmp_path: Path) -> Settings:
+    return make_settings(database_url, tmp_path, redis_url=redis_url)
+
+
+@pytest.fixture
+def app(settings: Settings, clock: SetClock) -> Iterator[App]:
+    """Nexus on the database of this test, at a time that the test sets."""
+    built = build(settings, clock)
+    yield built
+    built.close()

@@ -1,0 +1,67 @@
+"""What tests share: a clock to set, settings, and rows to start from."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from sqlalchemy import bindparam, select
+
+from nexus.app import App
+from nexus.db.session import Row, Sessions, Statement
+from nexus.db.tables import history, media
+from nexus.ingest.add import add_url
+from nexus.settings import Settings
+
+
+class SetClock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def forward(self, **by: float) -> None:
+        self.time += timedelta(**by)
+
+
+def make_settings(database_url: str, folder: Path, **more: object) -> Settings:
+    """Settings of a test: nothing of them comes from the environment or a .env file of the machine."""
+    given: dict[str, object] = {
+        "env": "test",
+        "database_url": database_url,
+        "data_dir": folder,
+        "jwt_secret": "a-secret-of-the-tests-that-is-long-enough",
+        "internal_secret": "internal-secret-of-the-tests",
+        "session_secret": "session-secret-of-the-tests-that-is-long",
+        "poll_seconds": 0.05,
+        "sweep_seconds": 0.05,
+        **more,
+    }
+    return Settings(_env_file=None, **given)  # type: ignore[arg-type]
+
+
+def new_media(app: App, user: UUID | None = None, url: str | None = None, kind: str = "web_article") -> UUID:
+    """A pending media in the default library of a user."""
+    address = url or f"https://example.com/{uuid4().hex}"
+    with app.sessions.begin() as session:
+        return add_url(session, user or uuid4(), kind, address, {}).media_id
+
+
+_ROW = Statement(select(media).where(media.c.id == bindparam("media_id")))
+_HISTORY = Statement(
+    select(history).where(history.c.subject_id == bindparam("media_id")).order_by(history.c.id)
+)
+
+
+def row_of(sessions: Sessions, media_id: UUID) -> Row:
+    with sessions.read() as session:
+        return session.first(_ROW, media_id=media_id)
+
+
+def history_of(sessions: Sessions, media_id: UUID) -> list[Row]:
+    with sessions.read() as session:
+        return session.all(_HISTORY, media_id=media_id)
