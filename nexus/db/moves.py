@@ -79,7 +79,7 @@ class Move(Generic[S]):
         table, sources = subject.table, edge.sources if only is None else edge.sources & only
         if not sources:
             raise ValueError(f"{edge.verb} has no source left")
-        which = table.c.id == bindparam("row_id") if pick is None else table.c.id.in_(pick)
+        which = table.c.id == bindparam("row_id") if pick is None else table.c.id.in_(_once(pick))
         fence = [subject.fence == bindparam("fence")] if fenced else []
         self.statement = Statement(
             update(table)
@@ -134,6 +134,12 @@ class Move(Generic[S]):
         if verdict is Verdict.APPLY:
             return Missed(Verdict.REFUSE, state, stale=True)
         return Missed(verdict, state)
+
+
+def _once(pick: Select[Any]) -> Select[Any]:
+    """As a CTE the pick runs once; as a subquery PostgreSQL may run it per row and take more than its limit."""
+    picked = pick.cte("picked")
+    return select(picked.c.id)
 
 
 def log_created(session: Session, subject: Subject[Any], row_id: UUID, *, actor: str) -> None:

@@ -49,7 +49,7 @@ def _sqlite_decoder(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:
 
 
 def _row_maker(names: list[str]) -> Callable[[Iterable[Any]], Row]:
-    row_type: Any = namedtuple("Row", names)  # type: ignore[misc]  # noqa: PYI024
+    row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
     make: Callable[[Iterable[Any]], Row] = row_type._make
     return make
 
@@ -105,7 +105,7 @@ class Statement:
             sql=compiled.string,
             fixed={name: value for name, value in compiled.params.items() if value is not None},
             order=tuple(compiled.positiontup) if compiled.positional else None,
-            make_row=namedtuple("Row", [column.key for column in columns])._make,
+            make_row=_row_maker([column.key for column in columns]),
             decoders=tuple((i, decode) for i, decode in decoders if decode) if sqlite else (),
         )
 

@@ -1,0 +1,1 @@
+"""The web's door: parse, call ingest, answer."""

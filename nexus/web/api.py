@@ -1,0 +1,61 @@
+"""The web application: routers, errors, pages, and what lives as long as the server does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+
+import nexus
+from nexus.app import App
+from nexus.web import envelope, events, health, libraries, media, pages
+from nexus.web.auth import Gate
+from nexus.web.events import Feed
+from nexus.web.metrics import Metrics
+
+STATIC = Path(__file__).parent / "static"
+DESCRIPTION = """
+Every call carries `Authorization: Bearer …` and `X-Nexus-Internal: …`; `nexus token --json` prints both.
+Success is `{"data": …}`, failure `{"error": {"code", "message", "request_id"}}`.
+"""
+
+
+def create(app: App) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(api: FastAPI) -> AsyncIterator[None]:
+        api.state.feed = Feed(app.sessions)
+        yield
+
+    api = FastAPI(
+        title="Nexus",
+        version=nexus.__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        redoc_url=None,
+        docs_url=None,
+    )
+    api.state.nexus = app
+    api.state.gate = Gate(app)
+    api.state.metrics = Metrics(app.sessions)
+    for router in (media.router, libraries.router, events.router, health.router):
+        api.include_router(router)
+    api.include_router(pages.router, include_in_schema=False)
+    api.mount("/static", StaticFiles(directory=STATIC), name="static")
+    envelope.install(api, api.state.metrics)
+    _document_headers(api)
+    return api
+
+
+def _document_headers(api: FastAPI) -> None:
+    """The two headers, in the OpenAPI document: every call but the health ones wants both."""
+    document = api.openapi()
+    document["components"]["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+        "internal": {"type": "apiKey", "in": "header", "name": "X-Nexus-Internal"},
+    }
+    for calls in document["paths"].values():
+        for call in calls.values():
+            call["security"] = [] if call["tags"] == ["health"] else [{"bearer": [], "internal": []}]

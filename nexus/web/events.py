@@ -1,0 +1,123 @@
+"""Server-sent events of the transitions that the viewer may see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Annotated, Any
+from uuid import UUID
+
+import anyio.to_thread
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import StreamingResponse
+
+from nexus import logging
+from nexus.db.session import Row, Sessions
+from nexus.ingest import events
+from nexus.ingest.events import Place
+from nexus.web.context import AnyViewer, refusals
+from nexus.web.schemas import event_json
+
+log = logging.get(__name__)
+router = APIRouter(tags=["events"])
+
+LOOK_SECONDS = 0.25
+HEARTBEAT_SECONDS = 15.0
+_STREAM = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "A stream."}
+}
+
+
+class Feed:
+    """One look at the database for all streams of this process; a stream reads only when something is new."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._newest = Place(0, 0)
+        self._news = asyncio.Condition()
+        self._readers = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> Place:
+        """Count a reader in; the newest place that everybody could have seen by now."""
+        self._readers += 1
+        if self._task is None:
+            self._task = asyncio.create_task(self._look_for_ever())
+        return await anyio.to_thread.run_sync(self._last)
+
+    async def close(self) -> None:
+        self._readers -= 1
+        if self._readers == 0 and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def wait(self, seen: Place, seconds: float) -> Place:
+        """The newest place, as soon as it differs from the one seen, or after a while."""
+        async with self._news:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait_for(lambda: self._newest != seen), seconds)
+            return self._newest
+
+    async def _look_for_ever(self) -> None:
+        while True:
+            try:
+                newest = await anyio.to_thread.run_sync(self._last)
+            except Exception as error:
+                log.warning("feed_stumbled", reason=type(error).__name__)
+            else:
+                if newest != self._newest:
+                    async with self._news:
+                        self._newest = newest
+                        self._news.notify_all()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def read(self, viewer: UUID, place: Place) -> list[Row]:
+        with self._sessions.read() as session:
+            return events.after(session, viewer, place)
+
+    def _last(self) -> Place:
+        with self._sessions.read() as session:
+            return events.last(session)
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={**_STREAM, **refusals()},
+    summary="Follow what happens",
+)
+async def follow(
+    request: Request, viewer: AnyViewer, last_event_id: Annotated[str | None, Header(max_length=64)] = None
+) -> StreamingResponse:
+    """Each event is one transition of a media in your libraries. Reconnect with Last-Event-ID and nothing is lost."""
+    place = None if last_event_id is None else Place.parse(last_event_id)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(
+        stream(request.app.state.feed, viewer, place), media_type="text/event-stream", headers=headers
+    )
+
+
+async def stream(feed: Feed, viewer: UUID, place: Place | None) -> AsyncIterator[str]:
+    newest = await feed.open()
+    try:
+        place = newest if place is None else place
+        # An id at once, so that even a reader who has seen no event yet knows where to go on.
+        yield f"retry: 1000\nid: {place}\nevent: hello\ndata: {{}}\n\n"
+        while True:
+            rows = await anyio.to_thread.run_sync(feed.read, viewer, place)
+            for row in rows:
+                place = Place(row.tx, row.id)
+                yield _as_event(row, viewer)
+            if len(rows) < events.BATCH:
+                seen, newest = newest, await feed.wait(newest, HEARTBEAT_SECONDS)
+                if seen == newest:
+                    yield ": still here\n\n"
+    finally:
+        await feed.close()
+
+
+def _as_event(row: Row, viewer: UUID) -> str:
+    data = {"media_id": str(row.subject_id), **event_json(row, viewer)}
+    return f"id: {Place(row.tx, row.id)}\nevent: {row.subject}\ndata: {json.dumps(data)}\n\n"

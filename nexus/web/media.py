@@ -1,0 +1,107 @@
+"""Media: take in, read, retry, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request, Response
+
+from nexus.errors import InvalidRequest
+from nexus.ingest import libraries, read, submit
+from nexus.states.media import Status
+from nexus.web.context import Cursor, Limit, Nexus, Viewer, answers
+from nexus.web.envelope import answer, request_id
+from nexus.web.schemas import (
+    Data,
+    Done,
+    EventPage,
+    FragmentPage,
+    MediaOut,
+    MediaPage,
+    RetriedOut,
+    SubmittedOut,
+    UrlBody,
+    event_json,
+    media_json,
+    page_json,
+)
+
+router = APIRouter(prefix="/media", tags=["media"], default_response_class=Response)
+
+
+@router.post("", responses=answers(Data[SubmittedOut], 429), summary="Take in a URL")
+@router.post("/url", responses=answers(Data[SubmittedOut], 429), summary="Take in a URL")
+def add_url(nexus: Nexus, viewer: Viewer, body: UrlBody, request: Request) -> Response:
+    """A page or a video, by its address. The same address again answers with the same media."""
+    done = submit.url(
+        nexus.sessions, nexus.queue, nexus.limits, viewer, body.kind, body.url, request_id(request)
+    )
+    return answer({"media_id": str(done.media_id), "created": done.created, "enqueued": done.enqueued})
+
+
+@router.get("", responses=answers(Data[MediaPage], 404), summary="List media")
+def list_media(
+    nexus: Nexus,
+    viewer: Viewer,
+    library_id: UUID | None = None,
+    status: Annotated[str | None, Query(examples=["failed"])] = None,
+    cursor: Cursor = None,
+    limit: Limit = read.PAGE,
+) -> Response:
+    """What your libraries hold, the latest added first."""
+    chosen = _status(status)
+    with nexus.sessions.read() as session:
+        page = read.newest(session, viewer, library_id=library_id, status=chosen, cursor=cursor, most=limit)
+    return answer(page_json(page, [media_json(view, viewer) for view in page.items]))
+
+
+@router.get("/{media_id}", responses=answers(Data[MediaOut], 404), summary="One media")
+def get_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
+    """Its state, and what you can do with it: rely on `capabilities`, not on the status."""
+    with nexus.sessions.read() as session:
+        view = read.get(session, media_id, viewer)
+    return answer(media_json(view, viewer))
+
+
+@router.get("/{media_id}/fragments", responses=answers(Data[FragmentPage], 404), summary="Its text")
+def get_fragments(
+    nexus: Nexus, viewer: Viewer, media_id: UUID, cursor: Cursor = None, limit: Limit = read.PAGE
+) -> Response:
+    """In reading order."""
+    with nexus.sessions.read() as session:
+        page = read.text(session, media_id, viewer, cursor, limit)
+    return answer(page_json(page, [{"position": row.position, "text": row.text} for row in page.items]))
+
+
+@router.get("/{media_id}/history", responses=answers(Data[EventPage], 404), summary="What happened to it")
+def get_history(
+    nexus: Nexus, viewer: Viewer, media_id: UUID, cursor: Cursor = None, limit: Limit = read.PAGE
+) -> Response:
+    """Every transition, the first one first."""
+    with nexus.sessions.read() as session:
+        page = read.events(session, media_id, viewer, cursor, limit)
+    return answer(page_json(page, [event_json(row, viewer) for row in page.items]))
+
+
+@router.post("/{media_id}/retry", responses=answers(Data[RetriedOut], 403, 404, 409), summary="Try again")
+def retry_media(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
+    """Only what has failed can be retried, by its creator or an admin of a library that holds it."""
+    enqueued = submit.retry(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
+    return answer({"media_id": str(media_id), "enqueued": enqueued})
+
+
+@router.delete("/{media_id}", responses=answers(Data[Done], 403, 404), summary="Remove it")
+def delete_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
+    """Out of every library that you administer; it is gone when no library holds it any more."""
+    with nexus.sessions.begin() as session:
+        libraries.delete_media(session, media_id, viewer)
+    return answer({"done": True})
+
+
+def _status(given: str | None) -> Status | None:
+    if given is None:
+        return None
+    if given not in set(Status):
+        raise InvalidRequest(f"There is no status of that name. Choose one of {', '.join(Status)}.")
+    return Status(given)

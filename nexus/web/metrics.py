@@ -1,0 +1,53 @@
+"""Counters for Prometheus: requests as they pass, media as the database counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from starlette.types import Scope
+
+from nexus.db.session import Sessions
+from nexus.ingest import census
+
+
+class Metrics:
+    """One registry per app, so that two apps in a process do not share their counts."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._registry = CollectorRegistry()
+        labels = ("method", "route")
+        self._requests = Counter(
+            "nexus_requests", "Requests answered.", (*labels, "status"), registry=self._registry
+        )
+        self._seconds = Histogram(
+            "nexus_request_seconds", "Time to answer a request.", labels, registry=self._registry
+        )
+        self._registry.register(MediaByStatus(sessions))
+
+    def count(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "unrouted")
+        self._requests.labels(scope["method"], route, status).inc()
+        self._seconds.labels(scope["method"], route).observe(seconds)
+
+    def page(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+class MediaByStatus(Collector):
+    """Counted when asked: the truth is in the database, whoever changed it."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        return []
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        gauge = GaugeMetricFamily("nexus_media", "Media by processing status.", labels=["status"])
+        with self._sessions.read() as session:
+            for status, count in census.by_status(session).items():
+                gauge.add_metric([status.value], count)
+        yield gauge

@@ -1,0 +1,227 @@
+"""What requests and answers look like: checked on the way in, documented on the way out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nexus.db.session import Row
+from nexus.ingest.read import Page, View
+
+T = TypeVar("T")
+_EXAMPLE_ID = "6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d"
+_EXAMPLE_URL = "https://example.com/an-article"
+
+
+class Body(BaseModel):
+    """Unknown fields are refused: a misspelt name must not pass unnoticed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class UrlBody(Body):
+    """What to take in. `kind` is web_article or video."""
+
+    kind: str = Field(examples=["web_article"])
+    url: str = Field(examples=[_EXAMPLE_URL])
+
+
+class LibraryBody(Body):
+    name: str = Field(examples=["Research"])
+
+
+class LibraryMediaBody(Body):
+    media_id: UUID = Field(examples=[_EXAMPLE_ID])
+
+
+class MemberBody(Body):
+    user_id: UUID = Field(examples=[_EXAMPLE_ID])
+    role: Literal["admin", "member"] = "member"
+
+
+class Data(BaseModel, Generic[T]):
+    data: T
+
+
+class Problem(BaseModel):
+    code: str = Field(examples=["E_NOT_FOUND"])
+    message: str = Field(examples=["There is no such thing, or you may not see it."])
+    request_id: str
+
+
+class Refusal(BaseModel):
+    error: Problem
+
+
+class SubmittedOut(BaseModel):
+    media_id: UUID = Field(examples=[_EXAMPLE_ID])
+    created: bool
+    enqueued: bool
+
+
+class RetriedOut(BaseModel):
+    media_id: UUID
+    enqueued: bool
+
+
+class CapabilitiesOut(BaseModel):
+    can_read: bool
+    can_highlight: bool
+    can_quote: bool
+    can_search: bool
+    can_play: bool
+    can_download_file: bool
+
+
+class MediaOut(BaseModel):
+    id: UUID = Field(examples=[_EXAMPLE_ID])
+    kind: str = Field(examples=["web_article"])
+    title: str | None
+    processing_status: str = Field(examples=["ready_for_reading"])
+    failure_stage: str | None
+    last_error_code: str | None
+    last_error_message: str | None
+    processing_attempts: int
+    processing_started_at: datetime | None
+    processing_completed_at: datetime | None
+    failed_at: datetime | None
+    requested_url: str | None = Field(description="As it was given; shown to who gave it.")
+    canonical_url: str | None = Field(examples=[_EXAMPLE_URL])
+    provider: str | None
+    provider_id: str | None
+    external_playback_url: str | None
+    created_at: datetime
+    updated_at: datetime
+    capabilities: CapabilitiesOut
+    may_retry: bool
+
+
+class MediaPage(BaseModel):
+    items: list[MediaOut]
+    next_cursor: str | None
+
+
+class FragmentOut(BaseModel):
+    position: int
+    text: str
+
+
+class FragmentPage(BaseModel):
+    items: list[FragmentOut]
+    next_cursor: str | None
+
+
+class EventOut(BaseModel):
+    event: str = Field(examples=["start"])
+    from_status: str | None
+    to_status: str
+    at: datetime
+    actor: str = Field(description="`you`, `worker`, `sweep`, or `someone` else.")
+    attempt: int
+    error_code: str | None
+
+
+class EventPage(BaseModel):
+    items: list[EventOut]
+    next_cursor: str | None
+
+
+class LibraryOut(BaseModel):
+    id: UUID
+    name: str
+    is_default: bool
+    role: str
+    created_at: datetime
+
+
+class LibraryList(BaseModel):
+    items: list[LibraryOut]
+
+
+class MemberOut(BaseModel):
+    user_id: UUID
+    role: str
+    created_at: datetime
+
+
+class MemberList(BaseModel):
+    items: list[MemberOut]
+
+
+class Done(BaseModel):
+    done: Literal[True] = True
+
+
+class Health(BaseModel):
+    status: str = Field(examples=["ok"])
+
+
+def media_json(view: View, viewer: UUID) -> dict[str, Any]:
+    """What the first user typed is his: others see the canonical address."""
+    row = view.row
+    return {
+        "id": str(row.id),
+        "kind": row.kind,
+        "title": row.title,
+        "processing_status": row.processing_status,
+        "failure_stage": row.failure_stage,
+        "last_error_code": row.last_error_code,
+        "last_error_message": row.last_error_message,
+        "processing_attempts": row.processing_attempts,
+        "processing_started_at": _iso(row.processing_started_at),
+        "processing_completed_at": _iso(row.processing_completed_at),
+        "failed_at": _iso(row.failed_at),
+        "requested_url": row.requested_url if row.created_by_user_id == viewer else None,
+        "canonical_url": row.canonical_url,
+        "provider": row.provider,
+        "provider_id": row.provider_id,
+        "external_playback_url": row.external_playback_url,
+        "created_at": _iso(row.created_at),
+        "updated_at": _iso(row.updated_at),
+        "capabilities": vars(view.capabilities),
+        "may_retry": view.may_retry,
+    }
+
+
+def event_json(row: Row, viewer: UUID) -> dict[str, Any]:
+    return {
+        "event": row.event,
+        "from_status": row.from_status,
+        "to_status": row.to_status,
+        "at": _iso(row.at),
+        "actor": actor(row.actor, viewer),
+        "attempt": row.attempt,
+        "error_code": row.error_code,
+    }
+
+
+def actor(recorded: str, viewer: UUID) -> str:
+    """Who else has the same page in his library is nobody's business."""
+    if recorded == str(viewer):
+        return "you"
+    return recorded if recorded in {"worker", "sweep"} else "someone"
+
+
+def library_json(row: Row) -> dict[str, Any]:
+    return {
+        "id": str(row.id),
+        "name": row.name,
+        "is_default": row.is_default,
+        "role": row.role,
+        "created_at": _iso(row.created_at),
+    }
+
+
+def member_json(row: Row) -> dict[str, Any]:
+    return {"user_id": str(row.user_id), "role": row.role, "created_at": _iso(row.created_at)}
+
+
+def page_json(page: Page[Any], items: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"items": items, "next_cursor": page.next_cursor}
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

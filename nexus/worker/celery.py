@@ -1,0 +1,42 @@
+"""A Celery worker process: the threads pool, and the sweep beside it.
+
+Threads, because the work is done in parser processes of its own and prefork children may not have children.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery.signals import worker_ready, worker_shutting_down
+
+from nexus.app import App
+from nexus.queue.celery import QUEUE, CeleryQueue
+from nexus.worker.threads import Sweeper
+
+
+def run(app: App) -> None:
+    """Until SIGTERM or SIGINT; work under way ends first."""
+    if not isinstance(app.queue, CeleryQueue):
+        raise TypeError("a Celery worker needs the celery queue")
+    sweeper = Sweeper(app)
+
+    def start(**_: Any) -> None:
+        sweeper.start()
+
+    def stop(**_: Any) -> None:
+        sweeper.stop()
+
+    worker_ready.connect(start, weak=False)
+    worker_shutting_down.connect(stop, weak=False)
+    worker = app.queue.app.Worker(
+        pool="threads",
+        concurrency=app.settings.worker_threads,
+        queues=[QUEUE],
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        loglevel=app.settings.log_level.upper(),
+    )
+    worker.start()
+    if worker.exitcode:
+        raise SystemExit(worker.exitcode)
