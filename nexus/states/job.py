@@ -51,4 +51,5 @@ JOB = Machine(
         REGENERATE,
         RETRY,
     ),
+    retired=frozenset({Status.EXTRACTED}),
 )

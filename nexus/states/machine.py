@@ -50,6 +50,7 @@ class Machine(Generic[S]):
     states: type[S]
     initial: S
     edges: tuple[Edge[S], ...]
+    retired: frozenset[S] = frozenset()  #: states that only old rows are in: ways lead out of them, none in
 
     def __post_init__(self) -> None:
         verbs = [edge.verb for edge in self.edges]
@@ -57,7 +58,7 @@ class Machine(Generic[S]):
             raise ValueError(f"{self.name}: a verb stands twice")
         if contradictory := [edge.verb for edge in self.edges if edge.sources & edge.skips]:
             raise ValueError(f"{self.name}: {contradictory} both apply and skip")
-        if unreachable := set(self.states) - self.reachable():
+        if unreachable := set(self.states) - self.reachable() - self.retired:
             raise ValueError(f"{self.name}: no way leads to {sorted(s.value for s in unreachable)}")
 
     def __iter__(self) -> Iterator[Edge[S]]:

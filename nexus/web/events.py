@@ -25,7 +25,7 @@ router = APIRouter(tags=["events"])
 
 LOOK_SECONDS = 0.25
 HEARTBEAT_SECONDS = 15.0
-_STREAM = {
+_STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "A stream."}
 }
 

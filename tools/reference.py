@@ -1,0 +1,152 @@
+"""Writes docs/reference from the code. With --check it only compares, and fails where a page is out of date."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from nexus.app import build
+from nexus.cli.commands import app as cli
+from nexus.errors import ApiError, WorkError, describe, tree
+from nexus.settings import Settings
+from nexus.states.attempt import ATTEMPT
+from nexus.states.job import JOB
+from nexus.states.machine import Machine
+from nexus.states.media import MEDIA
+from nexus.web import api
+
+FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+NOTE = "<!-- Made from the code by `make docs`; changes here are lost. -->"
+
+
+def pages() -> dict[str, str]:
+    made = {"states": states(), "errors": errors(), "settings": settings(), "cli": commands(), "http": http()}
+    return {f"{name}.md": f"{NOTE}\n\n{text.strip()}\n" for name, text in made.items()}
+
+
+def states() -> str:
+    parts = [
+        "# States",
+        "A cell says what a verb does to a row in that state: the state it goes to, `skip` where the work is done or "
+        "under way already, or nothing where the verb is refused.",
+    ]
+    for machine in (MEDIA, JOB, ATTEMPT):
+        parts += [*_machine(machine)]
+    return "\n\n".join(parts)
+
+
+def _machine(machine: Machine[Any]) -> Iterable[str]:
+    yield f"## {machine.name.capitalize()}"
+    header, *rows = machine.matrix()
+    yield _table(header, rows)
+    yield f"```mermaid\n{machine.mermaid()}\n```"
+
+
+def errors() -> str:
+    api_rows = [[f"`{e.code}`", str(e.status), describe(e)] for e in tree(ApiError)]
+    work_rows = [[f"`{e.code}`", e.stage, "yes" if e.transient else "", describe(e)] for e in tree(WorkError)]
+    return "\n\n".join(
+        [
+            "# Errors",
+            "## Answers to requests",
+            _table(["code", "HTTP", "meaning and what to do"], api_rows),
+            "## Failures of work",
+            "Kept in `last_error_code` of a media. What is tried again by itself is tried up to three times.",
+            _table(["code", "stage", "tried again", "meaning and what to do"], work_rows),
+        ]
+    )
+
+
+def settings() -> str:
+    rows = []
+    for name, field in Settings.model_fields.items():
+        variable = "CELERY_ALWAYS_EAGER" if name == "celery_always_eager" else f"NEXUS_{name.upper()}"
+        default = "the user's data folder" if field.default_factory else _shown(field.default)
+        rows.append([f"`{variable}`", default, field.description or ""])
+    return "# Settings\n\nEnvironment variables, or lines of a `.env` file.\n\n" + _table(
+        ["variable", "default", "meaning"], rows
+    )
+
+
+def _shown(value: object) -> str:
+    return "" if value in ("", None, ()) else f"`{value}`"
+
+
+def commands() -> str:
+    root = typer.main.get_command(cli)
+    parts = ["# Commands"]
+    parts += _command(root, "nexus")
+    return "\n\n".join(parts)
+
+
+def _command(command: Any, name: str) -> list[str]:
+    children = getattr(command, "commands", None)
+    if children:
+        return [part for child in sorted(children) for part in _command(children[child], f"{name} {child}")]
+    parts = [f"## `{name}`", (command.help or "").strip()]
+    rows = [_parameter(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
+    return [*parts, _table(["argument or option", "meaning"], rows)] if rows else parts
+
+
+def _parameter(parameter: Any) -> list[str]:
+    names = parameter.opts if parameter.param_type_name == "option" else [parameter.human_readable_name]
+    return [", ".join(f"`{name}`" for name in names), getattr(parameter, "help", None) or ""]
+
+
+def http() -> str:
+    parts = ["# HTTP", api.DESCRIPTION.strip()]
+    for path, calls in _openapi()["paths"].items():
+        for method, call in calls.items():
+            parts += [
+                f"## `{method.upper()} {path}`",
+                f"{call['summary']}. {call.get('description', '')}".strip(),
+            ]
+            if rows := [_http_parameter(parameter) for parameter in call.get("parameters", [])]:
+                parts.append(_table(["parameter", "in", "meaning"], rows))
+            answers = [
+                [status, answer["description"]] for status, answer in sorted(call["responses"].items())
+            ]
+            parts.append(_table(["answer", "meaning"], answers))
+    return "\n\n".join(parts)
+
+
+def _http_parameter(parameter: dict[str, Any]) -> list[str]:
+    return [f"`{parameter['name']}`", parameter["in"], parameter.get("description", "")]
+
+
+def _openapi() -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        app = build(Settings(_env_file=None, data_dir=Path(folder), database_url="sqlite://"))  # type: ignore[call-arg]
+        document: dict[str, Any] = api.create(app).openapi()
+        app.close()
+    return document
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in line) + " |"
+        for line in lines
+    )
+
+
+def main() -> None:
+    stale = []
+    for name, text in pages().items():
+        path = FOLDER / name
+        if not path.exists() or path.read_text() != text:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+    if stale and "--check" in sys.argv:
+        sys.exit(f"Out of date: {', '.join(stale)}. Run: make docs")
+
+
+if __name__ == "__main__":
+    main()
