@@ -15,10 +15,15 @@ PRIVATE = frozenset(
     {"authorization", "cookie", "token", "secret", "password", "text", "html", "body", "x-nexus-internal"}
 )
 
+PRIVATE_ENDS = ("_secret", "_token", "_password")
+
 
 def configure(*, json: bool, level: str) -> None:
     """Log lines go to standard error, from structlog and from the standard library alike."""
-    render: Processor = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer()
+    colours = sys.stderr.isatty()
+    render: Processor = (
+        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=colours)
+    )
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -26,7 +31,11 @@ def configure(*, json: bool, level: str) -> None:
         redact,
     ]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         wrapper_class=structlog.stdlib.BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
@@ -40,6 +49,9 @@ def configure(*, json: bool, level: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+    # What they say at every start and stop is of no use to anyone who did not ask for it.
+    for chatty in ("alembic", "uvicorn.error"):
+        logging.getLogger(chatty).setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
     # Access lines are Nexus's own, with the request id and without the query string.
     logging.getLogger("uvicorn.access").disabled = True
 
@@ -50,8 +62,9 @@ def get(name: str) -> structlog.stdlib.BoundLogger:
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    for name in event.keys() & PRIVATE:
-        event[name] = "[redacted]"
+    for name in event:
+        if name.lower() in PRIVATE or name.lower().endswith(PRIVATE_ENDS):
+            event[name] = "[redacted]"
     return event
 
 

@@ -13,6 +13,12 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
+SECRETS = ("jwt_secret", "internal_secret", "session_secret")
+DATABASES = ("sqlite", "postgresql", "postgres")
+
+
+class BadSettings(ValueError):
+    """What is kept in the data folder can't be used. Its text says what to do."""
 
 
 def default_data_dir() -> Path:
@@ -107,6 +113,14 @@ class Settings(BaseSettings):
             else value
         )
 
+    @field_validator("database_url", mode="after")
+    @classmethod
+    def _know_database(cls, value: str) -> str:
+        scheme, found, _ = value.partition("://")
+        if value and (not found or scheme.partition("+")[0] not in DATABASES):
+            raise ValueError("it must begin with sqlite:// or postgresql://")
+        return value
+
     @field_validator("data_dir", mode="after")
     @classmethod
     def _expand_home(cls, value: Path) -> Path:
@@ -158,10 +172,16 @@ def _local_secrets(folder: Path) -> dict[str, object]:
             pass
         finally:
             draft.unlink()
-    kept = json.loads(path.read_text())
-    return {**kept, "local_owner": uuid.UUID(kept["local_owner"])}
+    try:
+        kept = json.loads(path.read_text())
+        secrets_kept = {name: str(kept[name]) for name in SECRETS}
+        return {**secrets_kept, "local_owner": uuid.UUID(kept["local_owner"])}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadSettings(
+            f"{path} can't be read as secrets. Restore it; or move it away, and new ones are made (people then "
+            "sign in anew, and what the local owner had belongs to nobody)."
+        ) from error
 
 
 def _new_secrets() -> dict[str, str]:
-    names = ("jwt_secret", "internal_secret", "session_secret")
-    return {**{name: secrets.token_urlsafe(48) for name in names}, "local_owner": str(uuid.uuid4())}
+    return {**{name: secrets.token_urlsafe(48) for name in SECRETS}, "local_owner": str(uuid.uuid4())}

@@ -71,7 +71,7 @@ def _parse(url: str) -> can_ada.URL:
         raise InvalidUrl(f"This URL is longer than {MAX_LENGTH} characters. Give a shorter one.")
     try:
         parsed = can_ada.parse(url)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # TypeError: half a surrogate pair
         raise InvalidUrl from error
     if parsed.protocol not in {"http:", "https:"}:
         raise InvalidUrl(

@@ -58,6 +58,11 @@ _ROLE = Statement(
     .join(libraries, libraries.c.id == memberships.c.library_id)
     .where(memberships.c.user_id == bindparam("viewer"), memberships.c.library_id == bindparam("library_id"))
 )
+_KEEP = Statement(
+    select(libraries.c.id)
+    .where(libraries.c.id == bindparam("library_id"))
+    .with_for_update(read=True, key_share=True)
+)
 
 
 def ensure_user(session: Session, user_id: UUID) -> UUID:
@@ -87,6 +92,13 @@ def default_library(session: Session, user_id: UUID) -> UUID:
     if found is None:
         raise NotFound
     library_id: UUID = found.id
+    return library_id
+
+
+def keep_library(session: Session, library_id: UUID) -> UUID:
+    """Locked against its deletion; before any media's lock, as a deletion does it. Raises NotFound where it is gone."""
+    if session.first(_KEEP, library_id=library_id) is None:
+        raise NotFound
     return library_id
 
 

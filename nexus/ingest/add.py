@@ -6,21 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam
 from sqlalchemy.dialects.postgresql import insert
 
 from nexus import urls
 from nexus.db.moves import MEDIA_ROWS, log_created
 from nexus.db.session import Row, Session, Statement
 from nexus.db.tables import library_media, media
-from nexus.errors import Conflict, InvalidKind
+from nexus.errors import InvalidKind
 from nexus.ingest import access, quota
 from nexus.ingest.media import reset_failed
 from nexus.ingest.quota import Limits, Operation
 from nexus.states.media import URL_KINDS, Kind, Status
-
-#: How often a media may be deleted under our hands before we give up.
-ATTEMPTS = 5
 
 _COLUMNS = (
     "id",
@@ -35,11 +32,14 @@ _COLUMNS = (
     "created_at",
     "updated_at",
 )
-_CREATE = access.or_nothing(insert(media).values({media.c[name]: bindparam(name) for name in _COLUMNS}))
-_LOCKED = Statement(
-    select(media.c.id, media.c.processing_status)
-    .where(media.c.kind == bindparam("kind"), media.c.canonical_url == bindparam("canonical_url"))
-    .with_for_update()
+_INSERT = insert(media).values({media.c[name]: bindparam(name) for name in _COLUMNS})
+# Creates the row or locks the one that is there, in one step: nobody can delete it in between.
+_GET_OR_CREATE = Statement(
+    _INSERT.on_conflict_do_update(
+        index_elements=[media.c.kind, media.c.canonical_url],
+        index_where=media.c.canonical_url.is_not(None),
+        set_={"kind": _INSERT.excluded.kind},
+    ).returning(media.c.id, media.c.processing_status)
 )
 _HOLD = access.or_nothing(insert(library_media).values({c: bindparam(c.name) for c in library_media.c}))
 
@@ -58,10 +58,16 @@ class Added:
 def add_url(
     session: Session, viewer: UUID, kind: str, url: str, limits: Limits, library_id: UUID | None = None
 ) -> Added:
-    """Get or create; a failed one is reused and retried. Raises InvalidKind, InvalidUrl, RateLimited."""
+    """Get or create, in the default library or in one that the viewer administers; a failed one is retried.
+
+    Raises InvalidKind, InvalidUrl, RateLimited, NotFound and Forbidden for the library.
+    """
     chosen = _url_kind(kind)
     source = _SOURCES[chosen](url)
-    library = library_id or access.ensure_user(session, viewer)
+    library = access.ensure_user(session, viewer)
+    if library_id is not None:
+        access.require_admin(session, library_id, viewer)
+        library = access.keep_library(session, library_id)
     quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
     row, created = _get_or_create(session, viewer, chosen, source)
     hold(session, library, row.id)
@@ -86,16 +92,12 @@ def _url_kind(kind: str) -> Kind:
 
 
 def _get_or_create(session: Session, viewer: UUID, kind: Kind, source: urls.Source) -> tuple[Row, bool]:
-    """Locked against a concurrent delete: where the row vanishes under the lock, it is made anew."""
-    for _ in range(ATTEMPTS):
-        media_id = uuid4()
-        created = session.run(_CREATE, **_new_row(session, media_id, viewer, kind, source)) == 1
-        if created:
-            log_created(session, MEDIA_ROWS, media_id, actor=str(viewer))
-        row = session.first(_LOCKED, kind=kind.value, canonical_url=source.canonical_url)
-        if row is not None:
-            return row, created
-    raise Conflict
+    media_id = uuid4()
+    (row,) = session.all(_GET_OR_CREATE, **_new_row(session, media_id, viewer, kind, source))
+    created = row.id == media_id
+    if created:
+        log_created(session, MEDIA_ROWS, media_id, actor=str(viewer))
+    return row, created
 
 
 def _new_row(

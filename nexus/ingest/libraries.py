@@ -110,7 +110,7 @@ def create(session: Session, viewer: UUID, name: str) -> UUID:
 
 def delete_library(session: Session, library_id: UUID, viewer: UUID) -> None:
     """Media that no other library holds go with it."""
-    if access.require_admin(session, library_id, viewer).is_default:
+    if _lock_as_admin(session, library_id, viewer).is_default:
         raise Forbidden("A default library can't be deleted. Remove what is in it instead.")
     held = session.all(_HELD, library_id=library_id)
     for row in sorted(held, key=lambda row: row.media_id):
@@ -120,6 +120,7 @@ def delete_library(session: Session, library_id: UUID, viewer: UUID) -> None:
 
 def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> None:
     access.require_admin(session, library_id, viewer)
+    access.keep_library(session, library_id)
     access.require_readable(session, media_id, viewer)
     if session.first(_LOCK_MEDIA, media_id=media_id) is None:
         raise NotFound
@@ -171,7 +172,7 @@ def remove_member(session: Session, library_id: UUID, user_id: UUID, viewer: UUI
 
 
 def _lock_as_admin(session: Session, library_id: UUID, viewer: UUID) -> Row:
-    """The lock keeps two admins from demoting each other at once."""
+    """The lock keeps two admins from demoting each other at once, and whatever is added from being orphaned."""
     session.first(_LOCK, library_id=library_id)
     return access.require_admin(session, library_id, viewer)
 

@@ -6,6 +6,7 @@ nothing, so a worker that froze, lost its lease and woke up can't write.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -261,15 +262,21 @@ def renew_leases(
     )
 
 
-def release_expired(session: Session, run_after: datetime, most: int = 100) -> int:
+def release_expired(session: Session, backoff_seconds: float, most: int = 100) -> int:
     """Media whose worker is gone: back to be tried again, or failed after the third try. How many."""
     rows = session.all(_EXPIRED_ROWS, now=session.now, most=most)
     for row in rows:
         if row.tries < MAX_TRIES:
+            run_after = session.now + backoff(backoff_seconds, row.tries)
             release(session, row.id, row.processing_attempts, JobTimeout.code, run_after, actor=SWEEP)
         else:
             _fail_timed_out(session, row)
     return len(rows)
+
+
+def backoff(seconds: float, tries: int) -> timedelta:
+    """Doubled with each try, and somewhere between half and all of that, so that a crowd does not return at once."""
+    return timedelta(seconds=seconds * 2 ** max(tries - 1, 0) * random.uniform(0.5, 1.0))  # noqa: S311
 
 
 def _fail_timed_out(session: Session, row: Row) -> None:

@@ -5,10 +5,8 @@ No transaction is open while an extractor runs.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import Enum
 from uuid import UUID
 
@@ -100,25 +98,22 @@ def fail_unimplemented(tools: Tools, media_id: UUID) -> None:
             media.mark_failed(session, media_id, Stage.EXTRACT, error.code, error.message, attempt)
 
 
-def backoff(seconds: float, tries: int) -> timedelta:
-    """Doubled with each try, and somewhere between half and all of that, so that a crowd does not return at once."""
-    return timedelta(seconds=seconds * 2 ** max(tries - 1, 0) * random.uniform(0.5, 1.0))  # noqa: S311
-
-
 def _extract(tools: Tools, claim: Row) -> Extraction:
     extractor = tools.extractors.get(Kind(claim.kind))
     if extractor is None:
         raise ExtractorNotImplemented
-    return extractor(
-        Source(
-            media_id=claim.id,
-            kind=Kind(claim.kind),
-            url=claim.canonical_url,
-            provider=claim.provider,
-            provider_id=claim.provider_id,
-            attempt=claim.processing_attempts,
-        )
+    source = Source(
+        media_id=claim.id,
+        kind=Kind(claim.kind),
+        url=claim.canonical_url,
+        provider=claim.provider,
+        provider_id=claim.provider_id,
+        attempt=claim.processing_attempts,
     )
+    extraction = extractor(source)
+    if not any(text.strip() for text in extraction.fragments):
+        raise ExtractionFailed("There is no text in it. Nexus keeps it, but there is nothing to read.")
+    return extraction
 
 
 def _publish(tools: Tools, claim: Row, extraction: Extraction) -> Outcome:
@@ -140,6 +135,6 @@ def _give_up(tools: Tools, claim: Row, error: WorkError) -> Outcome:
 
 
 def _release(session: Session, tools: Tools, claim: Row, error: WorkError) -> Outcome:
-    run_after = session.now + backoff(tools.backoff_seconds, claim.tries)
+    run_after = session.now + media.backoff(tools.backoff_seconds, claim.tries)
     released = media.release(session, claim.id, claim.processing_attempts, error.code, run_after)
     return Outcome.RELEASED if released else Outcome.STALE

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -167,7 +167,7 @@ def _view(row: Row) -> View:
 @cache
 def _listing(count: int, by_status: bool, resumed: bool) -> Statement:
     """One limited walk along each library, then merged: the cost does not grow with the libraries' size."""
-    walks = [_walk(place, by_status, resumed) for place in range(count)]
+    walks = [_walk(place, by_status, resumed, alone=count == 1) for place in range(count)]
     merged = (union_all(*walks) if count > 1 else walks[0]).subquery("merged")
     latest = (
         select(merged.c.media_id, func.max(merged.c.added_at).label("added_at"))
@@ -183,8 +183,8 @@ def _listing(count: int, by_status: bool, resumed: bool) -> Statement:
     )
 
 
-def _walk(place: int, by_status: bool, resumed: bool) -> Select[Any]:
-    """The next entries of one library, less those that another of the viewer's libraries shows earlier in the list."""
+def _walk(place: int, by_status: bool, resumed: bool, alone: bool) -> Select[Any]:
+    """The next entries of one library, less those that another library of the list shows earlier in it."""
     mine = library_media.alias(f"held_{place}")
     order = tuple_(mine.c.added_at, mine.c.media_id)
     conditions: list[ColumnElement[bool]] = [
@@ -193,7 +193,9 @@ def _walk(place: int, by_status: bool, resumed: bool) -> Select[Any]:
     if resumed:
         at = bindparam("added_at", type_=mine.c.added_at.type)
         last = bindparam("last_id", type_=mine.c.media_id.type)
-        conditions += [order < tuple_(at, last), ~_shown_earlier(mine, at, last)]
+        conditions.append(order < tuple_(at, last))
+        if not alone:
+            conditions.append(~_shown_earlier(mine, at, last))
     if by_status:
         of_status = exists(
             select(media.c.id).where(
@@ -231,7 +233,7 @@ def _cursor(*parts: str | int) -> str:
 def _parts(cursor: str) -> list[Any]:
     try:
         parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (binascii.Error, ValueError) as error:
+    except (binascii.Error, ValueError, RecursionError) as error:
         raise InvalidRequest(
             "This cursor is not one that Nexus gave out. Start from the first page."
         ) from error
@@ -246,8 +248,8 @@ def _moment_and_id(cursor: str | None) -> tuple[datetime, UUID] | tuple[None, No
         added_at = datetime.fromisoformat(moment)
         if added_at.tzinfo is None:
             raise ValueError
-        return added_at, UUID(hex=media_id)
-    except (ValueError, TypeError, AttributeError) as error:
+        return added_at.astimezone(UTC), UUID(hex=media_id)
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise InvalidRequest(
             "This cursor is not one that Nexus gave out. Start from the first page."
         ) from error

@@ -11,7 +11,7 @@ from nexus import logging
 from nexus.db.session import Statement
 from nexus.db.tables import WAITING, media
 from nexus.ingest.media import release_expired
-from nexus.ingest.pipeline import Tools, backoff, maybe_enqueue_extraction
+from nexus.ingest.pipeline import Tools, maybe_enqueue_extraction
 from nexus.queue import Queue
 from nexus.states.media import Kind
 
@@ -46,8 +46,7 @@ def _release_all(tools: Tools) -> int:
     total = 0
     while True:
         with tools.sessions.begin() as session:
-            run_after = session.now + backoff(tools.backoff_seconds, 1)
-            released = release_expired(session, run_after, BATCH)
+            released = release_expired(session, tools.backoff_seconds, BATCH)
         total += released
         if released < BATCH:
             return total

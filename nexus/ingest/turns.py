@@ -3,76 +3,94 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import timedelta
-from typing import Any
+from math import ceil
 from uuid import UUID
 
-from sqlalchemy import bindparam, literal_column, select, text
+from sqlalchemy import ColumnElement, ScalarSelect, bindparam, exists, literal_column, select, text
 
 from nexus.db.session import Row, Sessions, Statement
 from nexus.db.tables import WAITING, media
 from nexus.ingest.media import claim_due
 from nexus.states.media import Kind
 
-#: How many users one look finds; the next look goes on behind the last of them.
+#: How many users of a kind one look finds; the next look goes on behind the last of them.
 USERS = 16
-NOBODY = UUID(int=0)
+FIRST = UUID(int=0)
 
 
-def _next_user(after: Any) -> Any:
+def _next_user(from_here: ColumnElement[bool]) -> ScalarSelect[UUID]:
     return (
         select(media.c.created_by_user_id)
-        .where(text(WAITING), media.c.kind == bindparam("kind"), media.c.created_by_user_id > after)
+        .where(text(WAITING), media.c.kind == bindparam("kind"), from_here)
         .order_by(media.c.created_by_user_id)
         .limit(literal_column("1"))
+        .scalar_subquery()
     )
 
 
 def _waiting_users() -> Statement:
-    """Hops along the index from one user to the next: as many steps as users, however much each has waiting."""
-    start = _next_user(bindparam("after", type_=media.c.created_by_user_id.type)).scalar_subquery()
+    """Hops along the index from one user to the next: as many steps as users, however much each has waiting.
+
+    Those whose media are all put off are hopped over.
+    """
+    user = media.c.created_by_user_id
+    start = _next_user(user >= bindparam("start", type_=user.type))
     hops = select(start.label("user_id")).cte("hops", recursive=True)
-    onwards = select(_next_user(hops.c.user_id).scalar_subquery()).where(hops.c.user_id.is_not(None))
-    hops = hops.union_all(onwards)
-    return Statement(select(hops.c.user_id).where(hops.c.user_id.is_not(None)).limit(bindparam("most")))
+    hops = hops.union_all(select(_next_user(user > hops.c.user_id)).where(hops.c.user_id.is_not(None)))
+    due = exists(
+        select(media.c.id)
+        .where(text(WAITING), media.c.kind == bindparam("kind"), user == hops.c.user_id)
+        .where(media.c.run_after <= bindparam("now"))
+        .correlate(hops)
+    )
+    return Statement(select(hops.c.user_id).where(hops.c.user_id.is_not(None), due).limit(bindparam("most")))
 
 
 _WAITING_USERS = _waiting_users()
 
 
 class Turns:
-    """Whose turn it is, for the worker threads of one process."""
+    """Whose turn it is, for the worker threads of one process: kinds take turns, and users within a kind."""
 
     def __init__(self, sessions: Sessions, lease: timedelta) -> None:
         self._sessions = sessions
         self._lease = lease
         self._lock = threading.Lock()
-        self._served: dict[Kind, UUID] = {}
+        self._next_kind = 0
+        self._next_user: dict[Kind, UUID] = {}
 
-    def claim(self, kinds: Iterable[Kind], most: int) -> list[Row]:
+    def claim(self, kinds: Collection[Kind], most: int) -> list[Row]:
         """Up to `most` due media, shared out among the users who wait, beginning behind the one served last."""
+        waiting = [pair for kind in self._in_turn(kinds) for pair in self._waiting(kind)]
+        if not waiting:
+            return []
         claimed: list[Row] = []
-        for kind, users in self._waiting(sorted(kinds)):
-            for place, user_id in enumerate(users):
-                share = -(-(most - len(claimed)) // (len(users) - place))
-                if share <= 0:
-                    return claimed
-                with self._sessions.begin() as session:
+        with self._sessions.begin() as session:
+            for place, (kind, user_id) in enumerate(waiting):
+                share = ceil((most - len(claimed)) / (len(waiting) - place))
+                if share > 0:
                     claimed += claim_due(session, kind, user_id, share, self._lease)
-                with self._lock:
-                    self._served[kind] = user_id
+                    self._served(kind, user_id)
         return claimed
 
-    def _waiting(self, kinds: Iterable[Kind]) -> list[tuple[Kind, list[UUID]]]:
+    def _in_turn(self, kinds: Collection[Kind]) -> list[Kind]:
+        ordered = sorted(kinds)
+        with self._lock:
+            start = self._next_kind = (self._next_kind + 1) % max(len(ordered), 1)
+        return ordered[start:] + ordered[:start]
+
+    def _waiting(self, kind: Kind) -> list[tuple[Kind, UUID]]:
+        """From where the last turn ended; from the beginning where nobody waits behind it."""
+        start = self._next_user.get(kind, FIRST)
         with self._sessions.read() as session:
-            found = []
-            for kind in kinds:
-                with self._lock:
-                    after = self._served.get(kind, NOBODY)
-                rows = session.all(_WAITING_USERS, kind=kind.value, after=after, most=USERS)
-                if not rows and after != NOBODY:
-                    rows = session.all(_WAITING_USERS, kind=kind.value, after=NOBODY, most=USERS)
-                if rows:
-                    found.append((kind, [row.user_id for row in rows]))
-            return found
+            values = {"kind": kind.value, "now": session.now, "most": USERS}
+            rows = session.all(_WAITING_USERS, start=start, **values)
+            if not rows and start != FIRST:
+                rows = session.all(_WAITING_USERS, start=FIRST, **values)
+        return [(kind, row.user_id) for row in rows]
+
+    def _served(self, kind: Kind, user_id: UUID) -> None:
+        with self._lock:
+            self._next_user[kind] = UUID(int=(user_id.int + 1) % 2**128)

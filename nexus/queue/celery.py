@@ -31,7 +31,10 @@ def create(settings: Settings) -> Celery:
         worker_redirect_stdouts=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
         broker_transport_options={
+            # A request does not wait for a broker that is away; workers have their own, endless patience.
+            "max_retries": 0,
             # Longer than a lease, so that a slow task is not delivered twice while its worker lives;
             # restored every second, where the default looks only every hundred seconds or so.
             "visibility_timeout": settings.lease_seconds * 3 + 60,
@@ -41,6 +44,9 @@ def create(settings: Settings) -> Celery:
             "socket_connect_timeout": 5,
         },
     )
+    if settings.celery_always_eager:
+        # Only a worker imports the tasks by itself; without them a call by name is sent, not run.
+        app.loader.import_default_modules()
     return app
 
 
@@ -60,9 +66,12 @@ class CeleryQueue:
         return True
 
     def idle(self) -> bool:
-        try:
-            with self.app.connection_for_read() as connection:
+        """A broker that is away is not idle: there is nobody to announce to."""
+        if self.app.conf.task_always_eager:
+            return True
+        with self.app.connection_for_read() as connection:
+            try:
                 client: Any = connection.default_channel.client
                 return bool(client.llen(QUEUE) == 0)
-        except OperationalError:
-            return False
+            except (OperationalError, *connection.connection_errors):
+                return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_ready
 
 from nexus.app import App
 from nexus.queue.celery import QUEUE, CeleryQueue
@@ -23,11 +23,7 @@ def run(app: App) -> None:
     def start(**_: Any) -> None:
         sweeper.start()
 
-    def stop(**_: Any) -> None:
-        sweeper.stop()
-
     worker_ready.connect(start, weak=False)
-    worker_shutting_down.connect(stop, weak=False)
     worker = app.queue.app.Worker(
         pool="threads",
         concurrency=app.settings.worker_threads,
@@ -38,5 +34,6 @@ def run(app: App) -> None:
         loglevel=app.settings.log_level.upper(),
     )
     worker.start()
+    sweeper.stop()
     if worker.exitcode:
         raise SystemExit(worker.exitcode)

@@ -100,8 +100,10 @@ class Sweeper:
         self._thread.start()
 
     def stop(self) -> None:
+        """Nothing where it never started, as in a Celery worker that never found its broker."""
         self._stopping.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _sweep_for_ever(self) -> None:
         while True:

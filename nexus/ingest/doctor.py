@@ -1,0 +1,356 @@
+"""What must hold, looked up: the promises of the specification, and what Nexus needs around it. Nothing is changed.
+
+A check that fails is a problem, or, where a worker or time heals it, a note.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from redis import Redis
+from sqlalchemy import Text, bindparam, column, func, make_url, select, text
+
+from nexus.db import migrate, triggers
+from nexus.db.moves import MEDIA_ROWS
+from nexus.db.session import Session, Sessions, Statement
+from nexus.db.tables import WAITING, media
+from nexus.extract import Extractor
+from nexus.ingest import census
+from nexus.ingest.promises import PROMISES, Promise, offenders
+from nexus.settings import SECRETS, Settings
+from nexus.states.media import Kind
+
+#: How many of the offenders are named.
+NAMED = 5
+#: Leases and due work that nobody takes up for this many sweeps, and at least for so long, make a note.
+SWEEPS = 6
+PATIENCE = timedelta(minutes=1)
+REDIS_SECONDS = 3
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+SHORT = 32
+
+
+class Verdict(StrEnum):
+    OK = "ok"  #: it holds
+    NOTE = "note"  #: worth knowing; nothing is broken
+    PROBLEM = "problem"  #: it must not be so
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found."""
+
+    name: str
+    verdict: Verdict
+    #: What holds, or what is wrong.
+    says: str
+    #: What to do about it; empty where it holds.
+    advice: str = ""
+    count: int = 0
+    #: Some of those that it concerns.
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Patient:
+    """What is examined."""
+
+    settings: Settings
+    sessions: Sessions
+    extractors: Mapping[Kind, Extractor]
+
+    def late(self, now: datetime) -> datetime:
+        return now - max(PATIENCE, timedelta(seconds=self.settings.sweep_seconds) * SWEEPS)
+
+
+Check = Callable[[Patient], Finding]
+
+
+def examine(patient: Patient) -> list[Finding]:
+    """Every check; where the database can't be used, only what can be said without its rows."""
+    findings = [check(patient) for check in (_secrets, _secrets_file, _redis, _reachable)]
+    if findings[-1].verdict is Verdict.OK:
+        findings.append(_guarded("database.migrated", _migrated, patient))
+    if findings[-1].verdict is Verdict.OK:
+        findings += _rows(patient)
+    return findings
+
+
+def is_healthy(findings: Iterable[Finding]) -> bool:
+    return all(finding.verdict is not Verdict.PROBLEM for finding in findings)
+
+
+def _rows(patient: Patient) -> list[Finding]:
+    named: list[tuple[str, Check]] = [
+        ("database.triggers", _triggers),
+        ("database.integrity", _integrity),
+        *((promise.name, _asked(promise)) for promise in PROMISES),
+        ("work.leases", _expired),
+        ("work.due", _overdue),
+        ("work.processors", _unprocessed),
+    ]
+    return [_guarded(name, check, patient) for name, check in named]
+
+
+def _guarded(name: str, check: Check, patient: Patient) -> Finding:
+    """A check that breaks has found something too."""
+    try:
+        return check(patient)
+    except Exception as error:
+        says = f"This could not be checked: {_first_line(error)}."
+        return Finding(name, Verdict.PROBLEM, says, "Check the database; restore a copy if it is damaged.")
+
+
+def _ok(name: str, says: str) -> Finding:
+    return Finding(name, Verdict.OK, says)
+
+
+def _problem(name: str, says: str, advice: str, found: Sequence[str] = ()) -> Finding:
+    return Finding(name, Verdict.PROBLEM, says, advice, len(found), tuple(found[:NAMED]))
+
+
+def _note(name: str, says: str, advice: str, total: int = 0, found: Sequence[str] = ()) -> Finding:
+    return Finding(name, Verdict.NOTE, says, advice, total, tuple(found[:NAMED]))
+
+
+# What Nexus needs around it
+
+
+def _secrets(patient: Patient) -> Finding:
+    chosen, name = patient.settings, "settings.secrets"
+    wanted = [secret for secret in SECRETS if not (chosen.jwks_url and secret.startswith("jwt"))]
+    missing = [f"NEXUS_{secret.upper()}" for secret in wanted if not getattr(chosen, secret)]
+    if missing:
+        return _problem(
+            name, f"Missing: {', '.join(missing)}.", "Set them in the environment or in .env.", missing
+        )
+    short = [f"NEXUS_{secret.upper()}" for secret in wanted if len(getattr(chosen, secret)) < SHORT]
+    if short:
+        advice = f"Use at least {SHORT} random characters."
+        return _note(name, f"Short enough to be guessed: {', '.join(short)}.", advice, len(short), short)
+    return _ok(name, "The secrets are there.")
+
+
+def _secrets_file(patient: Patient) -> Finding:
+    name, path = "settings.secrets_file", patient.settings.data_dir / "secrets.json"
+    if not path.exists():
+        return _ok(name, "There is no file with local secrets.")
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & OTHERS:
+        says = f"Others on this machine may read {path} (mode {mode:04o})."
+        return _problem(name, says, f"Run: chmod 600 {path}", [str(path)])
+    return _ok(name, "The local secrets are readable by you alone.")
+
+
+def _redis(patient: Patient) -> Finding:
+    name = "queue.reachable"
+    if patient.settings.queue != "celery":
+        return _ok(name, "The queue needs no server.")
+    try:
+        limits = {"socket_connect_timeout": REDIS_SECONDS, "socket_timeout": REDIS_SECONDS}
+        with Redis.from_url(patient.settings.redis_url, **limits) as client:
+            client.ping()
+    except Exception as error:
+        says = f"Redis can't be reached, so no worker is told of new work: {_first_line(error)}."
+        return _problem(name, says, "Start it, or check NEXUS_REDIS_URL.")
+    return _ok(name, "Redis answers.")
+
+
+def _reachable(patient: Patient) -> Finding:
+    name = "database.reachable"
+    missing = missing_file(patient.settings.database)
+    if missing is not None:
+        return _problem(name, f"There is no database at {missing}.", "Make one with: nexus db upgrade")
+    try:
+        with patient.sessions.read() as session:
+            census.is_alive(session)
+    except Exception as error:
+        says = f"The database can't be reached: {_first_line(error)}."
+        return _problem(name, says, "Start it, or check NEXUS_DATABASE_URL and the data folder.")
+    return _ok(name, "The database answers.")
+
+
+def missing_file(url: str) -> Path | None:
+    """The SQLite file that should be there and is not. Looked for first, because opening it would make it."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database:
+        return None
+    path = Path(parsed.database)
+    return None if path.exists() else path
+
+
+def _migrated(patient: Patient) -> Finding:
+    name = "database.migrated"
+    current, head = migrate.current(patient.settings.database), migrate.head()
+    if current == head:
+        return _ok(name, f"The database is at revision {head}.")
+    says = f"The database is at revision {current or 'base'}, and this Nexus needs {head}."
+    return _problem(name, says, "Run: nexus db upgrade")
+
+
+# The database as a whole
+
+_INTEGRITY = Statement(text("PRAGMA integrity_check(5)").columns(column("says", Text)))
+_DANGLING = Statement(
+    text("PRAGMA foreign_key_check").columns(
+        column("child", Text), column("row", Text), column("parent", Text), column("number", Text)
+    )
+)
+_UNCHECKED = Statement(
+    text("SELECT conname FROM pg_constraint WHERE NOT convalidated").columns(column("conname", Text))
+)
+
+
+def _integrity(patient: Patient) -> Finding:
+    name = "database.integrity"
+    with patient.sessions.read() as session:
+        broken = _sqlite_damage(session) if session.is_sqlite else _unchecked(session)
+    if broken:
+        return _problem(
+            name, "The database is damaged.", "Stop Nexus and restore a copy of the database.", broken
+        )
+    return _ok(name, "The database is whole, and every reference leads somewhere.")
+
+
+def _sqlite_damage(session: Session) -> list[str]:
+    broken = [row.says for row in session.all(_INTEGRITY) if row.says != "ok"]
+    return broken + [f"{row.child} refers to a missing row of {row.parent}" for row in session.all(_DANGLING)]
+
+
+def _unchecked(session: Session) -> list[str]:
+    return [f"{row.conname} was never checked" for row in session.all(_UNCHECKED)]
+
+
+_SQLITE_TRIGGERS = Statement(
+    text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").columns(
+        column("name", Text), column("sql", Text)
+    )
+)
+#: A temporary table of the same name, on which the guards are made anew; gone with the transaction.
+_TWIN = Statement(text("CREATE TEMPORARY TABLE media (LIKE media) ON COMMIT DROP"))
+_POSTGRES_TRIGGERS = Statement(
+    text(
+        "SELECT t.tgname AS name, n.oid = pg_my_temp_schema() AS is_twin, "
+        "CAST(t.tgenabled AS text) || ' ' || pg_get_triggerdef(t.oid) || ' ' || p.prosrc AS sql "
+        "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "JOIN pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal AND c.relname = 'media' "
+        "AND (n.nspname = current_schema() OR n.oid = pg_my_temp_schema())"
+    ).columns(column("name", Text), column("is_twin"), column("sql", Text))
+)
+
+
+def _triggers(patient: Patient) -> Finding:
+    name = "database.triggers"
+    with patient.sessions.begin() as session:
+        installed, wanted = _sqlite_guards(session) if session.is_sqlite else _postgres_guards(session)
+    differing = sorted(key for key in wanted if installed.get(key) != wanted[key])
+    if differing:
+        says = "Guards of a status column are missing or differ from the table of edges."
+        return _problem(
+            name, says, "Restore a copy of the database, or have its guards made anew.", differing
+        )
+    return _ok(name, "The guards of the status column are in place.")
+
+
+def _sqlite_guards(session: Session) -> tuple[dict[str, str], dict[str, str]]:
+    installed = {row.name: row.sql for row in session.all(_SQLITE_TRIGGERS)}
+    wanted = {sql.split()[2]: sql for sql in triggers.create(MEDIA_ROWS, "sqlite")}
+    return installed, wanted
+
+
+def _postgres_guards(session: Session) -> tuple[dict[str, str], dict[str, str]]:
+    """PostgreSQL writes a trigger down in its own words, so the wanted ones are made too and compared in those."""
+    function, *guards = triggers.create(MEDIA_ROWS, "postgresql")
+    session.run(_TWIN)
+    for guard in guards:
+        session.run(Statement(text(guard)))
+    rows = session.all(_POSTGRES_TRIGGERS)
+    installed = {row.name: _placeless(row.sql) for row in rows if not row.is_twin}
+    wanted = {row.name: _placeless(row.sql) for row in rows if row.is_twin}
+    body = function.split("$$")[1]
+    return installed, {
+        name: sql if sql.endswith(body) else f"{sql} (other body)" for name, sql in wanted.items()
+    }
+
+
+def _placeless(definition: str) -> str:
+    return re.sub(r" ON \S+ ", " ON media ", definition, count=1)
+
+
+# What the rows promise
+
+
+def _asked(promise: Promise) -> Check:
+    def check(patient: Patient) -> Finding:
+        with patient.sessions.read() as session:
+            rows = session.all(promise.offenders, most=NAMED)
+        if not rows:
+            return _ok(promise.name, promise.holds)
+        ids = tuple(str(row.id) for row in rows)
+        return Finding(promise.name, Verdict.PROBLEM, promise.broken, promise.advice, rows[0].total, ids)
+
+    return check
+
+
+# Whether someone works
+
+_LATE = bindparam("late", type_=media.c.run_after.type)
+_EXPIRED = offenders(
+    select(media.c.id).where(media.c.lease_expires_at.is_not(None), media.c.lease_expires_at < _LATE)
+)
+_OVERDUE = offenders(
+    select(media.c.id).where(text(WAITING), media.c.kind == bindparam("kind"), media.c.run_after < _LATE)
+)
+_WAITING_KINDS = Statement(
+    select(media.c.kind, func.count().label("total")).where(text(WAITING)).group_by(media.c.kind)
+)
+START_ONE = "Is a worker running? Start one with: nexus serve or nexus worker"
+
+
+def _expired(patient: Patient) -> Finding:
+    name = "work.leases"
+    with patient.sessions.read() as session:
+        rows = session.all(_EXPIRED, late=patient.late(session.now), most=NAMED)
+    if not rows:
+        return _ok(name, "No worker has left anything behind.")
+    says = "Media that a worker left behind, and that no sweep has taken back."
+    return _note(name, says, START_ONE, rows[0].total, [str(row.id) for row in rows])
+
+
+def _overdue(patient: Patient) -> Finding:
+    name = "work.due"
+    with patient.sessions.read() as session:
+        late = patient.late(session.now)
+        by_kind = [
+            session.all(_OVERDUE, kind=kind.value, late=late, most=NAMED)
+            for kind in sorted(patient.extractors)
+        ]
+    found = [row for rows in by_kind for row in rows]
+    if not found:
+        return _ok(name, "Nothing has waited long for a worker.")
+    total = sum(rows[0].total for rows in by_kind if rows)
+    return _note(
+        name, "Media that have waited long for a worker.", START_ONE, total, [str(row.id) for row in found]
+    )
+
+
+def _unprocessed(patient: Patient) -> Finding:
+    name = "work.processors"
+    with patient.sessions.read() as session:
+        rows = session.all(_WAITING_KINDS)
+    waiting = {row.kind: row.total for row in rows if Kind(row.kind) not in patient.extractors}
+    if not waiting:
+        return _ok(name, "Everything that waits has a processor.")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(waiting.items()))
+    says = f"These wait, and no processor for them is available: {kinds}."
+    return _note(name, says, "Set NEXUS_PLUGINS, or NEXUS_EXTRACTION=on.", sum(waiting.values()))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
