@@ -1,7 +1,7 @@
-"""The terminal's door."""
+"""The terminal's door: parse, call ingest, answer."""
 
 from nexus.cli.commands import app as _app
 
 
 def main() -> None:
-    _app()
+    _app(prog_name="nexus")

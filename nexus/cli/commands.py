@@ -1,55 +1,203 @@
-"""Every command."""
+# ruff: noqa: PLC0415
+"""Every command and its options. What a command does is imported when it is called, so that --help answers at once."""
 
 from __future__ import annotations
 
-import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
 import typer
 
-from nexus import app as nexus_app
-from nexus import logging, settings
-from nexus.app import App
-from nexus.cli import server
-from nexus.web import auth
+import nexus
+from nexus.cli.failures import Polite
+from nexus.states.media import Status
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    cls=Polite,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+db = typer.Typer(no_args_is_help=True, help="Look at or change the revision of the database.")
+app.add_typer(db, name="db")
 
-DataDir = Annotated[Path | None, typer.Option(help="The folder of the database and the local secrets.")]
+
+class UrlKind(StrEnum):
+    """The kinds that a URL alone makes."""
+
+    WEB_ARTICLE = "web_article"
+    VIDEO = "video"
 
 
-def open_app(data_dir: Path | None, **overrides: object) -> App:
-    chosen = settings.load(data_dir, **overrides)
-    logging.configure(json=chosen.json_logs, level=chosen.log_level)
-    return nexus_app.build(chosen)
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="The folder of the database and the local secrets; NEXUS_DATA_DIR, else ~/.local/share/nexus.",
+        show_default=False,
+    ),
+]
+User = Annotated[
+    UUID | None,
+    typer.Option(help="Act as this user instead of the local owner.", show_default=False, metavar="UUID"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Host = Annotated[
+    str | None, typer.Option(help="The address to listen on; NEXUS_HOST, else 127.0.0.1.", show_default=False)
+]
+Port = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="The port to listen on; NEXUS_PORT, else 8000.", show_default=False),
+]
+Ids = Annotated[
+    list[UUID] | None, typer.Argument(help="Ids of media.", metavar="[ID]...", show_default=False)
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nexus {nexus.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Nexus takes in what you read and watch, and turns it into text that is there when you need it.
+
+    Start with: nexus serve. Settings are NEXUS_* variables, in the environment or in .env.
+    """
 
 
 @app.command()
-def serve(data_dir: DataDir = None, host: str | None = None, port: int | None = None) -> None:
-    """Start Nexus."""
-    built = open_app(data_dir, host=host, port=port)
-    chosen = built.settings
-    token = auth.sign_in_token(chosen, chosen.local_owner)
-    typer.echo(f"http://{chosen.host}:{chosen.port}/sign-in?token={token}")
-    server.serve(built)
+def serve(data_dir: DataDir = None, host: Host = None, port: Port = None) -> None:
+    """Start Nexus: pages, API and workers; prints the sign-in link."""
+    from nexus.cli import server
+
+    server.serve(data_dir, host, port)
 
 
 @app.command()
 def worker(data_dir: DataDir = None) -> None:
-    """Start a worker."""
-    server.work(open_app(data_dir))
+    """Start workers without a server, on the configured queue."""
+    from nexus.cli import server
+
+    server.work(data_dir)
+
+
+@app.command()
+def add(
+    urls: Annotated[
+        list[str], typer.Argument(help="Web addresses to take in.", metavar="URL...", show_default=False)
+    ],
+    kind: Annotated[
+        UrlKind | None,
+        typer.Option(help="What they are; guessed where not given: YouTube is video.", show_default=False),
+    ] = None,
+    library: Annotated[
+        str | None,
+        typer.Option(help="Put them into the library of this name too; made if missing.", show_default=False),
+    ] = None,
+    user: User = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per URL.")] = False,
+) -> None:
+    """Take in web addresses and wait until they can be read."""
+    from nexus.cli import add as command
+
+    command.run(data_dir, user, urls, kind, library, as_json=as_json)
+
+
+@app.command()
+def status(
+    ids: Ids = None,
+    only: Annotated[
+        Status | None, typer.Option("--status", help="Only media in this state.", show_default=False)
+    ] = None,
+    library: Annotated[str | None, typer.Option(help="Only this library.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The most media to list.")] = 20,
+    user: User = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the media as a JSON array.")] = False,
+) -> None:
+    """Show what there is and how it is doing."""
+    from nexus.cli import status as command
+
+    command.run(data_dir, user, ids or [], only, library, limit, as_json=as_json)
+
+
+@app.command()
+def retry(
+    ids: Ids = None,
+    all_failed: Annotated[bool, typer.Option("--all-failed", help="Everything that has failed.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until they can be read.")] = False,
+    user: User = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per media.")] = False,
+) -> None:
+    """Try again what has failed."""
+    from nexus.cli import retry as command
+
+    command.run(data_dir, user, ids or [], all_failed=all_failed, wait=wait, as_json=as_json)
 
 
 @app.command()
 def token(
+    user: User = None,
     data_dir: DataDir = None,
-    user: UUID | None = None,
-    as_json: Annotated[bool, typer.Option("--json")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the headers to send, as JSON.")] = False,
+    as_link: Annotated[bool, typer.Option("--link", help="Print a new sign-in link instead.")] = False,
+    host: Annotated[
+        str | None, typer.Option(help="The host of the link; NEXUS_HOST.", show_default=False)
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="The port of the link; NEXUS_PORT.", show_default=False),
+    ] = None,
 ) -> None:
-    """Print a bearer token."""
-    chosen = settings.load(data_dir)
-    bearer = auth.issue_token(chosen, user or chosen.local_owner)
-    headers = {"Authorization": f"Bearer {bearer}", "X-Nexus-Internal": chosen.internal_secret}
-    typer.echo(json.dumps(headers) if as_json else bearer)
+    """Print a bearer token for the API, or a sign-in link."""
+    from nexus.cli import token as command
+
+    command.run(data_dir, user, host, port, as_json=as_json, as_link=as_link)
+
+
+@app.command()
+def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Check that everything is as it must be, and say what to do where it is not."""
+    from nexus.cli import doctor as command
+
+    command.run(data_dir, as_json=as_json)
+
+
+@db.command()
+def upgrade(data_dir: DataDir = None) -> None:
+    """Migrate the database to what this Nexus needs."""
+    from nexus.cli import database
+
+    database.upgrade(data_dir)
+
+
+@db.command()
+def downgrade(
+    revision: Annotated[str, typer.Argument(help="The revision to go back to; base is the empty database.")],
+    data_dir: DataDir = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Take the database back to an earlier revision; what later ones added is lost."""
+    from nexus.cli import database
+
+    database.downgrade(data_dir, revision, sure=yes)
+
+
+@db.command()
+def current(data_dir: DataDir = None) -> None:
+    """Print the revision of the database."""
+    from nexus.cli import database
+
+    database.current(data_dir)

@@ -2,51 +2,77 @@
 
 from __future__ import annotations
 
+import errno
 import signal
+import socket
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+import typer
 import uvicorn
 
+import nexus
 from nexus import logging
 from nexus.app import App
+from nexus.cli.context import build, load
+from nexus.cli.failures import Refused
+from nexus.cli.token import address, link
 from nexus.db import migrate
 from nexus.queue.celery import CeleryQueue
 from nexus.queue.local import Local
+from nexus.queue.off import Off
 from nexus.web import api
 from nexus.worker import celery
 from nexus.worker.threads import Sweeper, Workers
 
+log = logging.get(__name__)
+
 #: Open event streams must not hold up a stop for longer than this.
 GRACE_SECONDS = 3
+BACKLOG = 2048
+Part = Workers | Sweeper
 
 
-def serve(app: App) -> None:
+class Server(uvicorn.Server):
+    """Says that it is there when it is there."""
+
+    def __init__(self, config: uvicorn.Config, welcome: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._welcome = welcome
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._welcome()
+
+
+def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
     """The web server, and, unless Celery does the work, the workers and the sweep in the same process."""
-    migrate.upgrade(app.settings.database)
-    parts: list[Workers | Sweeper] = []
-    if isinstance(app.queue, Local):
-        parts.append(Workers(app))
-    if not isinstance(app.queue, CeleryQueue):
-        parts.append(Sweeper(app))
-    for part in parts:
-        part.start()
-    try:
-        uvicorn.run(
+    app = build(load(data_dir, host=host, port=port), quiet=False)
+    with _listening(app.settings.host, app.settings.port) as door:
+        bound: int = door.getsockname()[1]
+        migrate.upgrade(app.settings.database)
+        config = uvicorn.Config(
             api.create(app),
-            host=app.settings.host,
-            port=app.settings.port,
             log_config=None,
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
-    finally:
-        for part in parts:
-            part.stop()
+        # uvicorn raises the signal again when it is done; the default would end the process before the workers stop.
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        with _running(app, _parts(app)):
+            try:
+                Server(config, lambda: _welcome(app, bound)).run(sockets=[door])
+            except KeyboardInterrupt:
+                typer.echo("Stopping: the work under way ends first.", err=True)
 
 
-def work(app: App) -> None:
+def work(data_dir: Path | None) -> None:
     """Workers without a server, on the queue that is configured, until SIGTERM or SIGINT."""
+    app = build(load(data_dir), quiet=False)
     migrate.upgrade(app.settings.database)
     if isinstance(app.queue, CeleryQueue):
         celery.run(app)
@@ -54,10 +80,73 @@ def work(app: App) -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    parts: list[Workers | Sweeper] = [Workers(app), Sweeper(app)]
+    with _running(app, [Workers(app), Sweeper(app)]):
+        log.info("worker_ready", threads=app.settings.worker_threads, kinds=sorted(app.tools.extractors))
+        stopping.wait()
+        # A second Ctrl-C does not wait for the work under way.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _parts(app: App) -> list[Part]:
+    parts: list[Part] = []
+    if isinstance(app.queue, Local):
+        parts.append(Workers(app))
+    if not isinstance(app.queue, CeleryQueue):
+        parts.append(Sweeper(app))
+    return parts
+
+
+@contextmanager
+def _running(app: App, parts: list[Part]) -> Iterator[None]:
     for part in parts:
         part.start()
-    logging.get(__name__).info("worker_ready")
-    stopping.wait()
-    for part in parts:
-        part.stop()
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.stop()
+        app.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise Refused(_why_not(host, port, error)) from error
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} of {host} is in use. Stop what uses it, or choose another: nexus serve --port {port + 1}"
+    if error.errno == errno.EACCES:
+        return f"You may not listen on port {port}. Choose one above 1023: nexus serve --port 8000"
+    return (
+        f"Nexus can't listen on {host}: {error.strerror}. Choose an address of this machine: --host 127.0.0.1"
+    )
+
+
+def _welcome(app: App, port: int) -> None:
+    chosen = app.settings
+    log.info("server_ready", url=address(chosen, port))
+    typer.secho(f"Nexus {nexus.__version__} is running.", bold=True)
+    if chosen.env != "prod" and chosen.local_owner is not None:
+        typer.echo("\nSign in:")
+        typer.secho(link(chosen, chosen.local_owner, port=port), fg="cyan")
+        typer.echo(f"\nData: {chosen.data_dir}")
+    typer.echo(f"Work: {_who_works(app)}")
+    typer.echo("Stop: Ctrl-C")
+    typer.get_text_stream("stdout").flush()
+
+
+def _who_works(app: App) -> str:
+    if isinstance(app.queue, Off):
+        return "none, everything stays pending (NEXUS_EXTRACTION=off)"
+    if not app.tools.extractors:
+        return "none, everything stays pending (no processor is registered; see NEXUS_PLUGINS)"
+    if isinstance(app.queue, CeleryQueue):
+        return "done by Celery workers (nexus worker)"
+    if not isinstance(app.queue, Local):
+        return "done within each request"
+    count = app.settings.worker_threads
+    return f"{count} {'thread' if count == 1 else 'threads'} of this process"

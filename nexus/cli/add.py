@@ -1,0 +1,78 @@
+"""`nexus add`: take URLs in, and wait until they can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from nexus import urls
+from nexus.app import App
+from nexus.cli.context import acting_user, opened
+from nexus.cli.follow import Follow, following
+from nexus.cli.outcome import Ended, Item, Result
+from nexus.db.session import Session
+from nexus.errors import ApiError, InvalidUrl
+from nexus.ingest import access, libraries
+from nexus.ingest.access import Role
+from nexus.ingest.add import Added, add_url, hold
+from nexus.ingest.pipeline import maybe_enqueue_extraction
+from nexus.states.media import Kind
+
+
+def run(
+    data_dir: Path | None,
+    user: UUID | None,
+    addresses: Sequence[str],
+    kind: str | None,
+    library: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    with opened(data_dir) as app:
+        viewer = acting_user(app.settings, user)
+        with following(app, viewer, len(addresses), as_json=as_json) as follow:
+            for address in addresses:
+                _take_in(follow, address, kind, library)
+            follow.wait()
+
+
+def _take_in(follow: Follow, address: str, kind: str | None, library: str | None) -> None:
+    """A bad URL ends here; the others go on."""
+    try:
+        added = _added(follow.app, follow.viewer, kind or guess_kind(address), address, library)
+    except ApiError as error:
+        follow.end(Ended(Item(address), Result.REFUSED, error.message, code=error.code))
+        return
+    if added.due:
+        maybe_enqueue_extraction(follow.app.queue, added.kind, added.media_id, None)
+    follow.follow(Item(address, added.media_id, added.created, added.due), added.media_id)
+
+
+def _added(app: App, viewer: UUID, kind: str, address: str, library: str | None) -> Added:
+    """In the default library and in the named one, in one transaction."""
+    with app.sessions.begin() as session:
+        named = None if library is None else _library(session, viewer, library)
+        added = add_url(session, viewer, kind, address, app.limits)
+        if named is not None:
+            hold(session, named, added.media_id)
+    return added
+
+
+def _library(session: Session, viewer: UUID, name: str) -> UUID:
+    """The oldest of that name that the viewer may change; made if there is none."""
+    access.ensure_user(session, viewer)
+    wanted = " ".join(name.split())
+    for row in libraries.mine(session, viewer):
+        if row.name == wanted and row.role == Role.ADMIN.value:
+            return access.keep_library(session, row.id)
+    return libraries.create(session, viewer, name)
+
+
+def guess_kind(address: str) -> str:
+    """A YouTube address is a video, everything else an article; a bad one is refused as either."""
+    try:
+        is_youtube = urls.video(address).provider == "youtube"
+    except InvalidUrl:
+        is_youtube = True
+    return (Kind.VIDEO if is_youtube else Kind.WEB_ARTICLE).value

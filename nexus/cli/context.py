@@ -1,0 +1,78 @@
+"""What a command starts from: settings, the app on a migrated database, and the user it acts as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+from nexus import app as nexus_app
+from nexus import logging, settings
+from nexus.app import App
+from nexus.cli.failures import MISUSED, Refused
+from nexus.db import migrate
+from nexus.settings import Settings
+
+
+def load(data_dir: Path | None, **overrides: object) -> Settings:
+    try:
+        return settings.load(data_dir, **overrides)
+    except OSError as error:
+        place = error.filename or data_dir or settings.default_data_dir()
+        raise Refused(
+            f"The data folder can't be used: {place}: {error.strerror}. "
+            "Choose another with --data-dir, or change its permissions.",
+        ) from error
+
+
+def build(chosen: Settings, *, quiet: bool) -> App:
+    """Quiet commands log warnings alone, unless NEXUS_LOG_LEVEL asks for more."""
+    silenced = quiet and "log_level" not in chosen.model_fields_set
+    logging.configure(json=chosen.json_logs, level="warning" if silenced else chosen.log_level)
+    try:
+        return nexus_app.build(chosen)
+    except ImportError as error:
+        raise Refused(
+            f"A module of NEXUS_PLUGINS can't be imported: {error}. Install it, or correct the list.", MISUSED
+        ) from error
+    except OSError as error:
+        raise Refused(
+            f"The folder of the database can't be made: {error.filename}: {error.strerror}. "
+            "Check NEXUS_DATABASE_URL.",
+        ) from error
+
+
+@contextmanager
+def opened(data_dir: Path | None) -> Iterator[App]:
+    """For commands that do one thing and end."""
+    app = build(load(data_dir), quiet=True)
+    try:
+        _require_migrated(app.settings)
+        yield app
+    finally:
+        app.close()
+
+
+def _require_migrated(chosen: Settings) -> None:
+    """A person's own database is migrated without asking; one that a team shares is not."""
+    if chosen.env != "prod":
+        migrate.upgrade(chosen.database)
+    elif migrate.current(chosen.database) != migrate.head():
+        raise Refused("The database is not migrated. Run: nexus db upgrade")
+
+
+def acting_user(chosen: Settings, user: UUID | None) -> UUID:
+    found = user or chosen.local_owner
+    if found is None:
+        raise Refused(
+            "In prod there is no local owner. Name the user to act as: --user UUID, or set NEXUS_LOCAL_OWNER.",
+            MISUSED,
+        )
+    return found
+
+
+def again(chosen: Settings, command: str) -> str:
+    """A command to type next, on the same data folder."""
+    elsewhere = chosen.data_dir != Settings().data_dir
+    return f"nexus {command} --data-dir {chosen.data_dir}" if elsewhere else f"nexus {command}"

@@ -1,0 +1,44 @@
+"""`nexus db`: migrations, by hand."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+
+from nexus import logging
+from nexus.cli.context import again, load
+from nexus.db import migrate
+from nexus.ingest.doctor import missing_file
+from nexus.settings import Settings
+
+
+def upgrade(data_dir: Path | None) -> None:
+    chosen = _chosen(data_dir)
+    migrate.upgrade(chosen.database)
+    typer.echo(f"The database is at revision {migrate.current(chosen.database)}.")
+
+
+def downgrade(data_dir: Path | None, revision: str, *, sure: bool) -> None:
+    """Asks where someone can answer: what later revisions added is lost."""
+    chosen = _chosen(data_dir)
+    if not sure and sys.stdin.isatty():
+        typer.confirm(f"Going back to {revision} deletes what later revisions hold. Go on?", abort=True)
+    migrate.downgrade(chosen.database, revision)
+    typer.echo(f"The database is at revision {migrate.current(chosen.database) or 'base'}.")
+
+
+def current(data_dir: Path | None) -> None:
+    chosen = _chosen(data_dir)
+    found = None if missing_file(chosen.database) else migrate.current(chosen.database)
+    if found == migrate.head():
+        typer.echo(f"{found} (head)")
+    else:
+        typer.echo(f"{found or 'base'} (head is {migrate.head()}; run: {again(chosen, 'db upgrade')})")
+
+
+def _chosen(data_dir: Path | None) -> Settings:
+    chosen = load(data_dir)
+    logging.configure(json=chosen.json_logs, level="warning")
+    return chosen

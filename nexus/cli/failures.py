@@ -1,0 +1,146 @@
+# ruff: noqa: PLC0415
+"""What a person can cause is told in one sentence with its next step; a traceback is for bugs alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from nexus.cli import say
+from nexus.errors import ApiError
+
+#: What went wrong while it ran.
+FAILED = 1
+#: What was asked for makes no sense: options and settings.
+MISUSED = 2
+
+_SQLITE = {
+    "unable to open": "The database file can't be opened. Check that its folder exists and that you may write there, "
+    "or choose another with --data-dir.",
+    "readonly": "The database can't be written. Check the permissions of the data folder and of the files in it.",
+    "locked": "Another program keeps the database to itself. Stop it, or try again in a moment.",
+    "full": "The disk is full. Make room and try again.",
+    "no such table": "The database is not migrated. Run: nexus db upgrade",
+    "no such column": "The database is not migrated. Run: nexus db upgrade",
+    "not a database": "The database file is damaged or is no database. Restore a copy of it, or choose another "
+    "folder with --data-dir.",
+    "malformed": "The database file is damaged. Restore a copy of it; nexus doctor says how much is broken.",
+}
+
+
+class Refused(Exception):
+    """A command can't do what it was asked for. Its text says why, and what to do next."""
+
+    def __init__(self, sentence: str, code: int = FAILED) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class Polite(TyperGroup):
+    """Commands that never show a traceback for what a person can cause."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with told():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        explained = explain(error)
+        if explained is None:
+            raise
+        sentence, code = explained
+        say.problem(sentence)
+        raise typer.Exit(code) from error
+
+
+def explain(error: Exception) -> tuple[str, int] | None:
+    """The sentence and the exit code; None for what must be a bug."""
+    if isinstance(error, Refused):
+        return str(error), error.code
+    if isinstance(error, ApiError):
+        return error.message, FAILED
+    return _settings(error) or _database(error) or _redis(error)
+
+
+def _settings(error: Exception) -> tuple[str, int] | None:
+    from pydantic import ValidationError
+
+    from nexus.settings import BadSettings
+
+    if isinstance(error, BadSettings):
+        return str(error), MISUSED
+    if not isinstance(error, ValidationError) or error.title != "Settings":
+        return None
+    return " ".join(_setting(problem) for problem in error.errors(include_url=False)), MISUSED
+
+
+def _setting(problem: Any) -> str:
+    """Names the variable, never its value: it may be a secret."""
+    reason = problem["msg"].removeprefix("Value error, ").rstrip(".")
+    if not problem["loc"]:
+        return f"{reason}. Set it in the environment or in .env."
+    name = str(problem["loc"][0]).upper().removeprefix("NEXUS_")
+    return f"NEXUS_{name} is not valid: {reason}. Correct it in the environment or in .env."
+
+
+def _database(error: Exception) -> tuple[str, int] | None:
+    from alembic.util import CommandError
+    from sqlalchemy.exc import ArgumentError
+
+    if isinstance(error, ArgumentError):
+        return (
+            "NEXUS_DATABASE_URL can't be understood. Give one such as postgresql://user@host/name.",
+            MISUSED,
+        )
+    if isinstance(error, CommandError):
+        return _migration(str(error)), FAILED
+    return _driver(getattr(error, "orig", None) or error)
+
+
+def _driver(cause: Exception) -> tuple[str, int] | None:
+    from psycopg import Error, OperationalError
+    from psycopg.errors import UndefinedColumn, UndefinedTable
+
+    if isinstance(cause, sqlite3.Error):
+        return _sqlite(str(cause)), FAILED
+    if isinstance(cause, (UndefinedTable, UndefinedColumn)):
+        return _SQLITE["no such table"], FAILED
+    if isinstance(cause, OperationalError):
+        reason = _first_line(cause)
+        return f"The database can't be reached. Start it, or check NEXUS_DATABASE_URL. ({reason})", FAILED
+    if isinstance(cause, Error):
+        return f"The database refused: {_first_line(cause)}. Run: nexus doctor", FAILED
+    return None
+
+
+def _sqlite(reason: str) -> str:
+    found = (sentence for part, sentence in _SQLITE.items() if part in reason)
+    return next(found, f"The database refused: {reason}. Run: nexus doctor")
+
+
+def _migration(reason: str) -> str:
+    if "locate revision" in reason:
+        return f"{reason}. This Nexus does not know it: check the revision, or install the newer Nexus that made it."
+    return f"The database can't be migrated: {reason}."
+
+
+def _redis(error: Exception) -> tuple[str, int] | None:
+    from kombu.exceptions import OperationalError
+    from redis.exceptions import RedisError
+
+    if isinstance(error, (OperationalError, RedisError)):
+        return "Redis can't be reached. Start it, or check NEXUS_REDIS_URL.", FAILED
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")

@@ -1,0 +1,200 @@
+"""What became of one thing that was asked for, and how it is told: live, in plain lines, or as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Protocol, Self
+from uuid import UUID
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from nexus.cli import say
+from nexus.ingest.read import View
+from nexus.states.media import Status
+from nexus.web.schemas import media_json
+
+
+class Result(StrEnum):
+    READABLE = "readable"  #: its text is there
+    THERE = "already_there"  #: its text was there before
+    QUEUED = "queued"  #: it waits, and nobody here can work on it
+    WAITING = "waiting"  #: the command ended before the work did
+    FAILED = "failed"  #: it failed, at a stage
+    REFUSED = "refused"  #: it was never taken in
+    GONE = "gone"  #: someone deleted it meanwhile
+
+
+BAD = frozenset({Result.FAILED, Result.REFUSED, Result.GONE})
+MARKS = {
+    Result.READABLE: ("✓", "green"),
+    Result.THERE: ("✓", "green"),
+    Result.QUEUED: ("…", "yellow"),
+    Result.WAITING: ("…", "yellow"),
+    Result.FAILED: ("✗", "red"),
+    Result.REFUSED: ("✗", "red"),
+    Result.GONE: ("✗", "red"),
+}
+WORDS = {
+    Status.PENDING: "waiting",
+    Status.EXTRACTING: "extracting",
+    Status.READY_FOR_READING: "readable",
+    Status.EMBEDDING: "readable",
+    Status.READY: "readable",
+    Status.FAILED: "failed",
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that was asked for."""
+
+    label: str
+    media_id: UUID | None = None
+    created: bool = False
+    #: Whether there was work to do on it when it was asked for.
+    due: bool = False
+
+
+@dataclass(frozen=True)
+class Ended:
+    item: Item
+    result: Result
+    #: What a person wants to know: the title, or what went wrong.
+    detail: str = ""
+    view: View | None = None
+    code: str | None = None
+
+    @property
+    def is_bad(self) -> bool:
+        return self.result in BAD
+
+    @property
+    def sentence(self) -> str:
+        if self.result is Result.FAILED and self.view is not None:
+            return f"failed at {self.view.row.failure_stage} ({self.code}): {self.detail}"
+        return self.detail
+
+    def to_json(self, viewer: UUID) -> dict[str, Any]:
+        stage = self.view.row.failure_stage if self.view is not None else None
+        error = {"stage": stage, "code": self.code, "message": self.detail} if self.is_bad else None
+        return {
+            "url": self.item.label,
+            "media_id": None if self.item.media_id is None else str(self.item.media_id),
+            "created": self.item.created,
+            "result": self.result.value,
+            "error": error,
+            "media": None if self.view is None else media_json(self.view, viewer),
+        }
+
+
+class Progress(Protocol):
+    """Hears what happens, and shows it."""
+
+    def changed(self, item: Item, view: View) -> None: ...
+    def ended(self, ended: Ended) -> None: ...
+    def note(self, sentence: str) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class _Quiet:
+    def note(self, sentence: str) -> None:
+        say.hint(sentence)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class Lines(_Quiet):
+    """For a pipe: what it is, the media's id, the URL, and what is known, parted by tabs."""
+
+    def changed(self, item: Item, view: View) -> None:
+        say.line(view.row.processing_status, item.media_id, item.label)
+
+    def ended(self, ended: Ended) -> None:
+        say.line(ended.result.value, ended.item.media_id or "-", ended.item.label, ended.sentence)
+
+
+class Json(_Quiet):
+    """One object per URL, as each ends."""
+
+    def __init__(self, viewer: UUID) -> None:
+        self._viewer = viewer
+
+    def changed(self, item: Item, view: View) -> None:
+        """Only ends are told."""
+
+    def ended(self, ended: Ended) -> None:
+        say.as_json(ended.to_json(self._viewer))
+
+
+class Screen:
+    """For a person: a line for each that has ended, and below them a spinner for each that has not."""
+
+    #: More than this many are counted, not listed.
+    SHOWN = 8
+
+    def __init__(self, total: int) -> None:
+        self._console = say.out()
+        self._live = Live(console=self._console, transient=True, refresh_per_second=8)
+        self._under_way: dict[Item, Spinner] = {}
+        self._total = total
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def changed(self, item: Item, view: View) -> None:
+        status = Status(view.row.processing_status)
+        label = Text.assemble(
+            (f"{WORDS[status]:<11}", say.STYLES[status]), say.clean(item.label), overflow="ellipsis"
+        )
+        spinner = self._under_way.setdefault(item, Spinner("dots"))
+        spinner.update(text=label)
+        self._live.update(self._picture())
+
+    def ended(self, ended: Ended) -> None:
+        self._under_way.pop(ended.item, None)
+        self._done += 1
+        mark, style = MARKS[ended.result]
+        first = Text.assemble(
+            (f"{mark} {ended.result.value.replace('_', ' '):<14}", style), say.clean(ended.item.label)
+        )
+        self._console.print(first, soft_wrap=True)
+        if ended.detail and not ended.is_bad:
+            self._console.print(Text(f"  {say.clean(ended.detail)}", "dim"), soft_wrap=True)
+        self._live.update(self._picture())
+
+    def note(self, sentence: str) -> None:
+        self._console.print(Text.assemble(("note: ", "bold yellow"), say.clean(sentence)), soft_wrap=True)
+
+    def _picture(self) -> RenderableType:
+        spinners = list(self._under_way.values())
+        parts: list[RenderableType] = [*spinners[: self.SHOWN]]
+        if self._total > 1 and spinners:
+            parts.append(Text(f"{self._done} of {self._total}", "dim"))
+        return Group(*parts)
+
+
+def progress(total: int, viewer: UUID, *, as_json: bool) -> Progress:
+    if as_json:
+        return Json(viewer)
+    return Screen(total) if say.out().is_terminal else Lines()

@@ -1,0 +1,69 @@
+"""`nexus retry`: what has failed is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from nexus.app import App
+from nexus.cli import say
+from nexus.cli.context import acting_user, opened
+from nexus.cli.failures import MISUSED, Refused
+from nexus.cli.follow import Follow, following
+from nexus.cli.outcome import Ended, Item, Result
+from nexus.errors import ApiError
+from nexus.ingest import access, read, submit
+from nexus.states.media import Status
+
+
+def run(
+    data_dir: Path | None,
+    user: UUID | None,
+    media_ids: Sequence[UUID],
+    *,
+    all_failed: bool,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    if bool(media_ids) == all_failed:
+        raise Refused("Name what to retry by its id, or give --all-failed for all of them.", MISUSED)
+    with opened(data_dir) as app:
+        viewer = acting_user(app.settings, user)
+        chosen = _failed(app, viewer) if all_failed else list(dict.fromkeys(media_ids))
+        if not chosen:
+            say.hint("Nothing has failed.")
+        with following(app, viewer, len(chosen), as_json=as_json) as follow:
+            for media_id in chosen:
+                _retry(follow, media_id)
+            if wait:
+                follow.wait()
+            else:
+                follow.leave()
+
+
+def _failed(app: App, viewer: UUID) -> list[UUID]:
+    """Everything that has failed and that the viewer may retry."""
+    found: list[UUID] = []
+    with app.sessions.begin() as session:
+        access.ensure_user(session, viewer)
+        cursor: str | None = None
+        while True:
+            page = read.newest(session, viewer, status=Status.FAILED, cursor=cursor, most=read.MOST)
+            found += [view.row.id for view in page.items if view.may_retry]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+
+def _retry(follow: Follow, media_id: UUID) -> None:
+    """One that can't be retried ends here; the others go on."""
+    app = follow.app
+    try:
+        with app.sessions.read() as session:
+            row = read.get(session, media_id, follow.viewer).row
+        submit.retry(app.sessions, app.queue, media_id, follow.viewer)
+    except ApiError as error:
+        follow.end(Ended(Item(str(media_id), media_id), Result.REFUSED, error.message, code=error.code))
+        return
+    follow.follow(Item(row.canonical_url or row.title or str(media_id), media_id, due=True), media_id)

@@ -1,0 +1,53 @@
+"""`nexus token`: what to send to the API, or a link to sign in with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import typer
+
+from nexus.cli import say
+from nexus.cli.context import acting_user, load
+from nexus.cli.failures import MISUSED, Refused
+from nexus.settings import Settings
+from nexus.web import auth
+
+#: Addresses that mean every address of the machine, and the one to open in a browser instead.
+ANY = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
+
+
+def run(
+    data_dir: Path | None,
+    user: UUID | None,
+    host: str | None,
+    port: int | None,
+    *,
+    as_json: bool,
+    as_link: bool,
+) -> None:
+    chosen = load(data_dir, host=host, port=port)
+    owner = acting_user(chosen, user)
+    if as_link:
+        say.as_json({"link": link(chosen, owner)}) if as_json else typer.echo(link(chosen, owner))
+        return
+    if chosen.jwks_url:
+        raise Refused(
+            "Bearer tokens come from whoever publishes the keys at NEXUS_JWKS_URL. Get one there, or sign in to the "
+            "pages with: nexus token --link",
+            MISUSED,
+        )
+    bearer = auth.issue_token(chosen, owner)
+    headers = {"Authorization": f"Bearer {bearer}", "X-Nexus-Internal": chosen.internal_secret}
+    say.as_json(headers) if as_json else typer.echo(bearer)
+
+
+def address(chosen: Settings, port: int | None = None) -> str:
+    """Where a browser on this machine finds the server."""
+    host = ANY.get(chosen.host) or (f"[{chosen.host}]" if ":" in chosen.host else chosen.host)
+    return f"http://{host}:{port or chosen.port}"
+
+
+def link(chosen: Settings, user: UUID, port: int | None = None) -> str:
+    """Where it signs in as the user."""
+    return f"{address(chosen, port)}/sign-in?token={auth.sign_in_token(chosen, user)}"

@@ -1,0 +1,159 @@
+"""Waiting until media come to rest, and doing the work meanwhile where nobody else does it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+from nexus.app import App
+from nexus.errors import NotFound
+from nexus.ingest import pipeline, read, sweep
+from nexus.ingest.read import View
+from nexus.queue.celery import CeleryQueue
+from nexus.queue.off import Off
+from nexus.states.media import HELD, PUBLISHED, Kind, Status
+
+#: How often the database is asked while nothing ends here.
+TICK = 0.2
+#: After so long without any change, a person wants to know what is going on.
+SILENCE = 10.0
+
+#: What has changed: the media, and how it is now; None where it is gone.
+Tell = Callable[[UUID, View | None], None]
+
+
+class Hands:
+    """Threads that run the pipeline for chosen media. They are left behind when the command ends early."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._todo: queue.SimpleQueue[UUID] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._taken: set[UUID] = set()
+        self._error: Exception | None = None
+        for number in range(app.settings.worker_threads):
+            threading.Thread(target=self._work, name=f"nexus-hand-{number}", daemon=True).start()
+
+    def take(self, media_id: UUID) -> None:
+        """Nothing where it is already taken."""
+        with self._changed:
+            if media_id not in self._taken:
+                self._taken.add(media_id)
+                self._todo.put(media_id)
+
+    def wait(self, seconds: float) -> None:
+        """Until one run ends, or the time is over. Raises what broke a run: the database is away."""
+        with self._changed:
+            self._changed.wait(seconds)
+            if self._error is not None:
+                raise self._error
+
+    def taken(self) -> set[UUID]:
+        with self._changed:
+            return set(self._taken)
+
+    def _work(self) -> None:
+        while True:
+            media_id = self._todo.get()
+            error = None
+            try:
+                pipeline.run(self._app.tools, media_id)
+            except Exception as raised:
+                error = raised
+            with self._changed:
+                self._error = self._error or error
+                self._taken.discard(media_id)
+                self._changed.notify_all()
+
+
+class Wait:
+    """One command's wait for some media, until each is readable, has failed, is gone, or nobody can work on it."""
+
+    def __init__(
+        self,
+        app: App,
+        viewer: UUID,
+        media_ids: Iterable[UUID],
+        tell: Tell,
+        silent: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._app = app
+        self._silent = silent
+        self._viewer = viewer
+        self._tell = tell
+        #: What has not come to rest, and the status it was last seen in.
+        self.left: dict[UUID, Status | None] = dict.fromkeys(media_ids)
+        self._hands = None if isinstance(app.queue, CeleryQueue) else Hands(app)
+        self._swept = 0.0
+        self._moved = time.monotonic()
+        self._hinted = False
+
+    def run(self) -> None:
+        self._look()
+        while self.left:
+            if self._hands is None:
+                time.sleep(TICK)
+                self._break_silence()
+            else:
+                self._sweep()
+                self._hands.wait(TICK)
+            self._look()
+
+    def give_back(self) -> None:
+        """What this process had begun is due again at once, for whoever comes next; its late result is refused."""
+        if self._hands is None:
+            return
+        views = [self._view(media_id) for media_id in self._hands.taken()]
+        held = [view.row for view in views if view is not None and _status(view) in HELD]
+        pipeline.give_back(self._app.tools, held)
+
+    def _look(self) -> None:
+        for media_id, before in list(self.left.items()):
+            view = self._view(media_id)
+            status = None if view is None else _status(view)
+            if view is None or status is not before:
+                self._tell(media_id, view)
+                self._moved = time.monotonic()
+            if view is None or rests(self._app, view):
+                del self.left[media_id]
+                continue
+            self.left[media_id] = status
+            if self._hands is not None and status is Status.PENDING and self._is_due(view):
+                self._hands.take(media_id)
+
+    def _view(self, media_id: UUID) -> View | None:
+        try:
+            with self._app.sessions.read() as session:
+                return read.get(session, media_id, self._viewer)
+        except NotFound:
+            return None
+
+    def _is_due(self, view: View) -> bool:
+        return bool(view.row.run_after <= self._app.sessions.clock())
+
+    def _break_silence(self) -> None:
+        """Once: the workers may not be running."""
+        if not self._hinted and time.monotonic() - self._moved > SILENCE:
+            self._hinted = True
+            self._silent()
+
+    def _sweep(self) -> None:
+        """Where no server runs, nobody else takes back what a worker left behind when it died."""
+        if time.monotonic() - self._swept > self._app.settings.sweep_seconds:
+            sweep.run(self._app.tools, Off())
+            self._swept = time.monotonic()
+
+
+def rests(app: App, view: View) -> bool:
+    """Whether it stays as it is until someone does something."""
+    status = _status(view)
+    if status is Status.PENDING:
+        return Kind(view.row.kind) not in app.tools.extractors
+    return status is Status.FAILED or status in PUBLISHED
+
+
+def _status(view: View) -> Status:
+    return Status(view.row.processing_status)
