@@ -44,7 +44,7 @@ def create(app: App) -> FastAPI:
         api.include_router(router)
     api.include_router(pages.router, include_in_schema=False)
     api.mount("/static", StaticFiles(directory=STATIC), name="static")
-    envelope.install(api, api.state.metrics)
+    envelope.install(api, api.state.metrics, pages.refusal)
     _document(api)
     return api
 

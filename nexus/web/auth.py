@@ -22,6 +22,8 @@ SESSION_DAYS = 30
 LINK_DAYS = 1
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUIRED: Any = {"require": ["exp", "iss", "aud", "sub"]}
+#: What a token that is not well-formed may raise; a deep one makes the JSON parser give up.
+_BROKEN = (jwt.PyJWTError, ValueError, TypeError, AttributeError, RecursionError)
 
 
 def issue_token(settings: Settings, user_id: UUID, hours: float = 24) -> str:
@@ -50,7 +52,7 @@ def open_own_token(settings: Settings, token: str, purpose: str) -> UUID:
             options=_REQUIRED,
         )
         return UUID(claims["sub"])
-    except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError) as error:
+    except _BROKEN as error:
         raise Unauthorized(
             "This link or session is over. Ask for a new link with: nexus token --link"
         ) from error
@@ -105,10 +107,14 @@ class Gate:
 
     def _by_published_key(self, keys: jwt.PyJWKClient, token: str) -> UUID:
         try:
+            keys.get_signing_keys()
+        except (jwt.PyJWTError, OSError, ValueError) as error:
+            raise NotReady from error
+        try:
             key = keys.get_signing_key_from_jwt(token).key
         except jwt.PyJWKClientConnectionError as error:
             raise NotReady from error
-        except jwt.PyJWTError as error:
+        except _BROKEN as error:
             raise Unauthorized from error
         return self._subject(token, key, ["RS256", "ES256"])
 
@@ -124,7 +130,7 @@ class Gate:
                 options=_REQUIRED,
             )
             return UUID(claims["sub"])
-        except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:
+        except _BROKEN as error:
             raise Unauthorized from error
 
     async def _welcome(self, user_id: UUID) -> UUID:

@@ -63,7 +63,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The documented refusals of an endpoint; every API call may also be refused for who asks."""
     return {
         status: {"model": Refusal, "description": _MEANINGS[status]}
-        for status in sorted({400, 401, *statuses})
+        for status in sorted({400, 401, 503, *statuses})
     }
 
 

@@ -1,10 +1,11 @@
-"""The shape of every answer, and the request id that goes with it."""
+"""The shape of every answer, and the request id that goes with it. Pages answer with pages, the API with JSON."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
+from collections.abc import Callable
 from logging import DEBUG, INFO
 from typing import Any
 from uuid import uuid4
@@ -25,6 +26,10 @@ log = logging.get(__name__)
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 MAX_BODY = 1024 * 1024
 JSON = "application/json"
+#: The tag of routes that answer with HTML, their errors too.
+PAGE = "page"
+#: Makes an error a page.
+ErrorPage = Callable[[Request, ApiError, int], Response]
 
 
 def answer(data: Any, status: int = 200) -> Response:
@@ -41,28 +46,53 @@ def request_id(request: Request) -> str:
     return found
 
 
-def install(api: FastAPI, metrics: Metrics) -> None:
+def install(api: FastAPI, metrics: Metrics, error_page: ErrorPage) -> None:
     """Every error of the API leaves in the envelope; every request has an id, a log line and a count."""
 
+    def say_no(request: Request, error: ApiError, status: int | None = None) -> Response:
+        if _is_page(request):
+            return error_page(request, error, status or error.status)
+        return refusal(error, request_id(request), status)
+
     async def refuse(request: Request, error: Exception) -> Response:
-        return refusal(error if isinstance(error, ApiError) else Internal(), request_id(request))
+        return say_no(request, error if isinstance(error, ApiError) else Internal())
 
     async def refuse_invalid(request: Request, error: Exception) -> Response:
-        return refusal(_explain(error), request_id(request))
+        return say_no(request, _explain(error))
 
     async def refuse_unrouted(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        kind = (
-            NotFound()
-            if status == 404
-            else InvalidRequest("This address does not take that method. See /docs.")
-        )
-        return refusal(kind, request_id(request), status)
+        no = say_no(request, _UNROUTED.get(status) or InvalidRequest(), status)
+        if status == 405:
+            no.headers["Allow"] = _allowed(request)
+        return no
 
     api.add_exception_handler(ApiError, refuse)
     api.add_exception_handler(RequestValidationError, refuse_invalid)
     api.add_exception_handler(HTTPException, refuse_unrouted)
-    api.add_middleware(Envelope, metrics=metrics)
+    api.add_middleware(Envelope, metrics=metrics, say_no=say_no)
+
+
+_UNROUTED = {
+    404: NotFound(),
+    405: InvalidRequest("This address does not take that method. See /docs."),
+    413: InvalidRequest("This request is too large."),
+}
+
+
+def _allowed(request: Request) -> str:
+    """Every documented method of the address; the router knows those of one function alone."""
+    path = getattr(request.scope.get("route"), "path", "")
+    methods = request.app.openapi()["paths"].get(path, {"get": None})
+    return ", ".join(method.upper() for method in methods)
+
+
+def _is_page(request: Request) -> bool:
+    """A route of the pages, or, at an address that nobody serves, a browser that asks for a page."""
+    route = request.scope.get("route")
+    if route is None:
+        return "text/html" in request.headers.get("accept", "")
+    return PAGE in getattr(route, "tags", ())
 
 
 def _explain(error: Exception) -> ApiError:
@@ -70,6 +100,8 @@ def _explain(error: Exception) -> ApiError:
     problems = error.errors() if isinstance(error, RequestValidationError) else []
     if any(problem["loc"][0] == "path" for problem in problems):
         return NotFound()
+    if any(problem["type"] == "json_invalid" for problem in problems):
+        return InvalidRequest("The body is not JSON. See /docs.")
     fields = ", ".join(sorted({".".join(map(str, problem["loc"][1:])) or "body" for problem in problems}))
     return InvalidRequest(f"Check these fields of the request: {fields[:200]}. See /docs.")
 
@@ -77,9 +109,10 @@ def _explain(error: Exception) -> ApiError:
 class Envelope:
     """Plain ASGI, because it stands before every request."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, say_no: Callable[..., Response]) -> None:
         self._app = app
         self._metrics = metrics
+        self._say_no = say_no
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -98,18 +131,11 @@ class Envelope:
         with structlog.contextvars.bound_contextvars(request_id=chosen):
             try:
                 await self._app(scope, _limited(receive), send_with_id)
-            except TooLarge:
-                await _send(
-                    refusal(InvalidRequest("This request is too large."), chosen, 413),
-                    scope,
-                    receive,
-                    send_with_id,
-                )
             except Exception:
                 log.exception("request_broke")
                 if status:
                     raise
-                await _send(refusal(Internal(), chosen), scope, receive, send_with_id)
+                await self._say_no(Request(scope), Internal())(scope, receive, send_with_id)
             seconds = time.perf_counter() - began
             self._metrics.count(scope, status, seconds)
             # Reads that went well are counted, not written down one by one.
@@ -124,8 +150,11 @@ class Envelope:
             )
 
 
-class TooLarge(Exception):
-    """The body is larger than any request of this API can be."""
+class TooLarge(HTTPException):
+    """The body is larger than any request of this API can be. FastAPI lets no other exception through."""
+
+    def __init__(self) -> None:
+        super().__init__(413)
 
 
 def _limited(receive: Receive) -> Receive:
@@ -149,7 +178,3 @@ def _chosen_id(scope: Scope) -> str:
             if REQUEST_ID.fullmatch(given):
                 return str(given)
     return uuid4().hex
-
-
-async def _send(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
-    await response(scope, receive, send)

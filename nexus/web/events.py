@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated, Any
@@ -36,16 +37,18 @@ class Feed:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._newest = Place(0, 0)
-        self._news = asyncio.Condition()
+        # Set once and then replaced; a lock would break when the connection of who waits for it is cut.
+        self._news = asyncio.Event()
         self._readers = 0
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> Place:
         """Count a reader in; the newest place that everybody could have seen by now."""
+        newest = await anyio.to_thread.run_sync(self._last)
         self._readers += 1
         if self._task is None:
             self._task = asyncio.create_task(self._look_for_ever())
-        return await anyio.to_thread.run_sync(self._last)
+        return newest
 
     async def close(self) -> None:
         self._readers -= 1
@@ -55,10 +58,10 @@ class Feed:
 
     async def wait(self, seen: Place, seconds: float) -> Place:
         """The newest place, as soon as it differs from the one seen, or after a while."""
-        async with self._news:
+        if self._newest == seen:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait_for(lambda: self._newest != seen), seconds)
-            return self._newest
+                await asyncio.wait_for(self._news.wait(), seconds)
+        return self._newest
 
     async def _look_for_ever(self) -> None:
         while True:
@@ -68,9 +71,8 @@ class Feed:
                 log.warning("feed_stumbled", reason=type(error).__name__)
             else:
                 if newest != self._newest:
-                    async with self._news:
-                        self._newest = newest
-                        self._news.notify_all()
+                    told, self._newest, self._news = self._news, newest, asyncio.Event()
+                    told.set()
             await asyncio.sleep(LOOK_SECONDS)
 
     def read(self, viewer: UUID, place: Place) -> list[Row]:
@@ -105,15 +107,19 @@ async def stream(feed: Feed, viewer: UUID, place: Place | None) -> AsyncIterator
         place = newest if place is None else place
         # An id at once, so that even a reader who has seen no event yet knows where to go on.
         yield f"retry: 1000\nid: {place}\nevent: hello\ndata: {{}}\n\n"
+        quiet_since = time.monotonic()
         while True:
             rows = await anyio.to_thread.run_sync(feed.read, viewer, place)
             for row in rows:
                 place = Place(row.tx, row.id)
                 yield _as_event(row, viewer)
+                quiet_since = time.monotonic()
             if len(rows) < events.BATCH:
-                seen, newest = newest, await feed.wait(newest, HEARTBEAT_SECONDS)
-                if seen == newest:
-                    yield ": still here\n\n"
+                newest = await feed.wait(newest, quiet_since + HEARTBEAT_SECONDS - time.monotonic())
+            # News of others are none to this reader: he is told that the stream lives all the same.
+            if time.monotonic() - quiet_since >= HEARTBEAT_SECONDS:
+                yield ": still here\n\n"
+                quiet_since = time.monotonic()
     finally:
         await feed.close()
 

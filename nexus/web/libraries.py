@@ -36,7 +36,7 @@ def list_libraries(nexus: Nexus, viewer: Viewer) -> Response:
     return answer({"items": [library_json(row) for row in rows]})
 
 
-@router.post("", responses=answers(Data[LibraryOut]), summary="Make a library")
+@router.post("", responses=answers(Data[LibraryOut], 413), summary="Make a library")
 def create_library(nexus: Nexus, viewer: Viewer, body: LibraryBody) -> Response:
     """You become its admin."""
     with nexus.sessions.begin() as session:
@@ -69,7 +69,7 @@ def list_library_media(
     return answer(page_json(page, [media_json(view, viewer) for view in page.items]))
 
 
-@router.post("/{library_id}/media", responses=answers(Data[Done], 403, 404), summary="Add a media")
+@router.post("/{library_id}/media", responses=answers(Data[Done], 403, 404, 413), summary="Add a media")
 def add_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, body: LibraryMediaBody) -> Response:
     """For admins of the library, with a media that they may read."""
     with nexus.sessions.begin() as session:
@@ -94,7 +94,9 @@ def list_members(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
     return answer({"items": [member_json(row) for row in rows]})
 
 
-@router.post("/{library_id}/members", responses=answers(Data[Done], 403, 404, 409), summary="Let a user in")
+@router.post(
+    "/{library_id}/members", responses=answers(Data[Done], 403, 404, 409, 413), summary="Let a user in"
+)
 def set_member(nexus: Nexus, viewer: Viewer, library_id: UUID, body: MemberBody) -> Response:
     """Or change what he is. At least one admin stays."""
     with nexus.sessions.begin() as session:

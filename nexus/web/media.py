@@ -30,8 +30,8 @@ from nexus.web.schemas import (
 router = APIRouter(prefix="/media", tags=["media"], default_response_class=Response)
 
 
-@router.post("", responses=answers(Data[SubmittedOut], 429), summary="Take in a URL")
-@router.post("/url", responses=answers(Data[SubmittedOut], 429), summary="Take in a URL")
+@router.post("", responses=answers(Data[SubmittedOut], 413, 429), summary="Take in a URL")
+@router.post("/url", responses=answers(Data[SubmittedOut], 413, 429), summary="Take in a URL")
 def add_url(nexus: Nexus, viewer: Viewer, body: UrlBody, request: Request) -> Response:
     """A page or a video, by its address. The same address again answers with the same media."""
     done = submit.url(

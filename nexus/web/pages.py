@@ -1,7 +1,230 @@
-"""The pages: server-rendered, with a session cookie."""
+"""The pages: server-rendered, with a session cookie. They work without scripts; with htmx they change in place."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import json
+from typing import Annotated
+from uuid import UUID
 
-router = APIRouter()
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import RedirectResponse, Response
+
+from nexus import urls
+from nexus.app import App
+from nexus.db.session import Row, Session
+from nexus.errors import ApiError, RateLimited, Unauthorized
+from nexus.errors import InvalidRequest as Invalid
+from nexus.ingest import libraries, read, submit
+from nexus.ingest.read import Page, View
+from nexus.states.media import Status
+from nexus.web import auth, looks, reference
+from nexus.web.context import Cursor, Nexus, PageViewer
+from nexus.web.envelope import PAGE, request_id
+from nexus.web.render import fragment, page, signed_in
+
+router = APIRouter(tags=[PAGE])
+
+_KINDS = ("web_article", "video")
+_EMPTY_FORM = {"url": "", "kind": _KINDS[0], "error": "", "done": ""}
+_DAY = 24 * 60 * 60
+
+
+@router.get("/sign-in")
+def sign_in(request: Request, nexus: Nexus, token: str = "") -> Response:
+    """An old link in a browser that is signed in already does no harm: it opens the library."""
+    if not token:
+        return page(request, "sign_in.html", problem="")
+    try:
+        user = auth.open_own_token(nexus.settings, token, "sign-in")
+    except Unauthorized:
+        if signed_in(request):
+            return _go("/")
+        return page(request, "sign_in.html", 401, problem="This sign-in link is too old, or not complete.")
+    response = _go("/")
+    response.set_cookie(
+        auth.COOKIE,
+        auth.session_token(nexus.settings, user),
+        max_age=auth.SESSION_DAYS * _DAY,
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@router.post("/sign-out")
+def sign_out(_viewer: PageViewer) -> Response:
+    response = _go("/sign-in")
+    response.delete_cookie(auth.COOKIE, httponly=True, samesite="lax")
+    return response
+
+
+@router.get("/")
+def library(
+    request: Request, nexus: Nexus, viewer: PageViewer, show: str = "all", cursor: Cursor = None
+) -> Response:
+    return _library(request, nexus, viewer, show if show in looks.FILTERS else "all", cursor)
+
+
+@router.post("/items")
+def add(
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    url: Annotated[str, Form()] = "",
+    kind: Annotated[str, Form()] = _KINDS[0],
+) -> Response:
+    """What was typed comes back with the reason where it can't be taken in."""
+    try:
+        done = submit.url(
+            nexus.sessions, nexus.queue, nexus.limits, viewer, kind, url.strip(), request_id(request)
+        )
+    except (Invalid, RateLimited) as error:
+        form = {"url": url, "kind": kind, "error": error.message, "done": ""}
+        if _by_htmx(request):
+            return fragment(request, "add.html", error.status, form=form, video_hosts=_video_hosts())
+        return _library(request, nexus, viewer, "all", None, form, error.status)
+    if not _by_htmx(request):
+        return _go(f"/#item-{done.media_id}" if done.created else f"/items/{done.media_id}")
+    said = "Added." if done.created else "This is in your library already: here it is."
+    form = {**_EMPTY_FORM, "kind": kind, "done": said}
+    return fragment(
+        request, "add.html", headers=_changed(done.media_id), form=form, video_hosts=_video_hosts()
+    )
+
+
+@router.get("/items/{media_id}")
+def item(
+    request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, cursor: Cursor = None
+) -> Response:
+    with nexus.sessions.read() as session:
+        view = read.get(session, media_id, viewer)
+        text: Page[Row] = Page([], None)
+        if view.capabilities.can_read:
+            text = read.text(session, media_id, viewer, cursor)
+        events = _events(session, media_id, viewer)
+    return page(
+        request,
+        "item.html",
+        item=looks.item(view, nexus.tools.extractors),
+        text=text,
+        continued=cursor is not None,
+        history=[looks.moment(row, viewer) for row in events],
+    )
+
+
+@router.get("/items/{media_id}/row")
+def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+    with nexus.sessions.read() as session:
+        view = read.get(session, media_id, viewer)
+    return fragment(request, "row.html", item=looks.item(view, nexus.tools.extractors))
+
+
+@router.post("/items/{media_id}/retry")
+def retry(
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    media_id: UUID,
+    back: Annotated[str, Form()] = "list",
+) -> Response:
+    submit.retry(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
+    if _by_htmx(request):
+        return Response(status_code=204, headers=_changed(media_id))
+    return _go(f"/items/{media_id}" if back == "item" else f"/#item-{media_id}")
+
+
+@router.post("/items/{media_id}/delete")
+def delete(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+    with nexus.sessions.begin() as session:
+        libraries.delete_media(session, media_id, viewer)
+    return _go("/")
+
+
+@router.get("/docs")
+def docs(request: Request) -> Response:
+    """Open to everybody, like /openapi.json, from which it is made."""
+    return page(request, "docs.html", reference=reference.read(request.app.openapi()))
+
+
+def refusal(request: Request, error: ApiError, status: int) -> Response:
+    """An error as a page; for htmx as a notice, which it puts into the place for notices."""
+    if _by_htmx(request):
+        place = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
+        return fragment(request, "notice.html", status, place, message=error.message)
+    if status == 401:
+        return page(request, "sign_in.html", 401, problem="")
+    return page(request, "problem.html", status, error=error, request_id=request_id(request))
+
+
+def _library(
+    request: Request,
+    nexus: App,
+    viewer: UUID,
+    show: str,
+    cursor: str | None,
+    form: dict[str, str] = _EMPTY_FORM,
+    status: int = 200,
+) -> Response:
+    statuses = looks.FILTERS[show][1]
+    with nexus.sessions.read() as session:
+        found = _newest(session, viewer, statuses, cursor)
+    return page(
+        request,
+        "library.html",
+        status,
+        form=form,
+        video_hosts=_video_hosts(),
+        show=show,
+        statuses=statuses,
+        filters=looks.FILTERS,
+        items=[looks.item(view, nexus.tools.extractors) for view in found.items],
+        next_cursor=found.next_cursor,
+    )
+
+
+def _newest(session: Session, viewer: UUID, statuses: tuple[Status, ...], cursor: str | None) -> Page[View]:
+    """Several statuses are several walks in the same order, shown down to where the first of them stopped."""
+    if not statuses:
+        return read.newest(session, viewer, cursor=cursor)
+    walks = [read.newest(session, viewer, status=status, cursor=cursor) for status in statuses]
+    # A media that moves on between two reads is in both.
+    views = {view.row.id: view for walk in walks for view in walk.items}
+    ordered = sorted(views.values(), key=_place, reverse=True)
+    stopped = [walk for walk in walks if walk.next_cursor is not None]
+    if not stopped:
+        return Page(ordered, None)
+    first = max(stopped, key=lambda walk: _place(walk.items[-1]))
+    last = _place(first.items[-1])
+    return Page([view for view in ordered if _place(view) >= last], first.next_cursor)
+
+
+def _place(view: View) -> tuple[object, UUID]:
+    return view.row.added_at, view.row.id
+
+
+def _events(session: Session, media_id: UUID, viewer: UUID) -> list[Row]:
+    found = read.events(session, media_id, viewer, most=read.MOST)
+    rows = found.items
+    while found.next_cursor is not None:
+        found = read.events(session, media_id, viewer, found.next_cursor, read.MOST)
+        rows += found.items
+    return rows
+
+
+def _go(address: str) -> RedirectResponse:
+    """See other: reloading what comes next sends nothing again. The address of a link stays out of caches."""
+    return RedirectResponse(address, 303, {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"})
+
+
+def _by_htmx(request: Request) -> bool:
+    return request.headers.get("hx-request") == "true"
+
+
+def _changed(media_id: UUID) -> dict[str, str]:
+    """Tells static/app.js to look at this media again, whether or not the stream of events is up."""
+    return {"HX-Trigger": json.dumps({"nexus:changed": {"id": str(media_id)}})}
+
+
+def _video_hosts() -> str:
+    return " ".join(sorted(urls.YOUTUBE_HOSTS))

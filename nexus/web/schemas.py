@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from nexus.db.session import Row
 from nexus.ingest.read import Page, View
@@ -20,6 +20,14 @@ class Body(BaseModel):
     """Unknown fields are refused: a misspelt name must not pass unnoticed."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _can_be_written_down(cls, value: object) -> object:
+        """JSON can spell half a character, which neither a database nor an answer can hold."""
+        if isinstance(value, str):
+            value.encode()
+        return value
 
 
 class UrlBody(Body):

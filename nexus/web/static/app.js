@@ -1,0 +1,221 @@
+// What makes the pages live: the stream of events, pieces fetched anew, and the keyboard.
+// Every page works without it. No state is kept here: the server renders, this puts it in its place.
+"use strict";
+
+(() => {
+  const byId = (id) => document.getElementById(id);
+
+  // ── Pieces: whatever carries data-live and an id is replaced by its newer self ──
+
+  function put(fresh) {
+    const shown = byId(fresh.id);
+    if (!shown) return false;
+    // Answers can overtake each other, and what has not changed keeps its place and the focus in it.
+    const later = Number(fresh.dataset.at) - Number(shown.dataset.at);
+    if (later < 0 || (later === 0 && badgeOf(fresh) === badgeOf(shown))) return true;
+    // Text that someone reads is not pulled from under his eyes.
+    if (fresh.dataset.version !== undefined && fresh.dataset.version === shown.dataset.version) return true;
+    announce(shown, fresh);
+    htmx.swap(shown, fresh.outerHTML, { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 0 });
+    return true;
+  }
+
+  function insert(fresh) {
+    const list = byId("items");
+    if (!list) return;
+    htmx.swap(list, fresh.outerHTML, { swapStyle: "afterbegin", swapDelay: 0, settleDelay: 0 });
+    byId(fresh.id)?.classList.add("is-new");
+  }
+
+  const badgeOf = (piece) => piece.querySelector(".badge")?.textContent.trim();
+
+  function announce(shown, fresh) {
+    const after = badgeOf(fresh);
+    if (!after || badgeOf(shown) === after) return;
+    const title = fresh.querySelector("h1, .item-title")?.textContent.trim() ?? "";
+    byId("said").textContent = `${title}: ${after}`;
+  }
+
+  async function piecesOf(address) {
+    const answer = await fetch(address, { headers: { Accept: "text/html" } });
+    if (!answer.ok) return { status: answer.status, pieces: [] };
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    return { status: answer.status, pieces: [...page.querySelectorAll("[data-live][id]")] };
+  }
+
+  // ── One media: looked at again, one request at a time, and once more if something came in between ──
+
+  const busy = new Map();
+
+  async function refresh(id, mayInsert) {
+    const running = busy.get(id);
+    if (running) {
+      running.again = true;
+      running.mayInsert ||= mayInsert;
+      return;
+    }
+    const turn = { again: true, mayInsert };
+    busy.set(id, turn);
+    try {
+      while (turn.again) {
+        turn.again = false;
+        await look(id, turn);
+      }
+    } catch {
+      // The server is away; catching up after the reconnection brings it.
+    } finally {
+      busy.delete(id);
+    }
+  }
+
+  async function look(id, turn) {
+    const reading = byId("reader")?.dataset.media === id;
+    if (!reading && !byId(`item-${id}`) && !turn.mayInsert) return;
+    const { status, pieces } = await piecesOf(reading ? location.href : `/items/${id}/row`);
+    if (status === 404 && !reading) byId(`item-${id}`)?.remove();
+    for (const fresh of pieces) if (!put(fresh) && turn.mayInsert) insert(fresh);
+  }
+
+  function belongsHere(event) {
+    const list = byId("items");
+    if (!list || new URLSearchParams(location.search).has("cursor")) return false;
+    const statuses = list.dataset.statuses.split(" ").filter(Boolean);
+    return statuses.length ? statuses.includes(event.to_status) : event.event === "create";
+  }
+
+  // Everything that is shown, after a time of which no event tells.
+  async function catchUp() {
+    const { status, pieces } = await piecesOf(location.href);
+    if (status === 401) tell("You are signed out. Reload this page to sign in.");
+    for (const fresh of pieces.reverse()) if (!put(fresh)) insert(fresh);
+  }
+
+  // ── The stream. A hidden tab lets go of it: browsers give a site only six connections ──
+
+  let stream = null;
+  let missed = true; // also what happened between the making of this page and the first word of the stream
+  let again = 0;
+
+  function follow() {
+    const address = document.body.dataset.follow;
+    if (!address || stream || document.hidden) return;
+    stream = new EventSource(address);
+    stream.addEventListener("hello", () => {
+      tell("");
+      if (missed) catchUp().catch(() => {});
+      missed = false;
+    });
+    stream.addEventListener("media", (message) => {
+      const event = JSON.parse(message.data);
+      refresh(event.media_id, belongsHere(event));
+    });
+    stream.addEventListener("error", () => {
+      tell("Connection lost, reconnecting…");
+      if (stream?.readyState !== EventSource.CLOSED) return; // it reconnects by itself, and goes on where it was
+      letGo();
+      clearTimeout(again);
+      again = setTimeout(follow, 2000);
+      catchUp().catch(() => {});
+    });
+  }
+
+  function tell(text) {
+    byId("link-lost").textContent = text;
+    byId("link-lost").hidden = !text;
+  }
+
+  function letGo() {
+    stream?.close();
+    stream = null;
+    missed = true;
+  }
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? letGo() : follow()));
+  addEventListener("pagehide", letGo);
+  addEventListener("pageshow", follow);
+
+  // ── What htmx does not show by itself ──
+
+  document.addEventListener("nexus:changed", (event) => {
+    const id = event.detail.id;
+    refresh(id, Boolean(byId("items"))).then(() => {
+      byId(`item-${id}`)?.classList.add("is-new");
+      byId(`item-${id}`)?.scrollIntoView({ block: "nearest" });
+    });
+  });
+
+  for (const kind of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
+    document.addEventListener(kind, () => {
+      const notice = document.createElement("p");
+      notice.className = "notice notice-failed";
+      notice.textContent = "Nexus did not answer, and nothing was changed here. Try again in a moment.";
+      byId("notices").replaceChildren(notice);
+    });
+  }
+  document.addEventListener("htmx:beforeRequest", () => byId("notices").replaceChildren());
+
+  // ── The form: an address of a video host is a video, unless the kind was chosen by hand ──
+
+  document.addEventListener("input", (event) => {
+    const form = event.target.form;
+    if (form?.id !== "add") return;
+    if (event.target.name === "kind") form.dataset.chosen = "yes";
+    if (event.target.name !== "url" || form.dataset.chosen) return;
+    const kind = isVideo(event.target.value, form.dataset.videoHosts.split(" ")) ? "video" : "web_article";
+    byId(`kind-${kind}`).checked = true;
+  });
+
+  function isVideo(text, hosts) {
+    try {
+      return hosts.includes(new URL(text.trim()).hostname);
+    } catch {
+      return false;
+    }
+  }
+
+  // ── Times grow old; said as nexus/web/render.py says it ──
+
+  function ago(moment) {
+    const seconds = (Date.now() - moment) / 1000;
+    if (seconds < 60) return "just now";
+    const [name, size] = seconds < 3600 ? ["minute", 60] : seconds < 86400 ? ["hour", 3600] : ["day", 86400];
+    const count = Math.floor(seconds / size);
+    return `${count} ${name}${count === 1 ? "" : "s"} ago`;
+  }
+
+  setInterval(() => {
+    for (const shown of document.querySelectorAll("time[data-ago]")) {
+      const moment = Date.parse(shown.dateTime);
+      if (Date.now() - moment < 7 * 86400e3) shown.textContent = ago(moment);
+    }
+  }, 30000);
+
+  // ── The keyboard ──
+
+  function step(by) {
+    const links = [...document.querySelectorAll(".item-title a")];
+    const here = links.findIndex((link) => link.closest(".item").contains(document.activeElement));
+    const next = here < 0 ? (by > 0 ? 0 : links.length - 1) : here + by;
+    links[next]?.focus();
+    links[next]?.closest(".item").scrollIntoView({ block: "nearest" });
+  }
+
+  const keys = {
+    "/": () => (byId("url") ? (byId("url").focus(), byId("url").select()) : location.assign("/#url")),
+    "?": () => byId("keys").showModal(),
+    j: () => step(1),
+    k: () => step(-1),
+  };
+
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest?.("input:not([type=radio]), textarea, select, dialog, [contenteditable]");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  byId("keys-button")?.addEventListener("click", () => byId("keys").showModal());
+  byId("keys-button")?.removeAttribute("hidden");
+  if (location.hash === "#url") byId("url")?.focus();
+
+  follow();
+})();
