@@ -1,0 +1,42 @@
+"""`python -m bench [name…]`: ask the named questions, or all of them."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from bench import over_http, scale, throughput, transition
+from bench.places import Place, places
+from bench.table import print_table
+from nexus import logging
+
+QUESTIONS = {
+    "transition": transition.ask,
+    "throughput": throughput.ask,
+    "scale": scale.ask,
+    "http": over_http.ask,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(QUESTIONS))
+    names = parser.parse_args().names or list(QUESTIONS)
+    unknown = sorted(set(names) - set(QUESTIONS))
+    if unknown:
+        parser.error(f"no question is called {', '.join(unknown)}; there are {', '.join(QUESTIONS)}")
+    # No log lines among the figures, neither of Nexus nor of its peers.
+    logging.configure(json=True, level="warning")
+    with places() as place:
+        for name in names:
+            _answer(name, place)
+
+
+def _answer(name: str, place: Place) -> None:
+    began = time.monotonic()
+    lines = QUESTIONS[name](place)
+    print_table(f"{name} ({time.monotonic() - began:.0f} s)", lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Whether the claim, the list and the sweep cost the same with a hundred times as many media."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from uuid import UUID, uuid4
+
+from bench.places import Place, add_pending
+from bench.table import Line, interleaved, ratio
+from nexus.app import App, build
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
+from nexus.ingest import pipeline, read, sweep
+from nexus.ingest.turns import Turns
+from nexus.settings import Settings
+from nexus.states.media import Kind
+
+FEW, MANY = 1_000, 100_000
+CALLS = 5
+ROUNDS = 15
+LIMIT = 1.2
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A Nexus, its one user with so many media, and the cursor in the middle of them."""
+
+    app: App
+    user: UUID
+    deep: str
+    turns: Turns
+
+
+def ask(place: Place) -> list[Line]:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = _never
+    lines = []
+    for backend in ("sqlite", "postgres"):
+        few, many = (_shelf(place, backend, size) for size in (FEW, MANY))
+        for what, call in CALLS_OF.items():
+            lines.append(_compare(f"{what}, {backend}", call, few, many))
+        for shelf in (few, many):
+            shelf.app.close()
+    return lines
+
+
+def _compare(what: str, call: Callable[[Shelf], float], few: Shelf, many: Shelf) -> Line:
+    figures = interleaved(ROUNDS, {"few": partial(call, few), "many": partial(call, many)})
+    cost = {name: f"{median(rounds) * 1000:.2f} ms" for name, rounds in figures.items()}
+    return Line(
+        f"{what}: {MANY:,} beside {FEW:,}",
+        cost["many"],
+        cost["few"],
+        ratio(figures, "many", "few"),
+        at_most=LIMIT,
+    )
+
+
+def _claim(shelf: Shelf) -> float:
+    """Ten at a time; each claim is given back, outside of the time, so that no shelf runs empty."""
+    total = 0.0
+    for _ in range(CALLS):
+        began = time.perf_counter()
+        claims = shelf.turns.claim([Kind.WEB_ARTICLE], 10)
+        total += time.perf_counter() - began
+        assert len(claims) == 10
+        pipeline.give_back(shelf.app.tools, claims)
+    return total / CALLS
+
+
+def _list(shelf: Shelf, cursor: Callable[[Shelf], str | None]) -> float:
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        with shelf.app.sessions.read() as session:
+            page = read.newest(session, shelf.user, cursor=cursor(shelf))
+        assert len(page.items) == read.PAGE
+    return (time.perf_counter() - began) / CALLS
+
+
+def _sweep(shelf: Shelf) -> float:
+    """Nothing has expired; what waits is found again and announced to idle threads, up to the sweep's own limit."""
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        assert sweep.run(shelf.app.tools, shelf.app.queue).released == 0
+    return (time.perf_counter() - began) / CALLS
+
+
+CALLS_OF: dict[str, Callable[[Shelf], float]] = {
+    "claim of 10": _claim,
+    "list, first page": partial(_list, cursor=lambda _: None),
+    "list, deep page": partial(_list, cursor=lambda shelf: shelf.deep),
+    "sweep": _sweep,
+}
+
+
+def _shelf(place: Place, backend: str, size: int) -> Shelf:
+    url = place.migrated(backend)
+    given = {"env": "test", "database_url": url, "data_dir": Path(tempfile.gettempdir())}
+    app = build(Settings(_env_file=None, **given))  # type: ignore[arg-type]
+    user = uuid4()
+    add_pending(app.sessions, user, size)
+    _tidy(app, backend)
+    return Shelf(app, user, _half_way(app, user, size), Turns(app.sessions, app.tools.leases.length))
+
+
+def _tidy(app: App, backend: str) -> None:
+    """Statistics, as autovacuum makes them within a minute; a bench does not wait that long."""
+    pooled = app.sessions.engine.raw_connection()
+    pooled.driver_connection.execute("ANALYZE" if backend == "sqlite" else "VACUUM ANALYZE")
+    pooled.close()
+
+
+def _half_way(app: App, user: UUID, size: int) -> str:
+    """The cursor behind the middle of the list."""
+    cursor: str | None = None
+    for _ in range(size // 2 // read.MOST):
+        with app.sessions.read() as session:
+            cursor = read.newest(session, user, cursor=cursor, most=read.MOST).next_cursor
+    assert cursor is not None
+    return cursor
+
+
+def _never(source: Source) -> Extraction:
+    raise AssertionError(source)

@@ -1,0 +1,153 @@
+"""What a transition costs beside the same statements written by hand with the driver."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from uuid import UUID, uuid4
+
+import psycopg
+from sqlalchemy import func, select
+
+from bench.places import Place, add_pending, dsn, path
+from bench.table import Line, interleaved, ratio
+from nexus.db.moves import LOG
+from nexus.db.session import Sessions, Statement, connect
+from nexus.db.tables import fragments, history, media
+from nexus.ingest.media import (
+    _READABLE,
+    _START,
+    _WRITE_FRAGMENT,
+    DEFAULT_LEASE,
+    mark_ready_for_reading,
+    worker_start_attempt,
+)
+
+LIMITS = {"sqlite": 0.4, "postgres": 0.7}
+MEDIA = 200
+ROUNDS = 11
+TEXT = "A fragment of text."
+
+#: Reads and writes one media's whole way, like `_ours`.
+ByHand = Callable[[UUID], None]
+
+_LEFT = Statement(select(func.count().label("left")).where(media.c.processing_status != "ready_for_reading"))
+_WRITTEN = Statement(
+    select(
+        select(func.count()).select_from(history).scalar_subquery().label("history"),
+        select(func.count()).select_from(fragments).scalar_subquery().label("fragments"),
+    )
+)
+
+
+def ask(place: Place) -> list[Line]:
+    return [_compare(place, backend) for backend in LIMITS]
+
+
+def _compare(place: Place, backend: str) -> Line:
+    url = place.migrated(backend)
+    sessions = connect(url)
+    by_hand = _sqlite_by_hand(url, sessions) if backend == "sqlite" else _postgres_by_hand(url, sessions)
+    figures = interleaved(
+        ROUNDS,
+        {
+            "ours": partial(_microseconds, sessions, partial(_ours, sessions)),
+            "by hand": partial(_microseconds, sessions, by_hand),
+        },
+    )
+    _check(sessions)
+    sessions.dispose()
+    best = {name: f"{sorted(rounds)[len(rounds) // 2]:,.0f} µs" for name, rounds in figures.items()}
+    return Line(
+        f"claim and finish, {backend}, by hand",
+        best["ours"],
+        best["by hand"],
+        # Of speeds, not of times: half as fast is 0.5.
+        ratio(figures, "by hand", "ours"),
+        at_least=LIMITS[backend],
+    )
+
+
+def _microseconds(sessions: Sessions, take: ByHand) -> float:
+    """One media's way from pending to ready_for_reading: two transactions."""
+    ids = add_pending(sessions, uuid4(), MEDIA)
+    began = time.perf_counter()
+    for media_id in ids:
+        take(media_id)
+    return (time.perf_counter() - began) / MEDIA * 1e6
+
+
+def _check(sessions: Sessions) -> None:
+    """Both sides did all of the work: every media is readable, with two rows of history and a fragment."""
+    with sessions.read() as session:
+        left, written = session.first(_LEFT).left, session.first(_WRITTEN)
+    assert left == 0
+    assert written.history == 2 * written.fragments == 2 * 2 * (ROUNDS + 1) * MEDIA
+
+
+def _ours(sessions: Sessions, media_id: UUID) -> None:
+    with sessions.begin() as session:
+        claim = worker_start_attempt(session, media_id)
+    with sessions.begin() as session:
+        mark_ready_for_reading(session, media_id, claim.processing_attempts, "Title", [TEXT])
+
+
+def _sql(sessions: Sessions, *statements: Statement) -> list[str]:
+    """The very texts that Nexus sends."""
+    return [statement.on(sessions.engine.dialect).sql for statement in statements]
+
+
+def _sqlite_by_hand(url: str, sessions: Sessions) -> ByHand:
+    connection = sqlite3.connect(path(url), isolation_level=None)
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+    claim, finish, log, fragment = _sql(sessions, _START.statement, _READABLE.statement, LOG, _WRITE_FRAGMENT)
+
+    def take(media_id: UUID) -> None:
+        key = media_id.hex
+        now = datetime.now(UTC)
+        at, until = _stored(now), _stored(now + DEFAULT_LEASE)
+        connection.execute("BEGIN IMMEDIATE")
+        row = connection.execute(claim, (until, at, at, key, at)).fetchone()
+        attempt = row[8]
+        connection.execute(log, ("media", row[0], "start", row[4], "extracting", at, "worker", attempt, None))
+        connection.execute("COMMIT")
+        at = _stored(datetime.now(UTC))
+        connection.execute("BEGIN IMMEDIATE")
+        row = connection.execute(finish, ("Title", at, at, key, attempt)).fetchone()
+        connection.execute(
+            log, ("media", row[0], "readable", row[4], "ready_for_reading", at, "worker", attempt, None)
+        )
+        connection.execute(fragment, (key, 0, TEXT))
+        connection.execute("COMMIT")
+
+    return take
+
+
+def _stored(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def _postgres_by_hand(url: str, sessions: Sessions) -> ByHand:
+    """On PostgreSQL a move and its row of history are one statement."""
+    connection = psycopg.connect(dsn(url), autocommit=True)
+    claim, finish, fragment = _sql(sessions, _START.statement, _READABLE.statement, _WRITE_FRAGMENT)
+    logged = {"actor": "worker", "error_code": None}
+
+    def take(media_id: UUID) -> None:
+        now = datetime.now(UTC)
+        values = {"row_id": media_id, "now": now, "until": now + DEFAULT_LEASE, **logged}
+        connection.execute("BEGIN")
+        row = connection.execute(claim, values).fetchone()
+        connection.execute("COMMIT")
+        now = datetime.now(UTC)
+        values = {"row_id": media_id, "now": now, "fence": row[8], "title": "Title", **logged}
+        connection.execute("BEGIN")
+        connection.execute(finish, values).fetchone()
+        connection.execute(fragment, {"media_id": media_id, "position": 0, "text": TEXT})
+        connection.execute("COMMIT")
+
+    return take
