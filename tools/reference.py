@@ -94,7 +94,7 @@ def _command(command: Any, name: str) -> list[str]:
 
 
 def _parameter(parameter: Any) -> list[str]:
-    names = parameter.opts if parameter.param_type_name == "option" else [parameter.human_readable_name]
+    names = parameter.opts if parameter.param_type_name == "option" else [parameter.name.upper()]
     return [", ".join(f"`{name}`" for name in names), getattr(parameter, "help", None) or ""]
 
 

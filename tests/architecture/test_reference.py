@@ -33,7 +33,9 @@ def test_checking_names_what_is_out_of_date(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:
-    tracked = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     for name in tracked.stdout.split():
         page = ROOT / name
         for target in LINK.findall(page.read_text()):

@@ -1,0 +1,198 @@
+"""Nexus as a person meets it: `nexus serve` as a process of its own, and a real browser in front of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect
+
+from nexus.app import build
+from nexus.ingest import pipeline
+from nexus.settings import Settings
+from nexus.web import auth
+from tests import servers
+from tests.servers import Server
+from tests.support import make_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+LINK = re.compile(r"http://\S+/sign-in\?token=\S+")
+#: How long an expectation may take to come true: loaded CI machines are slow.
+expect.set_options(timeout=30_000)
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+#: The weakest contrast of any text that the page shows, as WCAG counts it.
+CONTRAST = """() => {
+  const part = (value) => ((value /= 255) <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => {
+    const [red, green, blue] = channels(colour).map(part);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = getComputedStyle(node).backgroundColor;
+      if (channels(colour)[3] !== 0 && colour.startsWith("rgb")) return colour;
+    }
+  };
+  const shown = [...document.querySelectorAll("body *")].filter(
+    (node) => node.checkVisibility() && [...node.childNodes].some((text) => text.nodeType === 3 && text.data.trim()),
+  );
+  return shown
+    .map((node) => {
+      const [front, back] = [light(getComputedStyle(node).color), light(behind(node))];
+      return {
+        ratio: (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05),
+        text: node.textContent.trim().slice(0, 60),
+      };
+    })
+    .reduce((weakest, one) => (one.ratio < weakest.ratio ? one : weakest));
+}"""
+
+
+@dataclass
+class Site:
+    """A running Nexus and the folder with which tests hold its processor back."""
+
+    server: Server
+    gates: Path
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def link(self) -> str:
+        """The last sign-in link that it printed."""
+        return LINK.findall(self.server.log.read_text())[-1]
+
+    @property
+    def data(self) -> Path:
+        return self.server.folder / "data"
+
+    def settings(self) -> Settings:
+        """Of the same database and with the same secret, for what a test does beside the server."""
+        secret = json.loads((self.data / "secrets.json").read_text())["session_secret"]
+        return make_settings(f"sqlite:///{self.data / 'nexus.sqlite3'}", self.data, session_secret=secret)
+
+    def link_of_someone_new(self) -> str:
+        token = auth.sign_in_token(self.settings(), uuid4())
+        return f"{self.url}/sign-in?token={token}"
+
+    def fail(self, media_id: str) -> None:
+        """As a worker without a processor for it would."""
+        app = build(self.settings())
+        pipeline.fail_unimplemented(app.tools, UUID(media_id))
+        app.close()
+
+    def let(self, name: str) -> None:
+        """Let what waits at /held/NAME go on."""
+        (self.gates / name).touch()
+
+
+@contextmanager
+def serving(folder: Path, **more: str) -> Iterator[Site]:
+    """`nexus serve` on SQLite in this folder, started anew or again; the processor is tests/page_plugin.py."""
+    gates = folder / "gates"
+    gates.mkdir(parents=True, exist_ok=True)
+    given = {
+        "PYTHONPATH": str(ROOT),
+        "NEXUS_TEST_GATES": str(gates),
+        "NEXUS_PLUGINS": "tests.page_plugin",
+        "NEXUS_POLL_SECONDS": "0.1",
+        "NEXUS_SWEEP_SECONDS": "0.2",
+        "NEXUS_LEASE_SECONDS": "3",
+        "NEXUS_WORKER_THREADS": "4",
+        **more,
+    }
+    named = [f"{name}={value}" for name, value in given.items()]
+    start = [sys.executable, "-m", "nexus", "serve", "--data-dir", str(folder / "data"), "--port"]
+    server = Server(
+        name="Nexus",
+        folder=folder,
+        command=lambda port: ["env", *named, *start, str(port)],
+        address=lambda port: f"http://127.0.0.1:{port}",
+        answers=_answers,
+        ending=signal.SIGTERM,
+    )
+    try:
+        server.start()
+        yield Site(server, gates)
+    finally:
+        server.stop()
+
+
+def launch(playwright: Playwright) -> Browser:
+    return playwright.chromium.launch(executable_path=servers.chromium(), args=FLAGS)
+
+
+def signed_in(context: BrowserContext, site: Site, link: str | None = None) -> Page:
+    page = context.new_page()
+    page.goto(link or site.link)
+    return page
+
+
+def address(what: str) -> str:
+    """An address that no other test has added."""
+    return f"https://example.com/{what}-{uuid4().hex[:8]}"
+
+
+def add(page: Page, url: str) -> Locator:
+    """Paste an address, press Enter; the row of what was added."""
+    page.locator("#url").fill(url)
+    page.locator("#url").press("Enter")
+    expect(page.locator("#url")).to_have_value("")
+    return row(page, url)
+
+
+def row(page: Page, url: str) -> Locator:
+    """By the end of its address, which is also in its title once it has one."""
+    return page.locator(".item").filter(has_text=url.rpartition("-")[2])
+
+
+def badge(where: Page | Locator) -> Locator:
+    return where.locator(".badge").first
+
+
+def add_ready(page: Page, what: str) -> Locator:
+    added = add(page, address(what))
+    expect(badge(added)).to_have_text("Ready to read")
+    return added
+
+
+def add_failed(page: Page, what: str) -> Locator:
+    added = add(page, address(what))
+    expect(badge(added)).to_have_text("Failed")
+    return added
+
+
+def opened(page: Page, added: Locator) -> Page:
+    added.get_by_role("link").click()
+    expect(page.locator("#history")).to_be_visible()
+    return page
+
+
+def reload_until(page: Page, added: Locator, state: str) -> None:
+    """For a browser without scripts, where nothing changes by itself."""
+    for _ in range(100):
+        if badge(added).inner_text() == state:
+            return
+        page.reload()
+    expect(badge(added)).to_have_text(state)
+
+
+def _answers(server: Server) -> bool:
+    try:
+        with urllib.request.urlopen(f"{server.url}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

@@ -1,0 +1,66 @@
+"""What the pages promise of long lists and long texts, in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.acceptance.browsing import Site, add_ready, opened
+
+pytestmark = pytest.mark.xdist_group("browser")
+MANY = 115
+ADD_MANY = """async (urls) => {
+  for (const [kind, url] of urls) await fetch("/items", { method: "POST", body: new URLSearchParams({ kind, url }) });
+}"""
+
+
+def add_many(page: Page) -> list[str]:
+    """Videos, which wait for a processor, and now and then an article, which is read at once."""
+    urls = [
+        ("web_article" if number % 10 == 0 else "video", f"https://example.com/long-list/number-{number}")
+        for number in range(MANY)
+    ]
+    page.evaluate(ADD_MANY, urls)
+    return [str(number) for number in range(MANY)]
+
+
+def load_everything(page: Page) -> list[str]:
+    """The numbers of the items, in the order of the list."""
+    while page.get_by_role("link", name="Load more").count():
+        before = page.locator(".item").count()
+        page.get_by_role("link", name="Load more").click()
+        expect(page.locator(".item").nth(before)).to_be_attached()
+    titles = page.locator(".item-title").all_inner_texts()
+    return [title.replace("-", " ").split()[-1] for title in titles]
+
+
+def test_a_long_list_loads_on_and_shows_everything_once(page: Page, site: Site) -> None:
+    added = add_many(page)
+    page.goto(site.url)
+    expect(page.locator(".item")).to_have_count(50)
+    assert load_everything(page) == added[::-1]
+    page.goto(f"{site.url}/?show=working")
+    assert load_everything(page) == [number for number in added[::-1] if int(number) % 10]
+    page.goto(f"{site.url}/?show=ready")
+    assert load_everything(page) == [number for number in added[::-1] if int(number) % 10 == 0]
+
+
+def test_a_long_text_continues_while_it_is_read(page: Page) -> None:
+    opened(page, add_ready(page, "long/story"))
+    for last in ("Paragraph 50 ", "Paragraph 100 ", "Paragraph 120 "):
+        place = page.locator("#prose p").filter(has_text=last)
+        place.scroll_into_view_if_needed()
+        expect(place).to_be_in_viewport()
+    expect(page.locator("#prose p")).to_have_count(120)
+
+
+def test_a_long_text_can_be_read_without_scripts(browser: Browser, page: Page) -> None:
+    opened(page, add_ready(page, "long/plain"))
+    session = page.context.storage_state()
+    with browser.new_context(java_script_enabled=False, storage_state=session) as context:
+        plain = context.new_page()
+        plain.goto(page.url)
+        plain.get_by_role("link", name="Continue reading").click()
+        expect(plain.locator("#prose p").first).to_contain_text("Paragraph 51 ")
+        plain.get_by_role("link", name="Read from the beginning").click()
+        expect(plain.locator("#prose p").first).to_contain_text("Paragraph 1 ")

@@ -1,0 +1,143 @@
+"""The shape of the code, where no linter looks: who writes a status, and how long things may get."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "nexus").rglob("*.py"))
+#: The columns that only an edge may change.
+STATUS = {"processing_status", "status_before"}
+#: The table declares it, the migration makes it, the move writes it, and triggers guard it.
+MAY_NAME = {
+    "nexus/db/tables.py",
+    "nexus/db/moves.py",
+    "nexus/db/triggers.py",
+}
+SQL = re.compile(r"(?is)\b(update\s+media\b.*\bset\b|insert\s+into\s+media\b|set\s+processing_status\b)")
+LONGEST_FUNCTION = 80
+LONGEST_FILE = 400
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def docstrings(tree: ast.AST) -> set[int]:
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, owners) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+
+
+def written_statuses(tree: ast.AST) -> Iterator[int]:
+    """Lines that give a status a value: by keyword to a call, by key in a dict, by assignment, or in SQL text."""
+    spoken = docstrings(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="values" | "update"), keywords=keywords):
+                yield from (keyword.value.lineno for keyword in keywords if keyword.arg in STATUS)
+            case ast.Dict(keys=keys):
+                yield from (key.lineno for key in keys if key is not None and is_status(key))
+            case ast.Assign(targets=targets):
+                yield from (target.lineno for target in targets if is_status(target))
+            case ast.Constant(value=str(text)) if id(node) not in spoken and SQL.search(text):
+                yield node.lineno
+
+
+def is_status(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str(text)):
+            return text in STATUS
+        case ast.Attribute(attr=attr):
+            return attr in STATUS
+        case ast.Subscript(slice=ast.Constant(value=str(text))):
+            return text in STATUS
+    return False
+
+
+def is_door(path: Path) -> bool:
+    return name(path).startswith(("nexus/web/", "nexus/cli", "nexus/worker/"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_nothing_but_the_move_writes_a_status(path: Path) -> None:
+    """A door may name the column as a field of its answer, because it speaks no SQL."""
+    if name(path) not in MAY_NAME and "/migrations/" not in name(path) and not is_door(path):
+        assert list(written_statuses(ast.parse(path.read_text()))) == []
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if is_door(path)], ids=name)
+def test_doors_speak_no_sql(path: Path) -> None:
+    assert not imports_sql(ast.parse(path.read_text()))
+
+
+def imports_sql(tree: ast.AST) -> bool:
+    modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return any(module.split(".")[0] == "sqlalchemy" for module in modules - {"sqlalchemy.exc"})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "update(media).values(processing_status='ready')",
+        "update(media).values({'processing_status': 'ready'})",
+        "update(media).values({media.c.processing_status: 'ready'})",
+        "row['processing_status'] = 'ready'",
+        "row.processing_status = 'ready'",
+        "session.execute('UPDATE media SET title = 1, processing_status = 2')",
+        "run(f'update media set x = {y}')",
+    ],
+)
+def test_the_search_for_written_statuses_finds_them(source: str) -> None:
+    assert list(written_statuses(ast.parse(source)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "select(media).where(media.c.processing_status == 'ready')",
+        "Status(row.processing_status)",
+        "def f():\n    'UPDATE media SET processing_status is how it is done'",
+    ],
+)
+def test_the_search_for_written_statuses_finds_nothing_else(source: str) -> None:
+    assert not list(written_statuses(ast.parse(source)))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_functions_and_files_stay_short(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= LONGEST_FILE
+    functions = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    # A migration is one long list of what it makes.
+    if "/migrations/" not in name(path):
+        assert [f.name for f in functions if f.end_lineno - f.lineno >= LONGEST_FUNCTION] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_only_the_command_line_prints(path: Path) -> None:
+    if name(path).startswith("nexus/cli"):
+        return
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    assert [
+        call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"
+    ] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_only_the_session_commits(path: Path) -> None:
+    """Lifecycle functions never commit: whoever opened the transaction ends it."""
+    if name(path) == "nexus/db/session.py" or "/migrations/" in name(path):
+        return
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    attributes = [call.func.attr for call in calls if isinstance(call.func, ast.Attribute)]
+    assert not {"commit", "rollback"} & set(attributes)

@@ -1,0 +1,551 @@
+"""Who may call what: every endpoint of the OpenAPI document, as everyone who could knock."""
+
+import base64
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socket import SHUT_RDWR, create_server
+from threading import Thread
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+import httpx2
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from nexus.app import App, build
+from nexus.db.tables import libraries as libraries_table
+from nexus.db.tables import media, memberships
+from nexus.ingest import access, libraries
+from nexus.ingest.access import Role
+from nexus.settings import Settings
+from nexus.states.media import Status
+from nexus.web import auth
+from tests.http import Site, headers_of, problem, serve
+from tests.support import make_settings, new_media
+from tests.walks import put, whole
+
+
+class May(NamedTuple):
+    """What each may expect. A stranger belongs to no library that holds the media; the others belong to one.
+
+    The creator made the media and is a plain member; the admin did not make it.
+    """
+
+    stranger: int
+    member: int
+    admin: int
+    creator: int
+
+
+PUBLIC = None
+EVERYONE = May(200, 200, 200, 200)
+READERS = May(404, 200, 200, 200)
+ADMINS = May(404, 403, 200, 403)
+
+#: Every endpoint. A new one fails `test_every_endpoint_is_in_the_table` until it says here who may call it.
+TABLE: dict[str, May | None] = {
+    "POST /media": EVERYONE,
+    "POST /media/url": EVERYONE,
+    "GET /media": EVERYONE,
+    "GET /media/{media_id}": READERS,
+    "GET /media/{media_id}/fragments": READERS,
+    "GET /media/{media_id}/history": READERS,
+    "POST /media/{media_id}/retry": May(404, 403, 200, 200),
+    "DELETE /media/{media_id}": ADMINS,
+    "GET /libraries": EVERYONE,
+    "POST /libraries": EVERYONE,
+    "GET /libraries/{library_id}": READERS,
+    "DELETE /libraries/{library_id}": ADMINS,
+    "GET /libraries/{library_id}/media": READERS,
+    "POST /libraries/{library_id}/media": ADMINS,
+    "DELETE /libraries/{library_id}/media/{media_id}": ADMINS,
+    "GET /libraries/{library_id}/members": READERS,
+    "POST /libraries/{library_id}/members": ADMINS,
+    "DELETE /libraries/{library_id}/members/{user_id}": ADMINS,
+    "GET /events": EVERYONE,
+    "GET /healthz": PUBLIC,
+    "GET /readyz": PUBLIC,
+    "GET /metrics": PUBLIC,
+}
+GUARDED = {call: may for call, may in TABLE.items() if may is not None}
+
+URL = "https://example.com/guarded"
+
+
+@dataclass(frozen=True)
+class World:
+    """A failed media of the creator, in a library of the admin's, to which the creator, a member and a guest belong."""
+
+    app: App
+    stranger: UUID = field(default_factory=uuid4)
+    member: UUID = field(default_factory=uuid4)
+    admin: UUID = field(default_factory=uuid4)
+    creator: UUID = field(default_factory=uuid4)
+    guest: UUID = field(default_factory=uuid4)
+
+    def build(self) -> tuple[UUID, UUID]:
+        media_id = new_media(self.app, self.creator, f"{URL}/{uuid4().hex}")
+        put(self.app, media_id, Status.FAILED)
+        with self.app.sessions.begin() as session:
+            for user in (self.stranger, self.member, self.admin, self.guest):
+                access.ensure_user(session, user)
+            library = libraries.create(session, self.creator, "Shared")
+            libraries.add_media(session, library, media_id, self.creator)
+            libraries.remove_media(
+                session, access.default_library(session, self.creator), media_id, self.creator
+            )
+            libraries.set_member(session, library, self.admin, Role.ADMIN, self.creator)
+            for user in (self.creator, self.member, self.guest):
+                libraries.set_member(session, library, user, Role.MEMBER, self.admin)
+        return media_id, library
+
+
+@pytest.fixture
+def site(app: App) -> Iterator[Site]:
+    with serve(app) as running:
+        yield running
+
+
+def call(
+    client: httpx2.Client,
+    endpoint: str,
+    headers: dict[str, str],
+    media_id: UUID,
+    library_id: UUID,
+    user_id: UUID,
+) -> httpx2.Response:
+    """A request that is all right in itself."""
+    method, _, path = endpoint.partition(" ")
+    path = path.format(media_id=media_id, library_id=library_id, user_id=user_id)
+    bodies = {
+        "POST /media": {"kind": "web_article", "url": URL},
+        "POST /media/url": {"kind": "web_article", "url": URL},
+        "POST /libraries": {"name": "New"},
+        "POST /libraries/{library_id}/media": {"media_id": str(media_id)},
+        "POST /libraries/{library_id}/members": {"user_id": str(user_id), "role": "member"},
+    }
+    with client.stream(method, path, headers=headers, json=bodies.get(endpoint)) as response:
+        if response.headers["content-type"].startswith("text/event-stream"):
+            return response  # which never ends
+        response.read()
+        return response
+
+
+def test_every_endpoint_is_in_the_table(site: Site) -> None:
+    document = site.anyone().get("/openapi.json").json()
+    found = {f"{method.upper()} {path}" for path, calls in document["paths"].items() for method in calls}
+    assert found == set(TABLE)
+
+
+def test_the_document_says_which_are_public(site: Site) -> None:
+    document = site.anyone().get("/openapi.json").json()
+    for endpoint, may in TABLE.items():
+        method, _, path = endpoint.partition(" ")
+        wanted = document["paths"][path][method.lower()]["security"]
+        assert (wanted == []) == (may is PUBLIC), endpoint
+
+
+def test_public_addresses(site: Site) -> None:
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"):
+        assert site.anyone().get(path).status_code == 200, path
+
+
+def test_who_may_do_what(site: Site) -> None:
+    """The whole table; a world of its own for each cell."""
+    client, seen = site.anyone(), {}
+    for endpoint in GUARDED:
+        statuses = []
+        for role in May._fields:
+            world = World(site.app)
+            media_id, library_id = world.build()
+            viewer = getattr(world, role)
+            headers = headers_of(site.app.settings, viewer)
+            answer = call(client, endpoint, headers, media_id, library_id, world.guest)
+            statuses.append(answer.status_code)
+            expect_code(endpoint, answer)
+            if role == "stranger" and endpoint.startswith("GET") and endpoint != "GET /events":
+                assert str(media_id) not in answer.text
+                assert str(library_id) not in answer.text
+        seen[endpoint] = May(*statuses)
+    assert seen == GUARDED
+
+
+def expect_code(endpoint: str, answer: httpx2.Response) -> None:
+    codes = {403: "E_FORBIDDEN", 404: "E_NOT_FOUND"}
+    if answer.status_code != 200:
+        assert problem(answer) == (answer.status_code, codes[answer.status_code]), endpoint
+
+
+def test_what_one_may_not_see_is_as_if_it_were_not_there(site: Site) -> None:
+    """The same answer to the letter, but for the request id, which is given here."""
+    client = site.anyone()
+    world = World(site.app)
+    media_id, library_id = world.build()
+    headers = {**headers_of(site.app.settings, world.stranger), "X-Request-ID": "the-same"}
+    for endpoint, may in GUARDED.items():
+        if may.stranger == 404:
+            hidden = call(client, endpoint, headers, media_id, library_id, world.guest)
+            missing = call(client, endpoint, headers, uuid4(), uuid4(), uuid4())
+            assert (hidden.status_code, hidden.content) == (missing.status_code, missing.content), endpoint
+            assert sorted(hidden.headers) == sorted(missing.headers)
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["POST /libraries/{library_id}/media", "DELETE /libraries/{library_id}/media/{media_id}"]
+)
+def test_an_admin_can_not_find_out_which_media_exist(site: Site, endpoint: str) -> None:
+    """His own library is no way to look into others."""
+    world = World(site.app)
+    media_id, _ = world.build()
+    with site.app.sessions.begin() as session:
+        own = libraries.create(session, world.stranger, "Own")
+    headers = {**headers_of(site.app.settings, world.stranger), "X-Request-ID": "the-same"}
+    hidden = call(site.anyone(), endpoint, headers, media_id, own, world.guest)
+    missing = call(site.anyone(), endpoint, headers, uuid4(), own, world.guest)
+    assert problem(hidden) == (404, "E_NOT_FOUND")
+    assert hidden.content == missing.content
+
+
+def test_ids_that_are_none_are_as_if_they_were_not_there(site: Site) -> None:
+    caller = site.caller()
+    for path in ("/media/rubbish", "/media/1", "/libraries/rubbish", "/libraries/%00/members"):
+        assert problem(caller.get(path)) == (404, "E_NOT_FOUND")
+
+
+Forge = Callable[[Settings, UUID], dict[str, str]]
+
+
+def claims(settings: Settings, user: UUID, **changes: object) -> dict[str, Any]:
+    """The claims of a good token, but for these; None leaves one out."""
+    good = {
+        "iss": settings.jwt_issuer,
+        "aud": settings.jwt_audience,
+        "sub": str(user),
+        "exp": int(time.time()) + 3600,
+    }
+    return {name: value for name, value in {**good, **changes}.items() if value is not None}
+
+
+def signed(**changes: object) -> Forge:
+    def forge(settings: Settings, user: UUID) -> dict[str, str]:
+        return bearer(settings, jwt.encode(claims(settings, user, **changes), settings.jwt_secret, "HS256"))
+
+    return forge
+
+
+def bearer(settings: Settings, token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", "X-Nexus-Internal": settings.internal_secret}
+
+
+def without(name: str) -> Forge:
+    return lambda settings, user: {k: v for k, v in headers_of(settings, user).items() if k != name}
+
+
+def replaced(name: str, value: str) -> Forge:
+    return lambda settings, user: {**headers_of(settings, user), name: value}
+
+
+def unsigned(settings: Settings, user: UUID) -> dict[str, str]:
+    return bearer(settings, jwt.encode(claims(settings, user), None, "none"))
+
+
+def stripped(settings: Settings, user: UUID) -> dict[str, str]:
+    """A good token whose signature is cut off."""
+    return bearer(settings, auth.issue_token(settings, user).rpartition(".")[0] + ".")
+
+
+def of_another_secret(settings: Settings, user: UUID) -> dict[str, str]:
+    return bearer(settings, jwt.encode(claims(settings, user), "another secret, as long as ours is", "HS256"))
+
+
+def of_another_length(settings: Settings, user: UUID) -> dict[str, str]:
+    """Signed with the right secret by an algorithm that nobody chose."""
+    key = settings.jwt_secret.encode()
+    return bearer(settings, by_hand({"alg": "HS384"}, claims(settings, user), key, "sha384"))
+
+
+def of_the_pages(settings: Settings, user: UUID) -> dict[str, str]:
+    return bearer(settings, auth.session_token(settings, user))
+
+
+def nested(settings: Settings, user: UUID) -> dict[str, str]:
+    """A header that is too deep to be parsed."""
+    return bearer(settings, f"{encoded(b'[' * 20_000)}.{encoded(b'{}')}.x")
+
+
+def by_hand(header: dict[str, str], payload: dict[str, Any], key: bytes, digest: str = "sha256") -> str:
+    """For tokens that PyJWT refuses to make."""
+    message = f"{encoded(json.dumps(header).encode())}.{encoded(json.dumps(payload).encode())}"
+    return f"{message}.{encoded(hmac.new(key, message.encode(), digest).digest())}"
+
+
+def encoded(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+BAD: dict[str, Forge] = {
+    "nothing at all": lambda *_: {},
+    "no token": without("Authorization"),
+    "no scheme": replaced("Authorization", "abc"),
+    "another scheme": replaced("Authorization", "Basic bmV4dXM6bmV4dXM="),
+    "an empty token": replaced("Authorization", "Bearer"),
+    "a bad token": replaced("Authorization", "Bearer rubbish"),
+    "a bad token of three parts": replaced("Authorization", "Bearer a.b.c"),
+    "a token with an accent": replaced("Authorization", "Bearer é.é.é".encode().decode("latin-1")),
+    "a deep token": nested,
+    "a wrong issuer": signed(iss="somebody else"),
+    "no issuer": signed(iss=None),
+    "a wrong audience": signed(aud="somebody else"),
+    "no audience": signed(aud=None),
+    "expired": signed(exp=1),
+    "no expiry": signed(exp=None),
+    "not yet": signed(nbf=2**32),
+    "no user": signed(sub=None),
+    "a user who is none": signed(sub="root"),
+    "alg none": unsigned,
+    "no signature": stripped,
+    "another algorithm": of_another_length,
+    "a wrong secret": of_another_secret,
+    "a session of the pages": of_the_pages,
+    "no internal header": without("X-Nexus-Internal"),
+    "a wrong internal header": replaced("X-Nexus-Internal", "rubbish"),
+    "an empty internal header": replaced("X-Nexus-Internal", ""),
+    "an internal header with an accent": replaced("X-Nexus-Internal", "é"),
+}
+
+
+def test_bad_credentials_open_nothing(site: Site) -> None:
+    """Every way to be nobody, on every endpoint; all of it changes nothing."""
+    world = World(site.app)
+    media_id, library_id = world.build()
+    before, rows = whole(site.app.sessions, media_id), counts(site.app)
+    client, seen = site.anyone(), set()
+    for name, forge in BAD.items():
+        headers = {
+            key: value.encode("latin-1") for key, value in forge(site.app.settings, world.admin).items()
+        }
+        for endpoint in GUARDED:
+            answer = call(client, endpoint, headers, media_id, library_id, world.guest)
+            seen.add((name, endpoint, *problem(answer)))
+    assert seen == {(name, endpoint, 401, "E_UNAUTHORIZED") for name in BAD for endpoint in GUARDED}
+    assert (whole(site.app.sessions, media_id), counts(site.app)) == (before, rows)
+
+
+def counts(app: App) -> list[int]:
+    with app.sessions.engine.connect() as connection:
+        return [
+            connection.exec_driver_sql(f"SELECT count(*) FROM {table.name}").scalar_one() for table in TABLES
+        ]
+
+
+TABLES = (media, libraries_table, memberships)
+
+
+def test_the_same_refusal_whatever_is_wrong(site: Site) -> None:
+    """A caller does not learn which of the two it was."""
+    client = site.anyone()
+    bodies = {
+        client.get(
+            "/media",
+            headers={
+                **{key: value.encode("latin-1") for key, value in forge(site.app.settings, uuid4()).items()},
+                "X-Request-ID": "the-same",
+            },
+        ).content
+        for forge in BAD.values()
+    }
+    assert len(bodies) == 1
+
+
+def test_a_scheme_in_any_case(site: Site) -> None:
+    headers = headers_of(site.app.settings, uuid4())
+    headers["Authorization"] = headers["Authorization"].replace("Bearer", "bEARER")
+    assert site.anyone().get("/media", headers=headers).status_code == 200
+
+
+# --- keys that are published ---
+
+
+@dataclass
+class Issuer:
+    """Signs tokens, and publishes its keys."""
+
+    url: str
+    keys: dict[str, Any] = field(default_factory=dict)
+    raw: bytes | None = None
+    status: int = 200
+
+    def publish(self, kid: str, key: Any) -> None:
+        algorithm, name = (
+            (RSAAlgorithm, "RS256") if isinstance(key, rsa.RSAPrivateKey) else (ECAlgorithm, "ES256")
+        )
+        public = algorithm.to_jwk(key.public_key(), as_dict=True)
+        self.keys[kid] = {**public, "kid": kid, "alg": name, "use": "sig"}
+
+    def page(self) -> bytes:
+        return self.raw if self.raw is not None else json.dumps({"keys": list(self.keys.values())}).encode()
+
+
+@pytest.fixture(scope="module")
+def rsa_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(65537, 2048)
+
+
+@pytest.fixture(scope="module")
+def ec_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+@pytest.fixture
+def issuer(rsa_key: rsa.RSAPrivateKey, ec_key: ec.EllipticCurvePrivateKey) -> Iterator[Issuer]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = found.page()
+            self.send_response(found.status)
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        found = Issuer(f"http://127.0.0.1:{server.server_port}/keys.json")
+        found.publish("rsa", rsa_key)
+        found.publish("ec", ec_key)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield found
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def published(database_url: str, folder: Path, url: str) -> Iterator[Site]:
+    """Nexus that knows no secret of tokens, only where keys are published."""
+    app = build(make_settings(database_url, folder, jwks_url=url))
+    with serve(app) as site:
+        yield site
+    app.close()
+
+
+@pytest.fixture
+def keyed(issuer: Issuer, sqlite_url: str, tmp_path: Path) -> Iterator[Site]:
+    with published(sqlite_url, tmp_path, issuer.url) as site:
+        yield site
+
+
+def ask(site: Site, key: Any, algorithm: str, kid: str | None, **changes: object) -> httpx2.Response:
+    header = {"kid": kid} if kid else {}
+    token = jwt.encode(claims(site.app.settings, uuid4(), **changes), key, algorithm, headers=header)
+    return site.anyone().get("/media", headers=bearer(site.app.settings, token))
+
+
+def test_published_keys_open(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
+    assert ask(keyed, rsa_key, "RS256", "rsa").status_code == 200
+    assert ask(keyed, ec_key, "ES256", "ec").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"iss": "x"}, {"aud": "x"}, {"exp": 1}, {"exp": None}, {"sub": "x"}, {"sub": None}],
+    ids=str,
+)
+def test_claims_count_with_published_keys_too(keyed: Site, rsa_key: Any, changes: dict[str, Any]) -> None:
+    assert problem(ask(keyed, rsa_key, "RS256", "rsa", **changes)) == (401, "E_UNAUTHORIZED")
+
+
+def test_keys_that_are_not_published(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
+    other = rsa.generate_private_key(65537, 2048)
+    unauthorized = (401, "E_UNAUTHORIZED")
+    assert problem(ask(keyed, rsa_key, "RS256", "unknown")) == unauthorized
+    assert problem(ask(keyed, rsa_key, "RS256", None)) == unauthorized
+    assert problem(ask(keyed, other, "RS256", "rsa")) == unauthorized
+    assert problem(ask(keyed, rsa_key, "RS256", "ec")) == unauthorized
+    assert problem(ask(keyed, ec_key, "ES256", "rsa")) == unauthorized
+    assert problem(ask(keyed, rsa_key, "RS512", "rsa")) == unauthorized
+
+
+def test_a_public_key_is_no_secret(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
+    """The old trick: HS256, signed with what everybody knows."""
+    payload = claims(keyed.app.settings, uuid4())
+    for kid, key in (("rsa", rsa_key), ("ec", ec_key)):
+        known = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        token = by_hand({"alg": "HS256", "kid": kid}, payload, known)
+        answer = keyed.anyone().get("/media", headers=bearer(keyed.app.settings, token))
+        assert problem(answer) == (401, "E_UNAUTHORIZED")
+
+
+@pytest.mark.parametrize("algorithm", ["HS256", "none"])
+def test_the_secret_does_not_open_where_keys_are_published(keyed: Site, algorithm: str) -> None:
+    secret = keyed.app.settings.jwt_secret if algorithm == "HS256" else None
+    assert problem(ask(keyed, secret, algorithm, "rsa")) == (401, "E_UNAUTHORIZED")
+
+
+def test_rubbish_where_keys_are_published(keyed: Site) -> None:
+    for token in ("rubbish", "a.b.c", f"{encoded(b'[' * 20_000)}.{encoded(b'{}')}.x"):
+        answer = keyed.anyone().get("/media", headers=bearer(keyed.app.settings, token))
+        assert problem(answer) == (401, "E_UNAUTHORIZED")
+
+
+def test_a_key_that_is_published_later(keyed: Site, issuer: Issuer) -> None:
+    fresh = ec.generate_private_key(ec.SECP256R1())
+    assert ask(keyed, fresh, "ES256", "fresh").status_code == 401
+    issuer.publish("fresh", fresh)
+    keyed.server.config.app.state.gate.keys.cooldown_duration = 0
+    assert ask(keyed, fresh, "ES256", "fresh").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("status", "raw"),
+    [
+        (500, b""),
+        (404, b""),
+        (200, b"rubbish"),
+        (200, b""),
+        (200, b"[]"),
+        (200, b"{}"),
+        (200, b'{"keys": []}'),
+        (200, b"\xff"),
+    ],
+)
+def test_a_key_server_that_is_out_of_order(
+    keyed: Site, issuer: Issuer, rsa_key: Any, status: int, raw: bytes
+) -> None:
+    """Nobody can say whether the token is good, so it is neither taken nor called bad."""
+    issuer.status, issuer.raw = status, raw
+    assert problem(ask(keyed, rsa_key, "RS256", "rsa")) == (503, "E_NOT_READY")
+    issuer.status, issuer.raw = 200, None
+    assert ask(keyed, rsa_key, "RS256", "rsa").status_code == 200
+
+
+def test_a_key_server_that_is_away(sqlite_url: str, tmp_path: Path, rsa_key: Any) -> None:
+    with create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+    with published(sqlite_url, tmp_path, url) as site:
+        assert problem(ask(site, rsa_key, "RS256", "rsa")) == (503, "E_NOT_READY")
+
+
+def test_a_key_server_that_hangs_up(sqlite_url: str, tmp_path: Path, rsa_key: Any) -> None:
+    def hang_up() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65536)
+            connection.shutdown(SHUT_RDWR)
+
+    with create_server(("127.0.0.1", 0)) as listening:
+        thread = Thread(target=hang_up)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        with published(sqlite_url, tmp_path, url) as site:
+            assert problem(ask(site, rsa_key, "RS256", "rsa")) == (503, "E_NOT_READY")
+        thread.join()

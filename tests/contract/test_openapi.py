@@ -1,0 +1,262 @@
+"""The OpenAPI document is true: whatever is sent, the answer is one that it describes."""
+
+import base64
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+from uuid import UUID
+
+import httpx2
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis import Case
+from schemathesis.checks import CHECKS, load_all_checks
+
+from nexus.app import build
+from nexus.web import api
+from tests.http import Caller, Site, headers_of, problem, serve
+from tests.support import make_settings
+
+ME = UUID("6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d")
+EXAMPLES = 10
+
+
+def described() -> schemathesis.BaseSchema:
+    """The document of an app whose database is never opened."""
+    unopened = build(make_settings("sqlite://", Path()))
+    schema = schemathesis.openapi.from_dict(api.create(unopened).openapi())
+    unopened.close()
+    # Query parameters that nobody knows are ignored, as everywhere on the web.
+    schema.config.generation.update(allow_extra_parameters=False)
+    return schema
+
+
+schema = described()
+load_all_checks()
+#: What a document can't say: which strings are URLs that can be taken in, kinds, names, or cursors that were given out.
+NOT_SAID = [CHECKS.get_one("positive_data_acceptance")]
+#: `GET /media/url` asks for the media whose id is "url".
+SHADOWED = [CHECKS.get_one("unsupported_method")]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One server for all of these tests: they look at no rows, and leave what they leave."""
+    folder = tmp_path_factory.mktemp("openapi")
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated_sqlite"), folder / "nexus.sqlite3")
+        url = f"sqlite:///{folder / 'nexus.sqlite3'}"
+    else:
+        url = request.getfixturevalue("migrated_postgres")
+    app = build(make_settings(url, folder))
+    with serve(app) as running:
+        yield running
+    app.close()
+
+
+@pytest.fixture
+def me(site: Site) -> Caller:
+    return site.caller(ME)
+
+
+@schema.exclude(path="/events").parametrize()
+@settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_answers_are_those_of_the_document(case: Case, site: Site) -> None:
+    headers = headers_of(site.app.settings, ME)
+    excluded = NOT_SAID + (SHADOWED if case.path == "/media/url" else [])
+    response = case.call_and_validate(base_url=site.url, headers=headers, excluded_checks=excluded)
+    assert response.headers["x-request-id"]
+    assert response.status_code < 500
+    if response.status_code >= 400 and response.request.method != "HEAD":
+        assert set(response.json()) == {"error"}
+        assert set(response.json()["error"]) == {"code", "message", "request_id"}
+        assert response.json()["error"]["request_id"] == response.headers["x-request-id"][0]
+
+
+def test_no_refusal_has_another_shape() -> None:
+    """FastAPI would document its own 422; ours is 400 in the envelope."""
+    for path, method, call in calls():
+        assert "422" not in call["responses"], (method, path)
+        for status, answer in call["responses"].items():
+            if int(status) >= 400:
+                shape = answer["content"]["application/json"]["schema"]
+                assert shape == {"$ref": "#/components/schemas/Refusal"}, (method, path, status)
+
+
+def test_whoever_sends_a_body_may_hear_that_it_is_too_large() -> None:
+    for path, method, call in calls():
+        assert ("requestBody" in call) == ("413" in call["responses"]), (method, path)
+
+
+def calls() -> Iterator[tuple[str, str, dict]]:
+    for path, methods in schema.raw_schema["paths"].items():
+        for method, call in methods.items():
+            yield path, method, call
+
+
+HOSTILE = {
+    "empty": "",
+    "nul": "a\x00b",
+    "nul alone": "\x00",
+    "surrogate": "\ud800",
+    "swapped surrogates": "\udc00\ud800",
+    "right to left": "\u202eevil\u202c \u05d0\u05d1",
+    "long": "x" * 100_000,
+    "long in bytes": "\U0001f600" * 20_000,
+    "not a character": "\uffff\ufffe",
+    "line breaks": "a\r\nX-Injected: 1\r\n\r\n\u2028",
+    "escape": "\x1b[31m",
+    "sql": "'; DROP TABLE media; --",
+    "template": "{{7*7}}${7*7}%s%n{0}",
+    "path": "../../../../etc/passwd",
+    "number": "9" * 400,
+    "not a number": "NaN",
+    "combining": "e" + "\u0301" * 500,
+}
+BODIES = {
+    "/media/url": ("kind", "url"),
+    "/media": ("kind", "url"),
+    "/libraries": ("name",),
+    f"/libraries/{ME}/media": ("media_id",),
+    f"/libraries/{ME}/members": ("user_id", "role"),
+}
+GOOD = {"kind": "web_article", "url": "https://example.com/", "name": "Good"}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_strings_in_bodies(me: Caller, hostile: str) -> None:
+    for path, fields in BODIES.items():
+        for field in fields:
+            given = {name: GOOD.get(name, str(ME)) for name in fields} | {field: hostile}
+            is_fine(post(me, path, given))
+            is_refused(post(me, path, {**given, hostile or "unknown": 1}))
+        is_refused(post(me, path, hostile))
+        is_refused(post(me, path, [hostile]))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("kind", ["web_article", "video"])
+def test_hostile_strings_in_urls(me: Caller, hostile: str, kind: str) -> None:
+    places = (
+        "https://example.com/{}",
+        "https://{}/",
+        "https://example.com/?q={}",
+        "https://youtu.be/{}",
+        "{}://a/",
+    )
+    for place in places:
+        is_fine(post(me, "/media/url", {"kind": kind, "url": place.replace("{}", hostile)}))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_strings_in_addresses(me: Caller, hostile: str) -> None:
+    text = quote((hostile or " ")[:2000].encode("utf-8", "surrogatepass"))
+    for path in (f"/media/{text}", f"/libraries/{text}/members/{text}", f"/{text}"):
+        is_fine(me.get(path))
+    for query in ("cursor", "status", "library_id", "limit"):
+        is_fine(me.get(f"/media?{query}={text}"))
+    for path in listings(me):
+        is_fine(me.get(f"{path}?cursor={text}"))
+
+
+MOMENT = "2026-01-01T00:00:00+00:00"
+CURSORS = {
+    "nothing": [],
+    "no list": {},
+    "null": None,
+    "numbers": [1, 2],
+    "no time": ["x", ME.hex],
+    "no id": [MOMENT, "x"],
+    "no zone": ["2026-01-01T00:00:00", ME.hex],
+    "three": [MOMENT, ME.hex, 1],
+    "nul": [MOMENT, "\x00"],
+    "surrogate": [MOMENT, "\ud800"],
+    "negative": [-1],
+    "huge": [2**63],
+    "not whole": [1.5],
+    "infinite": [float("inf")],
+    "deep": [[[[[[[[]]]]]]]],
+}
+
+
+@pytest.mark.parametrize("parts", CURSORS.values(), ids=CURSORS)
+def test_cursors_that_nobody_gave_out(me: Caller, parts: object) -> None:
+    for path in listings(me):
+        is_refused(me.get(path, params={"cursor": encoded(parts)}))
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_cursors_at_the_ends_of_time(me: Caller, moment: str) -> None:
+    for path in ("/media", f"/libraries/{me.default_library()}/media"):
+        is_fine(me.get(path, params={"cursor": encoded([moment, ME.hex])}))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff\xfe", b"nul\x00", b"[" * 100_000, b'{"a":' * 50_000, b"1" * 10_000, b"\xef\xbb\xbf{}"],
+    ids=["empty", "open", "no UTF-8", "nul", "deep list", "deep object", "long number", "byte order mark"],
+)
+def test_bodies_that_are_not_json(me: Caller, body: bytes) -> None:
+    for path in BODIES:
+        answer = me.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert problem(answer) == (400, "E_INVALID_REQUEST")
+        assert "method" not in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "", "nonsense", "application/xml"]
+)
+def test_bodies_of_another_type(me: Caller, kind: str) -> None:
+    for path in BODIES:
+        answer = me.post(path, content=b'{"kind": "web_article"}', headers={"Content-Type": kind})
+        assert problem(answer) == (400, "E_INVALID_REQUEST")
+
+
+def test_a_405_names_every_method_of_the_address(me: Caller) -> None:
+    answer = me.put("/media")
+    assert problem(answer) == (405, "E_INVALID_REQUEST")
+    assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
+
+
+def test_an_address_that_nobody_serves(site: Site) -> None:
+    assert problem(site.anyone().get("/no/such/address")) == (404, "E_NOT_FOUND")
+
+
+def listings(me: Caller) -> list[str]:
+    media = me.add("https://example.com/for-cursors")
+    return [
+        "/media",
+        f"/libraries/{me.default_library()}/media",
+        f"/media/{media}/fragments",
+        f"/media/{media}/history",
+    ]
+
+
+def encoded(parts: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+
+def post(me: Caller, path: str, body: object) -> httpx2.Response:
+    """JSON with escapes, which can carry what UTF-8 can't."""
+    return me.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
+
+
+def is_fine(answer: httpx2.Response) -> None:
+    """Taken or refused, but not broken."""
+    if answer.status_code != 200:
+        status, code = problem(answer)
+        assert status in {400, 404, 405}, (status, code)
+
+
+def is_refused(answer: httpx2.Response) -> None:
+    status, code = problem(answer)
+    assert (status, code) == (400, "E_INVALID_REQUEST")

@@ -1,0 +1,267 @@
+"""The doctor: a healthy database is healthy, and every damage is found by the check that is there for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import Connection, text
+
+from nexus.app import App, build
+from nexus.db import migrate, triggers
+from nexus.db.moves import MEDIA_ROWS
+from nexus.extract import AVAILABLE_EXTRACTORS
+from nexus.ingest import access, doctor
+from nexus.ingest.doctor import Finding, Patient, Verdict
+from nexus.ingest.promises import PROMISES
+from nexus.states.media import Kind, Stage, Status
+from tests.support import SetClock, make_settings, new_media
+from tests.walks import fail, good, new_file, publish, put, start, start_embedding
+
+DROP_GUARDS = ("DROP TRIGGER media_status_edge", "DROP TRIGGER media_status_birth")
+
+
+@pytest.fixture
+def owner() -> UUID:
+    return uuid4()
+
+
+@pytest.fixture
+def small(sqlite_url: str, tmp_path: Path, clock: SetClock) -> Iterator[App]:
+    """On SQLite alone."""
+    built = build(make_settings(sqlite_url, tmp_path, internal_secret="i" * 40), clock)
+    yield built
+    built.close()
+
+
+def examine(app: App, **more: Any) -> dict[str, Finding]:
+    settings = app.settings.model_copy(update={"internal_secret": "i" * 40, **more})
+    findings = doctor.examine(Patient(settings, app.sessions, app.tools.extractors))
+    return {finding.name: finding for finding in findings}
+
+
+def complaints(app: App, **more: Any) -> dict[str, Verdict]:
+    found = examine(app, **more).values()
+    return {finding.name: finding.verdict for finding in found if finding.verdict is not Verdict.OK}
+
+
+def damage(app: App, *statements: str, **values: Any) -> None:
+    """By raw SQL, with everything off that would stop it."""
+    engine = migrate.engine_for(app.settings.database)
+    with engine.connect() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")
+            connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
+        for statement in statements:
+            connection.execute(text(statement), _fitting(connection, values) if ":" in statement else {})
+        connection.commit()
+    engine.dispose()
+
+
+def _fitting(connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
+    sqlite = connection.dialect.name == "sqlite"
+    return {key: value.hex if sqlite and isinstance(value, UUID) else value for key, value in values.items()}
+
+
+def one_of_each(app: App, owner: UUID) -> dict[Status, UUID]:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    made = {status: new_media(app, owner) for status in Status}
+    for status, media_id in made.items():
+        put(app, media_id, status)
+    return made
+
+
+def test_a_healthy_database_is_healthy(app: App, owner: UUID) -> None:
+    one_of_each(app, owner)
+    fail(app, media := new_media(app, owner), start(app, media))
+    embedding = new_media(app, owner)
+    publish(app, embedding, start(app, embedding))
+    fail(app, embedding, start_embedding(app, embedding), Stage.EMBED, "E_EMBEDDING_FAILED", "No.")
+    findings = examine(app)
+    assert complaints(app) == {}
+    assert doctor.is_healthy(findings.values())
+    assert set(findings) >= {promise.name for promise in PROMISES}
+    assert all(finding.says.endswith(".") for finding in findings.values())
+
+
+def test_an_empty_database_is_healthy(app: App) -> None:
+    assert complaints(app) == {}
+
+
+GO_AWAY = "DELETE FROM {} WHERE media_id = :id"
+SET = "UPDATE media SET {} WHERE id = :id"
+THAT = "WHERE subject_id = :id"
+LET_IN = "INSERT INTO memberships SELECT id, :library, 'member', created_at FROM users WHERE id != :owner"
+DAMAGES = [
+    ("media.values", Status.PENDING, [SET.format("kind = 'stone'")]),
+    ("media.failures", Status.FAILED, [SET.format("last_error_message = NULL")]),
+    ("media.failures", Status.READY, [SET.format("last_error_code = 'E_X'")]),
+    ("media.leases", Status.EXTRACTING, [SET.format("lease_expires_at = NULL")]),
+    ("media.leases", Status.PENDING, [SET.format("lease_expires_at = '2030-01-01 00:00:00.000000'")]),
+    ("media.text", Status.READY_FOR_READING, [GO_AWAY.format("fragments")]),
+    ("media.leftovers", Status.PENDING, ["INSERT INTO fragments VALUES (:id, 0, 'old')"]),
+    ("media.leftovers", Status.FAILED, ["INSERT INTO fragments VALUES (:id, 0, 'old')"]),
+    ("media.held", Status.READY, [GO_AWAY.format("library_media")]),
+    ("media.hashes", Status.READY, [SET.format("file_sha256 = 'f00'")]),
+    ("history.last", Status.READY, [*DROP_GUARDS, SET.format("processing_status = 'ready_for_reading'")]),
+    ("history.last", Status.PENDING, [f"DELETE FROM history {THAT}"]),
+    ("history.chain", Status.READY, [f"DELETE FROM history {THAT} AND event = 'readable'"]),
+    (
+        "history.steps",
+        Status.READY,
+        ["UPDATE history SET from_status = 'failed' WHERE subject_id = :id AND event = 'embed'"],
+    ),
+    ("history.attempts", Status.READY, [SET.format("processing_attempts = 7")]),
+]
+
+
+@pytest.mark.parametrize(("check", "status", "statements"), DAMAGES)
+def test_each_damage_of_a_media_is_found(
+    small: App, owner: UUID, check: str, status: Status, statements: list[str]
+) -> None:
+    media_id = one_of_each(small, owner)[status]
+    damage(small, *statements, id=media_id)
+    found = examine(small)[check]
+    assert (found.verdict, found.count, found.examples) == (Verdict.PROBLEM, 1, (str(media_id),))
+    assert found.advice
+
+
+def test_a_file_whose_bytes_never_came(small: App, owner: UUID) -> None:
+    media_id = new_file(small, owner, "a" * 64, stored=True)
+    start(small, media_id)
+    damage(small, SET.format("file_sha256 = NULL"), id=media_id)
+    assert complaints(small) == {"media.bytes": Verdict.PROBLEM}
+
+
+@pytest.mark.parametrize(
+    ("check", "statement"),
+    [
+        ("users.default_library", "DELETE FROM libraries WHERE id = :library"),
+        ("users.default_library", "UPDATE libraries SET is_default = 0 WHERE id = :library"),
+        ("libraries.owner", "UPDATE memberships SET role = 'member' WHERE library_id = :library"),
+        ("libraries.admin", "DELETE FROM memberships WHERE library_id = :library"),
+        (
+            "libraries.private",
+            "INSERT INTO memberships SELECT id, :library, 'member', created_at FROM users WHERE id != :owner",
+        ),
+    ],
+)
+def test_each_damage_of_a_library_is_found(small: App, owner: UUID, check: str, statement: str) -> None:
+    one_of_each(small, owner)
+    new_media(small, uuid4())
+    library = _default_library(small, owner)
+    damage(small, statement, library=library, owner=owner)
+    found = examine(small)[check]
+    assert found.verdict is Verdict.PROBLEM
+    assert set(found.examples) <= {str(library), str(owner)}
+
+
+def _default_library(app: App, owner: UUID) -> UUID:
+    with app.sessions.read() as session:
+        return access.default_library(session, owner)
+
+
+def test_references_that_lead_nowhere(small: App, owner: UUID) -> None:
+    media_id = one_of_each(small, owner)[Status.READY]
+    damage(small, "DELETE FROM media WHERE id = :id", id=media_id)
+    found = examine(small)["database.integrity"]
+    assert found.verdict is Verdict.PROBLEM
+    assert any("fragments refers to a missing row of media" in example for example in found.examples)
+
+
+def test_guards_that_are_gone_or_weakened(app: App) -> None:
+    on = "" if app.sessions.engine.dialect.name == "sqlite" else " ON media"
+    guard = next(sql for sql in _guards(app) if "status_birth" in sql)
+    damage(app, f"DROP TRIGGER media_status_birth{on}")
+    try:
+        assert examine(app)["database.triggers"].examples == ("media_status_birth",)
+        damage(app, guard.replace("'pending'", "'ready'"))
+        assert examine(app)["database.triggers"].examples == ("media_status_birth",)
+    finally:
+        damage(app, f"DROP TRIGGER IF EXISTS media_status_birth{on}", guard)
+    assert complaints(app) == {}
+
+
+def _guards(app: App) -> list[str]:
+    return triggers.create(MEDIA_ROWS, app.sessions.engine.dialect.name)
+
+
+def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
+    made = one_of_each(app, owner)
+    damage(app, GO_AWAY.format("fragments"), id=made[Status.READY])
+    damage(app, GO_AWAY.format("library_media"), id=made[Status.FAILED])
+    damage(
+        app,
+        "DELETE FROM history WHERE subject_id = :id AND event = 'start'",
+        id=made[Status.READY_FOR_READING],
+    )
+    assert set(complaints(app)) == {"media.text", "media.held", "history.chain", "history.attempts"}
+
+
+def test_work_that_nobody_does_is_a_note(app: App, owner: UUID, clock: SetClock) -> None:
+    made = one_of_each(app, owner)
+    video = new_media(app, owner, kind="video")
+    assert complaints(app) == {"work.processors": Verdict.NOTE}
+    clock.forward(hours=1)
+    findings = examine(app)
+    assert findings["work.leases"].verdict is Verdict.NOTE
+    assert findings["work.leases"].count == 2
+    assert findings["work.due"].examples == (str(made[Status.PENDING]),)
+    assert str(video) not in findings["work.due"].examples
+    assert "1 video" in findings["work.processors"].says
+    assert doctor.is_healthy(findings.values())
+
+
+def test_no_more_than_a_few_are_named(small: App, owner: UUID) -> None:
+    for _ in range(8):
+        new_media(small, owner)
+    damage(small, "DELETE FROM library_media")
+    found = examine(small)["media.held"]
+    assert (found.count, len(found.examples)) == (8, doctor.NAMED)
+
+
+def test_secrets(small: App) -> None:
+    assert complaints(small, internal_secret="") == {"settings.secrets": Verdict.PROBLEM}
+    assert complaints(small, internal_secret="short") == {"settings.secrets": Verdict.NOTE}
+    assert complaints(small, jwt_secret="", jwks_url="https://keys.example") == {}
+    path = small.settings.data_dir / "secrets.json"
+    path.write_text("{}")
+    path.chmod(0o640)
+    assert complaints(small) == {"settings.secrets_file": Verdict.PROBLEM}
+    path.chmod(0o600)
+    assert complaints(small) == {}
+
+
+def test_redis_is_asked_where_it_is_needed(small: App, redis_url: str) -> None:
+    away = "redis://127.0.0.1:1/0"
+    assert complaints(small, queue="celery", redis_url=redis_url) == {}
+    assert complaints(small, queue="celery", redis_url=away) == {"queue.reachable": Verdict.PROBLEM}
+    assert complaints(small, queue="local", redis_url=away) == {}
+
+
+def test_a_database_that_is_not_migrated(small: App, tmp_path: Path) -> None:
+    migrate.downgrade(small.settings.database, "base")
+    findings = examine(small)
+    assert findings["database.migrated"].advice == "Run: nexus db upgrade"
+    assert "media.text" not in findings
+
+
+def test_a_database_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.sqlite3"
+    app = build(make_settings(f"sqlite:///{path}", tmp_path))
+    assert complaints(app)["database.reachable"] is Verdict.PROBLEM
+    app.close()
+    assert not path.exists()
+    away = build(make_settings("postgresql://127.0.0.1:1/none", tmp_path))
+    assert complaints(away)["database.reachable"] is Verdict.PROBLEM
+    away.close()
+
+
+def test_a_check_that_breaks_has_found_something(small: App, owner: UUID) -> None:
+    damage(small, "DROP TABLE fragments")
+    found = examine(small)["media.text"]
+    assert found.verdict is Verdict.PROBLEM
+    assert "could not be checked" in found.says

@@ -1,0 +1,316 @@
+"""The stream of events over HTTP: complete, in order, and only what one may see."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from threading import Event as Flag
+from threading import Thread
+from uuid import UUID, uuid4
+
+import httpx2
+import pytest
+
+from nexus.app import App, build
+from nexus.ingest import events as stream_of
+from nexus.ingest.access import Role
+from nexus.ingest.add import add_url
+from nexus.states.media import Status
+from nexus.web import auth
+from nexus.web import events as web_events
+from tests.http import PATIENCE, Caller, Event, Site, Stream, data, follow, problem, serve
+from tests.support import history_of, make_settings, new_media
+from tests.walks import fail, let_in, put
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks and heartbeats come fast, so that a heartbeat can stand for `it has looked and found nothing`."""
+    monkeypatch.setattr(web_events, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(web_events, "HEARTBEAT_SECONDS", 0.1)
+
+
+@pytest.fixture
+def site(app: App) -> Iterator[Site]:
+    with serve(app) as running:
+        yield running
+
+
+@pytest.fixture
+def me(site: Site) -> Caller:
+    return site.caller()
+
+
+def short(event: Event) -> tuple[str, str]:
+    return event.data["media_id"], event.data["event"]
+
+
+def expected(app: App, *media: UUID) -> list[tuple[str, str]]:
+    rows = [row for media_id in media for row in history_of(app.sessions, media_id)]
+    return [(str(row.subject_id), row.event) for row in sorted(rows, key=lambda row: (row.tx, row.id))]
+
+
+def place(event: Event) -> tuple[int, ...]:
+    return tuple(map(int, event.id.split("-")))
+
+
+def test_a_transition_as_an_event(app: App, me: Caller) -> None:
+    with follow(me) as stream:
+        media_id = me.add()
+        put(app, media_id, Status.FAILED)
+        created, started, failed = stream.take(3)
+    assert [event.name for event in (created, started, failed)] == ["media"] * 3
+    assert created.data["actor"] == "you"
+    at = failed.data.pop("at")
+    assert at.endswith("+00:00")
+    assert failed.data == {
+        "media_id": str(media_id),
+        "event": "fail",
+        "from_status": "extracting",
+        "to_status": "failed",
+        "actor": "worker",
+        "attempt": 1,
+        "error_code": "E_EXTRACTION_FAILED",
+    }
+
+
+def test_exactly_what_one_may_see_in_order(app: App, me: Caller, site: Site) -> None:
+    """Of one's own libraries and of shared ones; nothing of anybody else's."""
+    you = site.caller()
+    shared, foreign = you.add(), you.add()
+    me.get("/libraries")
+    let_in(app, you.user, shared, (me.user, Role.MEMBER))
+    with follow(me) as stream:
+        mine = me.add()
+        for media_id in (mine, foreign, shared):
+            put(app, media_id, Status.READY)
+        you.add()
+        last = me.add()
+        wanted = [*expected(app, shared)[1:], *expected(app, mine), *expected(app, last)]
+        found = stream.take(len(wanted))
+        stream.heartbeat()
+    assert sorted(map(short, found)) == sorted(wanted)
+    assert [place(event) for event in found] == sorted({place(event) for event in found})
+    assert [short(event) for event in found if event.data["media_id"] == str(mine)] == expected(app, mine)
+    assert short(found[-1]) == (str(last), "create")
+
+
+def test_who_is_let_out_hears_no_more(app: App, me: Caller, site: Site) -> None:
+    you = site.caller()
+    me.get("/libraries")
+    shared = you.add()
+    library = let_in(app, you.user, shared, (me.user, Role.MEMBER))
+    with follow(me) as stream:
+        attempt = put(app, shared, Status.EXTRACTING)
+        assert stream.next().data["media_id"] == str(shared)
+        data(you.delete(f"/libraries/{library}/members/{me.user}"))
+        fail(app, shared, attempt)
+        own = me.add()
+        assert stream.next().data["media_id"] == str(own)
+
+
+def test_a_reader_who_comes_new_hears_what_is_new(app: App, me: Caller) -> None:
+    me.add()
+    with follow(me) as stream:
+        media_id = me.add()
+        assert short(stream.next()) == (str(media_id), "create")
+
+
+def test_resuming_loses_and_doubles_nothing(app: App, me: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More events than one look takes, read with a cut after every few, while more are written."""
+    monkeypatch.setattr(stream_of, "BATCH", 16)
+    monkeypatch.setattr(stream_of.after, "__defaults__", (16,))
+    user = me.user
+    me.get("/libraries")
+    with follow(me) as stream:
+        written: list[UUID] = []
+
+        def write() -> None:
+            for _ in range(30):
+                written.append(new_media(app, user))
+                put(app, written[-1], Status.READY)
+
+        writer = Thread(target=write)
+        writer.start()
+        found = stream.take(1)
+    total = 30 * 5
+    for cut in (1, 2, 3, 5, 8, 13, 15, 16, 17, 21, 34):
+        with follow(me, last=found[-1].id) as stream:
+            found += stream.take(min(cut, total - len(found)))
+    with follow(me, last=found[-1].id) as stream:
+        found += stream.take(total - len(found))
+        writer.join()
+        stream.heartbeat()
+    assert list(map(short, found)) == expected(app, *written)
+    with follow(me, last="0-0") as stream:
+        assert stream.take(total) == found
+
+
+def test_a_cut_before_the_first_event(app: App, me: Caller) -> None:
+    """The greeting has an id, so that nothing is lost for who had seen nothing yet."""
+    me.get("/libraries")
+    with me.stream("GET", "/events") as response:
+        hello = Stream(response).next()
+    media_id = me.add()
+    with follow(me, last=hello.id) as stream:
+        assert short(stream.next()) == (str(media_id), "create")
+
+
+@pytest.fixture
+def postgres(clean_postgres: str, tmp_path: Path) -> Iterator[Site]:
+    app = build(make_settings(clean_postgres, tmp_path))
+    with serve(app) as running:
+        yield running
+    app.close()
+
+
+def test_transactions_that_commit_out_of_order(postgres: Site) -> None:
+    """What began first and ended last is not skipped, neither by an open stream nor by one that resumes."""
+    app, me = postgres.app, postgres.caller()
+    me.get("/libraries")
+    with follow(me) as stream, ExitStack() as slow:
+        before = me.add()
+        seen = stream.next()
+        session = slow.enter_context(app.sessions.begin())
+        first = add_url(session, me.user, "web_article", "https://example.com/slow", {}).media_id
+        second = new_media(app, me.user)
+        stream.heartbeat()
+        stream.heartbeat()
+        with follow(me, last=seen.id) as resumed:
+            resumed.heartbeat()
+            slow.close()
+            assert [short(event) for event in resumed.take(2)] == expected(app, first, second)
+        assert [short(event) for event in stream.take(2)] == expected(app, first, second)
+    assert short(seen) == (str(before), "create")
+
+
+class Undone(Exception):
+    pass
+
+
+def test_a_transaction_that_is_undone_holds_nothing_back(postgres: Site) -> None:
+    app, me = postgres.app, postgres.caller()
+    me.get("/libraries")
+    with follow(me) as stream:
+        with suppress(Undone), app.sessions.begin() as session:
+            add_url(session, me.user, "web_article", "https://example.com/undone", {})
+            later = new_media(app, me.user)
+            raise Undone
+        assert short(stream.next()) == (str(later), "create")
+
+
+RUBBISH = (b"", b"rubbish", b"1", b"-", b"1-", b"-1", b"1-2-3", b"1.5-1", b"+1-1", b"1 - 1", b"\xb2-\xb2")
+TOO_LARGE = (b"9223372036854775808-0", b"0-9223372036854775808", b"9" * 65 + b"-1")
+
+
+def test_places_that_nobody_gave_out(me: Caller) -> None:
+    for last in RUBBISH + TOO_LARGE:
+        answer = me.get("/events", headers={"Last-Event-ID": last})
+        assert problem(answer) == (400, "E_INVALID_REQUEST"), last
+
+
+def test_a_cookie_or_a_token(site: Site) -> None:
+    user, settings = uuid4(), site.app.settings
+    cookie = {"Cookie": f"{auth.COOKIE}={auth.session_token(settings, user)}"}
+    by_cookie, by_token = site.anyone(**cookie), site.caller(user)
+    with follow(by_cookie) as one, follow(by_token) as other:
+        media_id = by_token.add()
+        assert short(one.next()) == short(other.next()) == (str(media_id), "create")
+
+
+def test_neither_a_cookie_nor_a_token(site: Site) -> None:
+    user, settings = uuid4(), site.app.settings
+    unauthorized = (401, "E_UNAUTHORIZED")
+    tokens = {
+        "none": {},
+        "rubbish": {"Cookie": f"{auth.COOKIE}=rubbish"},
+        "a sign-in link": {"Cookie": f"{auth.COOKIE}={auth.sign_in_token(settings, user)}"},
+        "a bearer token": {"Cookie": f"{auth.COOKIE}={auth.issue_token(settings, user)}"},
+        "a bad token and a good cookie": {
+            "Authorization": "Bearer rubbish",
+            "Cookie": f"{auth.COOKIE}={auth.session_token(settings, user)}",
+        },
+    }
+    for name, headers in tokens.items():
+        assert problem(site.anyone(**headers).get("/events")) == unauthorized, name
+
+
+def test_a_cookie_opens_nothing_else_of_the_api(site: Site) -> None:
+    cookie = {"Cookie": f"{auth.COOKIE}={auth.session_token(site.app.settings, uuid4())}"}
+    for path in ("/media", "/libraries"):
+        assert problem(site.anyone(**cookie).get(path)) == (401, "E_UNAUTHORIZED")
+
+
+def test_what_the_answer_says_of_itself(me: Caller) -> None:
+    with me.stream("GET", "/events", headers={"X-Request-ID": "mine"}) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["cache-control"] == "no-store"
+        assert response.headers["x-request-id"] == "mine"
+        assert "retry: 1000" in Stream(response).block()
+
+
+def test_signs_of_life(me: Caller) -> None:
+    with follow(me) as stream:
+        assert stream.block() == [": still here"]
+        assert stream.block() == [": still here"]
+
+
+def test_signs_of_life_while_others_are_busy(app: App, me: Caller) -> None:
+    """What others do is no sign of life to me."""
+    busy, enough = uuid4(), Flag()
+
+    def write() -> None:
+        while not enough.is_set():
+            new_media(app, busy)
+
+    writer = Thread(target=write)
+    with follow(me) as stream:
+        writer.start()
+        try:
+            assert stream.block() == [": still here"]
+            assert stream.block() == [": still here"]
+        finally:
+            enough.set()
+            writer.join()
+
+
+def test_a_stop_does_not_wait_for_readers(app: App) -> None:
+    with serve(app) as site:
+        client = httpx2.Client(base_url=site.url, timeout=PATIENCE, headers=dict(site.caller().headers))
+        with client, follow(client) as stream:
+            site.stop()
+            assert ends(stream)
+
+
+def ends(stream: Stream) -> bool:
+    """Whole or cut; what counts is that it does."""
+    try:
+        while stream.block():
+            pass
+    except (httpx2.RemoteProtocolError, httpx2.ReadError):
+        pass
+    return True
+
+
+def test_the_look_for_news_ends_with_the_last_reader(site: Site, me: Caller) -> None:
+    """And begins again with the next."""
+    for _ in range(3):
+        with follow(me) as one, follow(me) as other:
+            media_id = me.add()
+            assert short(one.next()) == short(other.next()) == (str(media_id), "create")
+
+
+def test_readers_who_come_and_go_break_nobody_else(site: Site, me: Caller) -> None:
+    """Connections that are cut while everybody waits for the same news."""
+    rounds = 60
+
+    def come_and_go(_: int) -> None:
+        with follow(me):
+            pass
+
+    with follow(me) as steady, ThreadPoolExecutor(6) as pool:
+        leaving = pool.map(come_and_go, range(rounds))
+        added = [str(me.add()) for _ in range(rounds)]
+        assert [event.data["media_id"] for event in steady.take(rounds)] == added
+        list(leaving)
+        steady.heartbeat()

@@ -1,0 +1,143 @@
+"""What the death of a Celery worker or of its broker costs: time, and nothing else. On real Redis and PostgreSQL."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from redis import Redis
+
+from nexus.ingest import submit
+from nexus.ingest.submit import Submitted
+from nexus.states.media import Status
+from tests import plugins, servers
+from tests.processes import (
+    Nexus,
+    check_kept_promises,
+    check_only_the_killed_timed_out,
+    eventually,
+    fresh_postgres,
+    installed,
+    kill_twenty_workers,
+    settled,
+)
+from tests.servers import Server
+from tests.walks import events_of, status_of
+
+pytestmark = pytest.mark.xdist_group("faults-celery")
+
+
+@pytest.fixture
+def broker() -> Iterator[Server]:
+    """A Redis of the test's own, to be emptied and killed."""
+    with servers.redis_server() as server:
+        yield server
+
+
+@pytest.fixture
+def nexus(broker: Server, postgres_server_url: str, tmp_path: Path) -> Iterator[Nexus]:
+    plugins.register()
+    with (
+        fresh_postgres(postgres_server_url) as url,
+        installed(url, tmp_path, queue="celery", redis_url=broker.url) as made,
+    ):
+        yield made
+
+
+def submit_url(nexus: Nexus, tale: str) -> Submitted:
+    """The whole request."""
+    app = nexus.app
+    url = f"https://example.com/{tale}/{uuid4().hex}"
+    return submit.url(app.sessions, app.queue, app.limits, uuid4(), "web_article", url, "request-1")
+
+
+def readable(nexus: Nexus, ids: list[UUID]) -> bool:
+    return {status_of(nexus.app.sessions, media_id) for media_id in ids} == {Status.READY_FOR_READING}
+
+
+def once(nexus: Nexus, ids: list[UUID]) -> None:
+    """Each was done at its first attempt, and none was begun twice."""
+    for media_id in ids:
+        assert events_of(nexus.app.sessions, media_id) == ["create", "start", "readable"]
+    check_kept_promises(nexus, ids)
+
+
+def test_twenty_killed_workers_lose_nothing_and_do_nothing_twice(nexus: Nexus) -> None:
+    ids = kill_twenty_workers(nexus)
+    nexus.open_gate()
+    nexus.worker()
+    eventually(lambda: settled(nexus, ids), "everything is at an end")
+    check_only_the_killed_timed_out(check_kept_promises(nexus, ids))
+
+
+def test_an_emptied_redis_loses_no_work(nexus: Nexus, broker: Server) -> None:
+    answers = [submit_url(nexus, "ok") for _ in range(30)]
+    assert all(answer.enqueued for answer in answers)
+    with Redis.from_url(broker.url) as client:
+        assert client.llen("nexus") == 30
+        client.flushdb()
+    nexus.worker()
+    ids = [answer.media_id for answer in answers]
+    eventually(lambda: readable(nexus, ids), "all are readable")
+    once(nexus, ids)
+
+
+def test_a_redis_that_is_emptied_under_a_working_worker_loses_no_work(nexus: Nexus, broker: Server) -> None:
+    """What the worker had fetched ahead, and what was queued behind that."""
+    ids = [submit_url(nexus, "gated").media_id for _ in range(30)]
+    nexus.worker(lease_seconds=30)
+    eventually(lambda: len(nexus.starts()) == 2, "both threads are at work")
+    with Redis.from_url(broker.url) as client:
+        client.flushdb()
+    nexus.open_gate()
+    eventually(lambda: readable(nexus, ids), "all are readable")
+    once(nexus, ids)
+
+
+def test_a_worker_outlives_its_broker_and_a_request_does_too(nexus: Nexus, broker: Server) -> None:
+    worker = nexus.worker(lease_seconds=30)
+    at_work = [submit_url(nexus, "gated").media_id for _ in range(2)]
+    eventually(lambda: len(nexus.starts()) == 2, "both threads are at work, and acknowledge late")
+    broker.kill()
+
+    began = time.monotonic()
+    meanwhile = [submit_url(nexus, "ok") for _ in range(3)]
+    assert time.monotonic() - began < 5, "no request waits for the broker"
+    assert [(answer.created, answer.enqueued) for answer in meanwhile] == [(True, False)] * 3
+    ids = [answer.media_id for answer in meanwhile]
+    nexus.open_gate()
+    eventually(lambda: readable(nexus, at_work), "work under way ends without a broker")
+    assert {status_of(nexus.app.sessions, media_id) for media_id in ids} == {Status.PENDING}
+
+    broker.start()
+    eventually(lambda: readable(nexus, ids), "what was submitted meanwhile is found")
+    answer = eventually(lambda: announced(nexus), "a request reaches the broker again")
+    eventually(lambda: readable(nexus, [answer.media_id]), "and its work is done")
+    once(nexus, [*at_work, *ids, answer.media_id])
+    assert worker.stop() == 0
+
+
+def announced(nexus: Nexus) -> Submitted | None:
+    """A new request, once it is announced: the first may still hold a connection to the broker that died."""
+    answer = submit_url(nexus, "ok")
+    return answer if answer.enqueued else None
+
+
+def test_a_stopped_worker_ends_its_work_first_and_leaves_the_rest(nexus: Nexus) -> None:
+    worker = nexus.worker(lease_seconds=30)
+    ids = [submit_url(nexus, "gated").media_id for _ in range(8)]
+    eventually(lambda: len(nexus.starts()) == 2, "both threads are at work")
+    worker.send(signal.SIGTERM)
+    eventually(lambda: any("Warm shutdown" in line for line in worker.lines()), "it is told to stop")
+    nexus.open_gate()
+    assert worker.wait() == 0
+    begun = {start.media_id for start in nexus.starts()}
+    assert readable(nexus, list(begun))
+    assert {status_of(nexus.app.sessions, media_id) for media_id in set(ids) - begun} <= {Status.PENDING}
+    nexus.worker()
+    eventually(lambda: readable(nexus, ids), "the next worker does the rest")
+    once(nexus, ids)

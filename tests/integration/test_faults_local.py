@@ -1,0 +1,264 @@
+"""What a worker's death, a stop and a start cost: time, and nothing else. The local queue, in real processes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import httpx2 as httpx
+import pytest
+
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
+from nexus.states.media import Kind, Status
+from nexus.web.auth import issue_token
+from nexus.worker.threads import Workers
+from tests import servers
+from tests.processes import (
+    Nexus,
+    Process,
+    check_kept_promises,
+    check_only_the_killed_timed_out,
+    count,
+    eventually,
+    fresh_postgres,
+    installed,
+    kill_twenty_workers,
+    settled,
+    submitted,
+)
+from tests.support import row_of
+from tests.walks import events_of, status_of
+
+pytestmark = pytest.mark.xdist_group("faults-local")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, postgres_server_url: str) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield request.getfixturevalue("sqlite_url")
+    else:
+        with fresh_postgres(postgres_server_url) as address:
+            yield address
+
+
+@pytest.fixture
+def postgres(postgres_server_url: str) -> Iterator[str]:
+    with fresh_postgres(postgres_server_url) as address:
+        yield address
+
+
+def test_twenty_killed_workers_lose_nothing_and_do_nothing_twice(url: str, tmp_path: Path) -> None:
+    with installed(url, tmp_path) as nexus:
+        ids = kill_twenty_workers(nexus)
+        nexus.open_gate()
+        nexus.worker()
+        eventually(lambda: settled(nexus, ids), "everything is at an end")
+        check_only_the_killed_timed_out(check_kept_promises(nexus, ids))
+
+
+def test_two_processes_on_one_database_start_everything_once(postgres: str, tmp_path: Path) -> None:
+    with installed(postgres, tmp_path, lease_seconds=60.0) as nexus:
+        workers = [nexus.worker() for _ in range(2)]
+        for worker in workers:
+            worker.wait_for("worker_ready")
+        ids = submitted(nexus, *["nap"] * 300)
+        eventually(lambda: settled(nexus, ids), "all are readable")
+        check_kept_promises(nexus, ids)
+        started = nexus.starts()
+    assert sorted(start.media_id for start in started) == sorted(ids)
+    assert {start.attempt for start in started} == {1}
+    assert {start.pid for start in started} == {worker.pid for worker in workers}
+
+
+def test_a_stopped_worker_ends_its_work_first(url: str, tmp_path: Path) -> None:
+    with installed(url, tmp_path, worker_threads=1) as nexus:
+        (first,) = submitted(nexus, "gated")
+        worker = nexus.worker()
+        eventually(nexus.starts, "the work begins")
+        rest = submitted(nexus, *["gated"] * 5)
+        stop_while_at_work(nexus, worker)
+        assert worker.wait() == 0
+        assert status_of(nexus.app.sessions, first) is Status.READY_FOR_READING
+        assert {status_of(nexus.app.sessions, media_id) for media_id in rest} == {Status.PENDING}
+        assert [start.media_id for start in nexus.starts()] == [first]
+
+
+def stop_while_at_work(nexus: Nexus, process: Process) -> None:
+    """SIGTERM, then a whole lease in which the process must live on and hold what it has, then the gate opens."""
+    (held,) = {start.media_id for start in nexus.starts()}
+    before = row_of(nexus.app.sessions, held).lease_expires_at
+    process.send(signal.SIGTERM)
+    eventually(lambda: renewed(nexus, held, before), "its lease is renewed")
+    assert process.running
+    nexus.open_gate()
+
+
+def renewed(nexus: Nexus, media_id: UUID, before: object) -> bool:
+    now = row_of(nexus.app.sessions, media_id).lease_expires_at
+    return now is not None and now > before + nexus.app.tools.leases.length
+
+
+def test_a_server_that_is_stopped_and_started_goes_on(sqlite_url: str, tmp_path: Path) -> None:
+    with installed(sqlite_url, tmp_path, worker_threads=1, port=servers.free_port()) as nexus:
+        server = served(nexus)
+        first = post_url(nexus, "gated")
+        eventually(nexus.starts, "the work begins")
+        rest = [post_url(nexus, tale) for tale in ("ok", "ok", "fail")]
+        stop_while_at_work(nexus, server)
+        assert server.wait() == 0
+        assert status_of(nexus.app.sessions, first) is Status.READY_FOR_READING
+        assert events_of(nexus.app.sessions, first) == ["create", "start", "readable"]
+        assert {status_of(nexus.app.sessions, media_id) for media_id in rest} == {Status.PENDING}
+        again = served(nexus)
+        eventually(lambda: settled(nexus, rest), "the rest is done")
+        check_kept_promises(nexus, [first, *rest])
+        assert again.stop() == 0
+
+
+def served(nexus: Nexus) -> Process:
+    server = nexus.start("serve")
+
+    def answers() -> bool:
+        assert server.running, server.tail()
+        try:
+            return httpx.get(f"{address(nexus)}/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    eventually(answers, "the server answers")
+    return server
+
+
+def address(nexus: Nexus) -> str:
+    return f"http://127.0.0.1:{nexus.app.settings.port}"
+
+
+OWNER = uuid4()
+
+
+def post_url(nexus: Nexus, tale: str) -> UUID:
+    chosen = nexus.app.settings
+    headers = {
+        "Authorization": f"Bearer {issue_token(chosen, OWNER)}",
+        "X-Nexus-Internal": chosen.internal_secret,
+    }
+    body = {"kind": "web_article", "url": f"https://example.com/{tale}/{uuid4().hex}"}
+    answer = httpx.post(f"{address(nexus)}/media/url", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["data"]["enqueued"]
+    return UUID(answer.json()["data"]["media_id"])
+
+
+def working(extract: Callable[[Source], Extraction], nexus: Nexus, stack: ExitStack) -> Workers:
+    """Worker threads of this process."""
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    workers = Workers(nexus.app)
+    workers.start()
+    stack.callback(workers.stop)
+    return workers
+
+
+def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_try(
+    database_url: str, tmp_path: Path
+) -> None:
+    reached, gate, done = threading.Event(), threading.Event(), []
+
+    def extract(source: Source) -> Extraction:
+        done.append(source.media_id)
+        if not gate.is_set() and count(nexus, Status.EXTRACTING) >= 5:
+            reached.set()
+            assert gate.wait(30)
+        return Extraction(None, ("text",))
+
+    with (
+        installed(database_url, tmp_path, worker_threads=1, lease_seconds=60.0) as nexus,
+        ExitStack() as stack,
+    ):
+        ids = submitted(nexus, *["ok"] * 200)
+        workers = working(extract, nexus, stack)
+        assert reached.wait(30)
+        stopper = threading.Thread(target=workers.stop)
+        stopper.start()
+        eventually(workers._stopping.is_set, "it is told to stop")
+        gate.set()
+        stopper.join(30)
+        given_back = [media_id for media_id in ids if "release" in events_of(nexus.app.sessions, media_id)]
+        assert len(given_back) >= 4
+        assert not set(given_back) & set(done)
+        for media_id in given_back:
+            row = row_of(nexus.app.sessions, media_id)
+            assert (row.processing_status, row.tries, row.processing_attempts) == ("pending", 0, 1)
+            assert row.lease_expires_at is None
+        assert count(nexus, Status.EXTRACTING) == 0
+        working(extract, nexus, stack)
+        eventually(lambda: settled(nexus, ids), "all are readable")
+        assert sorted(done) == sorted(ids)
+
+
+def test_an_announcement_wakes_a_waiting_worker(sqlite_url: str, tmp_path: Path) -> None:
+    """Without it this worker would look again in a minute."""
+    seen = threading.Event()
+
+    def extract(source: Source) -> Extraction:
+        seen.set()
+        return Extraction(None, ("text",))
+
+    with installed(sqlite_url, tmp_path, poll_seconds=60.0) as nexus, ExitStack() as stack:
+        looked = threading.Event()
+        queue = nexus.app.queue
+        wait = queue.wait
+        queue.wait = lambda *given: (looked.set(), wait(*given))
+        working(extract, nexus, stack)
+        assert looked.wait(10)
+        (media_id,) = submitted(nexus, "ok")
+        assert queue.announce(media_id, "request-1")
+        assert seen.wait(10)
+
+
+def test_one_url_of_one_user_is_not_held_up_by_five_hundred_of_another(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Whichever of the two comes first in the order of ids."""
+    order: list[UUID] = []
+
+    def extract(source: Source) -> Extraction:
+        order.append(source.media_id)
+        return Extraction(None, ("text",))
+
+    with (
+        installed(database_url, tmp_path, worker_threads=2, lease_seconds=60.0) as nexus,
+        ExitStack() as stack,
+    ):
+        users = sorted([uuid4(), uuid4(), uuid4()])
+        (before,) = submitted(nexus, "ok", user=users[0])
+        many = submitted(nexus, *["ok"] * 500, user=users[1])
+        (behind,) = submitted(nexus, "ok", user=users[2])
+        working(extract, nexus, stack)
+        eventually(lambda: {before, behind} <= set(order), "both are done")
+        assert max(order.index(before), order.index(behind)) < 36
+        assert len(set(order) & set(many)) < 500
+
+
+def test_a_batch_is_shared_out_among_those_who_wait(database_url: str, tmp_path: Path) -> None:
+    """Also when someone comes while the five hundred are under way."""
+    late: list[UUID] = []
+    order: list[UUID] = []
+
+    def extract(source: Source) -> Extraction:
+        order.append(source.media_id)
+        if len(order) == 100:
+            late.extend(
+                submitted(nexus, "ok", user=UUID(int=1)) + submitted(nexus, "ok", user=UUID(int=2**128 - 1))
+            )
+        return Extraction(None, ("text",))
+
+    settings = {"worker_threads": 1, "lease_seconds": 60.0}
+    with installed(database_url, tmp_path, **settings) as nexus, ExitStack() as stack:
+        submitted(nexus, *["ok"] * 500)
+        working(extract, nexus, stack)
+        eventually(lambda: len(late) == 2 and set(late) <= set(order), "the late ones are done")
+        assert max(map(order.index, late)) < 100 + 2 * 50 + 36

@@ -1,0 +1,243 @@
+"""Libraries and their members over HTTP, and the first request of a new user."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from uuid import UUID, uuid4
+
+import pytest
+
+from nexus.app import App, build
+from tests.http import Caller, Site, data, problem, serve
+from tests.support import make_settings
+
+RACERS = 32
+
+
+@pytest.fixture
+def site(app: App) -> Iterator[Site]:
+    with serve(app) as running:
+        yield running
+
+
+@pytest.fixture
+def me(site: Site) -> Caller:
+    caller = site.caller()
+    caller.get("/libraries")
+    return caller
+
+
+@pytest.fixture
+def you(site: Site) -> Caller:
+    caller = site.caller()
+    caller.get("/libraries")
+    return caller
+
+
+def names(caller: Caller) -> list[tuple[str, str]]:
+    return [(item["name"], item["role"]) for item in data(caller.get("/libraries"))["items"]]
+
+
+def roles(caller: Caller, library: str) -> dict[str, str]:
+    return {
+        item["user_id"]: item["role"] for item in data(caller.get(f"/libraries/{library}/members"))["items"]
+    }
+
+
+def hold(caller: Caller, library: str, media_id: UUID) -> None:
+    data(caller.post(f"/libraries/{library}/media", json={"media_id": str(media_id)}))
+
+
+def held(caller: Caller, library: str) -> list[str]:
+    return [item["id"] for item in data(caller.get(f"/libraries/{library}/media"))["items"]]
+
+
+def test_everyone_has_a_library(me: Caller) -> None:
+    items = data(me.get("/libraries"))["items"]
+    assert [(item["is_default"], item["role"]) for item in items] == [(True, "admin")]
+    assert data(me.get(f"/libraries/{items[0]['id']}")) == items[0]
+    assert roles(me, items[0]["id"]) == {str(me.user): "admin"}
+
+
+def test_making_a_library(me: Caller) -> None:
+    made = data(me.post("/libraries", json={"name": "  Rese\u00e4rch \n notes  "}))
+    assert made["name"] == "Rese\u00e4rch notes"
+    assert (made["is_default"], made["role"]) == (False, "admin")
+    assert [name for name, _ in names(me)] == ["My library", "Rese\u00e4rch notes"]
+
+
+def test_names_that_are_none(me: Caller) -> None:
+    bodies = ({}, {"name": ""}, {"name": " \t"}, {"name": "x" * 201}, {"name": "a\x00"}, {"name": 1})
+    for body in bodies:
+        assert problem(me.post("/libraries", json=body)) == (400, "E_INVALID_REQUEST"), body
+    assert len(names(me)) == 1
+
+
+def test_a_default_library_is_not_shared(me: Caller, you: Caller) -> None:
+    library = me.default_library()
+    refused = (403, "E_DEFAULT_LIBRARY_CANNOT_SHARE")
+    assert problem(me.let_in(library, you.user)) == refused
+    assert problem(me.let_in(library, uuid4())) == refused
+    assert problem(me.let_in(library, me.user, "member")) == refused
+    assert problem(me.delete(f"/libraries/{library}/members/{me.user}")) == refused
+    assert problem(you.let_in(library, you.user)) == (404, "E_NOT_FOUND")
+    assert roles(me, library) == {str(me.user): "admin"}
+
+
+def test_a_default_library_is_not_deleted(me: Caller) -> None:
+    assert problem(me.delete(f"/libraries/{me.default_library()}")) == (403, "E_FORBIDDEN")
+    assert len(names(me)) == 1
+
+
+def test_letting_in_and_out(me: Caller, you: Caller) -> None:
+    """Who is let out loses sight of what the library holds, at once and everywhere."""
+    library, media_id = me.library(), me.add()
+    hold(me, library, media_id)
+    paths = [f"/media/{media_id}{part}" for part in ("", "/fragments", "/history")]
+    paths += [f"/libraries/{library}{part}" for part in ("", "/media", "/members")]
+    assert {you.get(path).status_code for path in paths} == {404}
+    assert data(me.let_in(library, you.user)) == {"done": True}
+    assert {you.get(path).status_code for path in paths} == {200}
+    assert ("Shared", "member") in names(you)
+    assert [item["id"] for item in data(you.get("/media"))["items"]] == [str(media_id)]
+    assert data(me.delete(f"/libraries/{library}/members/{you.user}")) == {"done": True}
+    assert {you.get(path).status_code for path in paths} == {404}
+    assert data(you.get("/media"))["items"] == []
+    assert names(you) == [("My library", "admin")]
+
+
+def test_letting_in_twice_changes_the_role(me: Caller, you: Caller) -> None:
+    library = me.library()
+    for role in ("member", "member", "admin", "member"):
+        data(me.let_in(library, you.user, role))
+        assert roles(me, library) == {str(me.user): "admin", str(you.user): role}
+
+
+def test_a_member_changes_nothing(me: Caller, you: Caller, site: Site) -> None:
+    library, media_id, own = me.library(), me.add(), you.add()
+    third = site.caller()
+    third.get("/libraries")
+    hold(me, library, media_id)
+    data(me.let_in(library, you.user))
+    forbidden = (403, "E_FORBIDDEN")
+    assert problem(you.let_in(library, third.user)) == forbidden
+    assert problem(you.let_in(library, you.user, "admin")) == forbidden
+    assert problem(you.delete(f"/libraries/{library}/members/{me.user}")) == forbidden
+    assert problem(you.delete(f"/libraries/{library}/media/{media_id}")) == forbidden
+    assert problem(you.post(f"/libraries/{library}/media", json={"media_id": str(own)})) == forbidden
+    assert problem(you.delete(f"/libraries/{library}")) == forbidden
+    assert held(me, library) == [str(media_id)]
+
+
+def test_a_member_may_leave(me: Caller, you: Caller) -> None:
+    library = me.library()
+    data(me.let_in(library, you.user))
+    data(you.delete(f"/libraries/{library}/members/{you.user}"))
+    assert problem(you.get(f"/libraries/{library}")) == (404, "E_NOT_FOUND")
+    assert problem(you.delete(f"/libraries/{library}/members/{you.user}")) == (404, "E_NOT_FOUND")
+
+
+def test_one_admin_stays(me: Caller, you: Caller) -> None:
+    library = me.library()
+    data(me.let_in(library, you.user))
+    conflict = (409, "E_CONFLICT")
+    assert problem(me.delete(f"/libraries/{library}/members/{me.user}")) == conflict
+    assert problem(me.let_in(library, me.user, "member")) == conflict
+    assert roles(me, library) == {str(me.user): "admin", str(you.user): "member"}
+    data(me.let_in(library, you.user, "admin"))
+    data(me.delete(f"/libraries/{library}/members/{me.user}"))
+    assert roles(you, library) == {str(you.user): "admin"}
+    assert problem(you.delete(f"/libraries/{library}/members/{you.user}")) == conflict
+
+
+def test_two_admins_who_throw_each_other_out(me: Caller, you: Caller) -> None:
+    """However they race, one stays."""
+    for _ in range(5):
+        library = me.library()
+        data(me.let_in(library, you.user, "admin"))
+        start = Barrier(2)
+
+        def leave(caller: Caller, library: str = library, start: Barrier = start) -> int:
+            start.wait()
+            return caller.delete(f"/libraries/{library}/members/{caller.user}").status_code
+
+        with ThreadPoolExecutor(2) as pool:
+            assert sorted(pool.map(leave, (me, you))) == [200, 409]
+
+
+def test_people_who_are_not_there(me: Caller) -> None:
+    library = me.library()
+    assert problem(me.let_in(library, uuid4())) == (404, "E_NOT_FOUND")
+    assert problem(me.delete(f"/libraries/{library}/members/{uuid4()}")) == (404, "E_NOT_FOUND")
+
+
+def test_members_that_can_not_be(me: Caller) -> None:
+    library, user = me.library(), str(uuid4())
+    bodies = ({}, {"user_id": "x"}, {"user_id": None}, {"user_id": user, "role": "owner"}, {"user": user})
+    for body in bodies:
+        assert problem(me.post(f"/libraries/{library}/members", json=body)) == (400, "E_INVALID_REQUEST"), (
+            body
+        )
+
+
+def test_adding_and_removing_media(me: Caller) -> None:
+    library, media_id = me.library(), me.add()
+    hold(me, library, media_id)
+    hold(me, library, media_id)
+    assert held(me, library) == [str(media_id)]
+    data(me.delete(f"/libraries/{library}/media/{media_id}"))
+    assert held(me, library) == []
+    assert problem(me.delete(f"/libraries/{library}/media/{media_id}")) == (404, "E_NOT_FOUND")
+    assert data(me.get(f"/media/{media_id}"))["id"] == str(media_id)
+
+
+def test_removing_from_the_last_library_deletes(me: Caller) -> None:
+    media_id = me.add()
+    data(me.delete(f"/libraries/{me.default_library()}/media/{media_id}"))
+    assert problem(me.get(f"/media/{media_id}")) == (404, "E_NOT_FOUND")
+
+
+def test_only_what_one_may_read_can_be_added(me: Caller, you: Caller) -> None:
+    library, media_id = me.library(), you.add()
+    given = {"media_id": str(media_id)}
+    assert problem(me.post(f"/libraries/{library}/media", json=given)) == (404, "E_NOT_FOUND")
+    assert problem(me.get(f"/media/{media_id}")) == (404, "E_NOT_FOUND")
+
+
+def test_deleting_a_library_takes_what_no_other_holds(me: Caller, you: Caller) -> None:
+    library, alone, kept = me.library(), me.add(), me.add()
+    for media_id in (alone, kept):
+        hold(me, library, media_id)
+    data(me.let_in(library, you.user))
+    data(me.delete(f"/libraries/{me.default_library()}/media/{alone}"))
+    data(me.delete(f"/libraries/{library}"))
+    assert problem(me.get(f"/libraries/{library}")) == (404, "E_NOT_FOUND")
+    assert problem(me.get(f"/media/{alone}")) == (404, "E_NOT_FOUND")
+    assert data(me.get(f"/media/{kept}"))["id"] == str(kept)
+    assert problem(you.get(f"/media/{kept}")) == (404, "E_NOT_FOUND")
+    assert names(you) == [("My library", "admin")]
+
+
+def test_the_first_requests_of_a_new_user(clean_postgres: str, tmp_path: Path) -> None:
+    """Many at once make one user, one library and one membership."""
+    app = build(make_settings(clean_postgres, tmp_path))
+    user, start = uuid4(), Barrier(RACERS)
+
+    def knock(_: int) -> tuple[int, str]:
+        with Caller(site.url, app.settings, user) as caller:
+            start.wait()
+            answer = caller.get("/libraries")
+            return answer.status_code, answer.json()["data"]["items"][0]["id"]
+
+    with serve(app) as site, ThreadPoolExecutor(RACERS) as pool:
+        answers = set(pool.map(knock, range(RACERS)))
+    with app.sessions.engine.connect() as connection:
+        found = [
+            connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+            for table in ("users", "libraries", "memberships")
+        ]
+    app.close()
+    assert len(answers) == 1
+    assert {status for status, _ in answers} == {200}
+    assert found == [1, 1, 1]

@@ -1,0 +1,393 @@
+"""The lifecycle functions: what each changes, and that it changes nothing when it comes at the wrong time."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from structlog.testing import capture_logs
+
+from nexus.app import App
+from nexus.ingest.media import (
+    claim_due,
+    give_back,
+    mark_failed,
+    mark_ready_for_reading,
+    release,
+    release_expired,
+    renew_leases,
+    worker_start_attempt,
+    worker_start_embedding,
+)
+from nexus.states.media import PUBLISHED, Kind, Stage, Status
+from tests.support import SetClock, history_of, new_media, row_of
+from tests.walks import (
+    TEXTS,
+    embedded,
+    events_of,
+    fail,
+    new_file,
+    publish,
+    put,
+    start,
+    start_embedding,
+    status_of,
+    whole,
+)
+
+FAILURE = ("failure_stage", "last_error_code", "last_error_message", "failed_at")
+
+
+def logged(call: Callable[[], object]) -> list[str]:
+    with capture_logs() as lines:
+        call()
+    return [line["event"] for line in lines]
+
+
+# start
+
+
+def test_start_takes_a_pending_media_under_a_lease(app: App, clock: SetClock) -> None:
+    media_id = new_media(app)
+    clock.forward(seconds=3)
+    with app.sessions.begin() as session:
+        claim = worker_start_attempt(session, media_id, timedelta(seconds=20))
+    row = row_of(app.sessions, media_id)
+    assert claim == row
+    assert (row.processing_status, row.status_before) == ("extracting", "pending")
+    assert (row.processing_attempts, row.tries) == (1, 1)
+    assert row.processing_started_at == row.updated_at == clock()
+    assert row.lease_expires_at == clock() + timedelta(seconds=20)
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.PENDING])
+def test_start_of_what_is_not_pending_changes_and_counts_nothing(app: App, status: Status) -> None:
+    media_id = new_media(app)
+    put(app, media_id, status)
+    before = whole(app.sessions, media_id)
+    with app.sessions.begin() as session, capture_logs() as lines:
+        assert worker_start_attempt(session, media_id) is None
+    assert [line["event"] for line in lines] == ["worker_start_attempt_noop"]
+    assert whole(app.sessions, media_id) == before
+
+
+def test_start_of_a_media_that_does_not_exist_is_a_no_op(app: App) -> None:
+    with app.sessions.begin() as session:
+        assert worker_start_attempt(session, uuid4()) is None
+
+
+def test_a_media_is_not_due_before_its_time(app: App, clock: SetClock) -> None:
+    media_id = new_media(app)
+    attempt = start(app, media_id)
+    with app.sessions.begin() as session:
+        release(session, media_id, attempt, "E_FETCH_FAILED", session.now + timedelta(seconds=10))
+    clock.forward(seconds=9.999)
+    with app.sessions.begin() as session:
+        assert worker_start_attempt(session, media_id) is None
+    clock.forward(seconds=0.001)
+    assert start(app, media_id) == 2
+
+
+def test_lifecycle_functions_never_commit(app: App) -> None:
+    media_id = new_media(app)
+    before = whole(app.sessions, media_id)
+
+    def work() -> None:
+        with app.sessions.begin() as session:
+            claim = worker_start_attempt(session, media_id)
+            assert mark_ready_for_reading(session, media_id, claim.processing_attempts, "t", TEXTS)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert whole(app.sessions, media_id) == before
+
+
+@pytest.mark.parametrize("kind", [Kind.PDF, Kind.EPUB, Kind.TEXT])
+def test_an_upload_without_its_bytes_is_not_due(app: App, kind: Kind) -> None:
+    user = uuid4()
+    waiting = new_file(app, user, None, kind=kind)
+    arrived = new_file(app, user, "a" * 64, kind=kind)
+    with app.sessions.begin() as session:
+        assert worker_start_attempt(session, waiting) is None
+        assert [row.id for row in claim_due(session, kind, user, 10)] == [arrived]
+    assert status_of(app.sessions, waiting) is Status.PENDING
+
+
+def test_claims_take_the_longest_waiting_first_and_only_this_users_kind(app: App, clock: SetClock) -> None:
+    user = uuid4()
+    new_media(app)
+    new_media(app, user, kind="video")
+    oldest = []
+    for _ in range(3):
+        oldest.append(new_media(app, user))
+        clock.forward(seconds=1)
+    with app.sessions.begin() as session:
+        first = [row.id for row in claim_due(session, Kind.WEB_ARTICLE, user, 2)]
+        second = [row.id for row in claim_due(session, Kind.WEB_ARTICLE, user, 2)]
+    assert sorted(first) == sorted(oldest[:2])
+    assert second == oldest[2:]
+    assert [events_of(app.sessions, media_id) for media_id in oldest] == [["create", "start"]] * 3
+
+
+# readable
+
+
+def test_readable_writes_text_title_and_time_at_once(app: App, clock: SetClock) -> None:
+    media_id = new_media(app)
+    attempt = start(app, media_id)
+    clock.forward(seconds=5)
+    assert publish(app, media_id, attempt)
+    after = whole(app.sessions, media_id)
+    assert after.row.processing_status == "ready_for_reading"
+    assert after.row.processing_completed_at == clock()
+    assert (after.row.lease_expires_at, after.row.tries, after.row.processing_attempts) == (None, 0, 1)
+    assert after.row.title == "A title"
+    assert after.texts == list(TEXTS)
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.EXTRACTING])
+def test_readable_from_elsewhere_is_logged_and_writes_nothing(app: App, status: Status) -> None:
+    media_id = new_media(app)
+    attempt = put(app, media_id, status)
+    before = whole(app.sessions, media_id)
+    assert logged(lambda: publish(app, media_id, attempt, ("other",))) == ["unexpected_state"]
+    assert whole(app.sessions, media_id) == before
+
+
+def lost_and_taken_over(app: App, clock: SetClock) -> tuple[UUID, int, int]:
+    """A media whose worker froze, and whose second worker holds it now: the old and the new attempt."""
+    media_id = new_media(app)
+    old = start(app, media_id)
+    clock.forward(hours=1)
+    with app.sessions.begin() as session:
+        assert release_expired(session, 0) == 1
+    return media_id, old, start(app, media_id)
+
+
+def test_a_worker_that_lost_its_lease_can_write_nothing(app: App, clock: SetClock) -> None:
+    media_id, old, new = lost_and_taken_over(app, clock)
+    before = whole(app.sessions, media_id)
+    assert not publish(app, media_id, old)
+    assert not fail(app, media_id, old)
+    with app.sessions.begin() as session:
+        assert not release(session, media_id, old, "E_FETCH_FAILED", session.now)
+        assert not give_back(session, media_id, old)
+        renew_leases(session, [(media_id, old)], timedelta(days=1))
+    assert whole(app.sessions, media_id) == before
+    assert publish(app, media_id, new)
+
+
+def test_a_result_for_a_deleted_media_is_a_no_op(app: App) -> None:
+    assert not publish(app, uuid4(), 1)
+    assert not fail(app, uuid4(), 1)
+    assert not fail(app, uuid4(), None)
+
+
+# fail
+
+
+def test_failure_sets_every_failure_field(app: App, clock: SetClock) -> None:
+    media_id = new_media(app)
+    attempt = start(app, media_id)
+    clock.forward(seconds=7)
+    assert fail(app, media_id, attempt, Stage.TRANSCRIBE, "E_TRANSCRIPT_UNAVAILABLE", "It has none.")
+    row = row_of(app.sessions, media_id)
+    assert row.processing_status == "failed"
+    found = tuple(getattr(row, name) for name in FAILURE)
+    assert found == ("transcribe", "E_TRANSCRIPT_UNAVAILABLE", "It has none.", clock())
+    assert row.lease_expires_at is None
+    assert history_of(app.sessions, media_id)[-1].error_code == "E_TRANSCRIPT_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("status", sorted(PUBLISHED - {Status.EMBEDDING}))
+@pytest.mark.parametrize("with_attempt", [True, False])
+def test_a_late_failure_never_overwrites_a_success(app: App, status: Status, with_attempt: bool) -> None:
+    media_id = new_media(app)
+    attempt = put(app, media_id, status)
+    before = whole(app.sessions, media_id)
+    events = logged(lambda: fail(app, media_id, attempt if with_attempt else None))
+    assert events == ["late_failure_ignored"]
+    assert whole(app.sessions, media_id) == before
+
+
+def test_the_late_failure_of_an_extraction_does_not_stop_the_embedding(app: App) -> None:
+    media_id = new_media(app)
+    attempt = put(app, media_id, Status.EMBEDDING)
+    before = whole(app.sessions, media_id)
+    assert not fail(app, media_id, attempt - 1)
+    assert whole(app.sessions, media_id) == before
+
+
+def test_a_second_failure_keeps_the_first(app: App) -> None:
+    media_id = new_media(app)
+    attempt = put(app, media_id, Status.FAILED)
+    before = whole(app.sessions, media_id)
+    assert not fail(app, media_id, attempt, Stage.OTHER, "E_OTHER", "Something else.")
+    assert whole(app.sessions, media_id) == before
+
+
+@pytest.mark.parametrize("status", Status)
+def test_a_failure_without_an_attempt_applies_from_pending_alone(app: App, status: Status) -> None:
+    media_id = new_file(app, uuid4(), "b" * 64)
+    put(app, media_id, status)
+    before = whole(app.sessions, media_id)
+    applied = fail(app, media_id, None, Stage.UPLOAD, "E_UPLOAD_FAILED", "It never came.")
+    assert applied == (status is Status.PENDING)
+    if applied:
+        assert row_of(app.sessions, media_id).failure_stage == "upload"
+    else:
+        assert whole(app.sessions, media_id) == before
+
+
+def test_a_failure_with_an_attempt_does_not_touch_a_pending_media(app: App, clock: SetClock) -> None:
+    media_id = new_media(app)
+    attempt = start(app, media_id)
+    with app.sessions.begin() as session:
+        release(session, media_id, attempt, "E_FETCH_FAILED", session.now)
+    before = whole(app.sessions, media_id)
+    assert not fail(app, media_id, attempt)
+    assert whole(app.sessions, media_id) == before
+
+
+# release, leases
+
+
+def test_release_waits_and_keeps_counting_tries(app: App, clock: SetClock) -> None:
+    media_id = new_media(app)
+    for attempt in (1, 2, 3):
+        assert start(app, media_id) == attempt
+        later = clock() + timedelta(seconds=30)
+        with app.sessions.begin() as session:
+            assert release(session, media_id, attempt, "E_FETCH_FAILED", later)
+        row = row_of(app.sessions, media_id)
+        assert (row.processing_status, row.run_after, row.lease_expires_at) == ("pending", later, None)
+        assert (row.processing_attempts, row.tries) == (attempt, attempt)
+        clock.forward(seconds=30)
+
+
+def test_a_claim_given_back_is_due_at_once_and_costs_no_try(app: App) -> None:
+    media_id = new_media(app)
+    attempt = start(app, media_id)
+    with app.sessions.begin() as session:
+        assert give_back(session, media_id, attempt)
+    row = row_of(app.sessions, media_id)
+    assert (row.processing_status, row.tries, row.processing_attempts) == ("pending", 0, 1)
+    assert start(app, media_id) == 2
+
+
+def test_a_renewed_lease_does_not_expire(app: App, clock: SetClock) -> None:
+    media_id = new_media(app)
+    attempt = start(app, media_id)
+    clock.forward(seconds=59)
+    with app.sessions.begin() as session:
+        renew_leases(session, [(media_id, attempt)])
+    clock.forward(seconds=59)
+    with app.sessions.begin() as session:
+        assert release_expired(session, 0) == 0
+    clock.forward(seconds=1)
+    with app.sessions.begin() as session:
+        assert release_expired(session, 0) == 1
+
+
+@pytest.mark.parametrize("embedding", [False, True])
+def test_a_dead_worker_costs_a_try_and_the_third_one_fails_it(
+    app: App, clock: SetClock, embedding: bool
+) -> None:
+    media_id = new_media(app)
+    home, claim = Status.PENDING, start
+    if embedding:
+        put(app, media_id, Status.READY_FOR_READING)
+        home, claim = Status.READY_FOR_READING, start_embedding
+    for last in (False, False, True):
+        claim(app, media_id)
+        clock.forward(hours=1)
+        with app.sessions.begin() as session:
+            assert release_expired(session, 0) == 1
+        assert status_of(app.sessions, media_id) is (Status.FAILED if last else home)
+    row = row_of(app.sessions, media_id)
+    expected = ("embed", "E_EMBEDDING_TIMEOUT") if embedding else ("extract", "E_JOB_TIMEOUT")
+    assert (row.failure_stage, row.last_error_code) == expected
+    assert history_of(app.sessions, media_id)[-1].actor == "sweep"
+
+
+# embedding
+
+
+def test_embedding_is_claimed_counted_and_finished(app: App, clock: SetClock) -> None:
+    media_id = new_media(app)
+    put(app, media_id, Status.READY_FOR_READING)
+    clock.forward(seconds=1)
+    attempt = start_embedding(app, media_id)
+    row = row_of(app.sessions, media_id)
+    assert (row.processing_status, row.processing_attempts, row.tries) == ("embedding", 2, 1)
+    assert row.lease_expires_at is not None
+    clock.forward(seconds=1)
+    assert embedded(app, media_id, attempt)
+    row = row_of(app.sessions, media_id)
+    assert (row.processing_status, row.processing_completed_at) == ("ready", clock())
+    assert (row.lease_expires_at, row.tries) == (None, 0)
+    assert whole(app.sessions, media_id).texts == list(TEXTS)
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.READY_FOR_READING])
+def test_embedding_starts_from_ready_for_reading_alone(app: App, status: Status) -> None:
+    media_id = new_media(app)
+    put(app, media_id, status)
+    before = whole(app.sessions, media_id)
+    with app.sessions.begin() as session:
+        assert worker_start_embedding(session, media_id) is None
+    assert whole(app.sessions, media_id) == before
+
+
+def test_a_released_embedding_stays_readable_and_a_stale_one_writes_nothing(
+    app: App, clock: SetClock
+) -> None:
+    media_id = new_media(app)
+    attempt = put(app, media_id, Status.EMBEDDING)
+    later = clock() + timedelta(seconds=10)
+    with app.sessions.begin() as session:
+        assert release(session, media_id, attempt, "E_EMBEDDING_FAILED", later)
+    assert status_of(app.sessions, media_id) is Status.READY_FOR_READING
+    with app.sessions.begin() as session:
+        assert worker_start_embedding(session, media_id) is None
+    clock.forward(seconds=10)
+    start_embedding(app, media_id)
+    before = whole(app.sessions, media_id)
+    assert not embedded(app, media_id, attempt)
+    assert whole(app.sessions, media_id) == before
+
+
+# history
+
+
+def test_every_move_leaves_one_row_of_history(app: App, clock: SetClock) -> None:
+    user = uuid4()
+    media_id = new_media(app, user)
+    attempt = start(app, media_id)
+    clock.forward(seconds=1)
+    with app.sessions.begin() as session:
+        release(session, media_id, attempt, "E_FETCH_FAILED", session.now)
+    publish(app, media_id, start(app, media_id))
+    attempt = start_embedding(app, media_id)
+    with app.sessions.begin() as session:
+        mark_failed(session, media_id, Stage.EMBED, "E_EMBEDDING_FAILED", "No.", attempt)
+    found = [
+        (entry.event, entry.from_status, entry.to_status, entry.actor, entry.attempt, entry.error_code)
+        for entry in history_of(app.sessions, media_id)
+    ]
+    assert found == [
+        ("create", None, "pending", str(user), 0, None),
+        ("start", "pending", "extracting", "worker", 1, None),
+        ("release", "extracting", "pending", "worker", 1, "E_FETCH_FAILED"),
+        ("start", "pending", "extracting", "worker", 2, None),
+        ("readable", "extracting", "ready_for_reading", "worker", 2, None),
+        ("embed", "ready_for_reading", "embedding", "worker", 3, None),
+        ("fail", "embedding", "failed", "worker", 3, "E_EMBEDDING_FAILED"),
+    ]
+    assert [entry.at for entry in history_of(app.sessions, media_id)][:3] == [
+        clock() - timedelta(seconds=1),
+        clock() - timedelta(seconds=1),
+        clock(),
+    ]
+    assert {entry.subject for entry in history_of(app.sessions, media_id)} == {"media"}

@@ -1,0 +1,172 @@
+"""Migrations: up, down and up again; what they make is what the tables and machines say."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from psycopg.sql import SQL, Identifier
+from sqlalchemy import CheckConstraint, Connection, inspect, make_url, text
+
+from nexus.db import migrate, triggers
+from nexus.db.moves import MEDIA_ROWS
+from nexus.db.tables import metadata
+from tests.conftest import execute
+
+ROOT = Path(__file__).parents[2]
+SUBJECTS = [MEDIA_ROWS]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database of this test's own with nothing in it."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'fresh' / 'nexus.sqlite3'}"
+        return
+    base = make_url(request.getfixturevalue("postgres_server_url")).set(drivername="postgresql+psycopg")
+    name = f"nexus_migrations_{uuid4().hex}"
+    execute(base, SQL("CREATE DATABASE {}").format(Identifier(name)))
+    yield base.set(database=name).render_as_string(hide_password=False)
+    execute(base, SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+
+def squeezed(sql: str) -> str:
+    return " ".join(sql.split())
+
+
+def installed(connection: Connection) -> dict[str, str]:
+    """The triggers of the database by name, as the database tells them."""
+    if connection.dialect.name == "sqlite":
+        found = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"))
+        return {name: squeezed(sql) for name, sql in found}
+    found = connection.execute(
+        text("SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal")
+    )
+    described = {name: squeezed(sql) for name, sql in found}
+    functions = connection.execute(
+        text(
+            "SELECT proname, prosrc FROM pg_proc"
+            " WHERE pronamespace = 'public'::regnamespace AND prorettype = 'trigger'::regtype"
+        )
+    )
+    return described | {name: squeezed(source) for name, source in functions}
+
+
+def schema(url: str) -> dict[str, object]:
+    """Everything that can be compared between two databases."""
+    engine = migrate.engine_for(url)
+    with engine.connect() as connection:
+        tables = (
+            told_by_sqlite(connection) if engine.dialect.name == "sqlite" else told_by_postgres(connection)
+        )
+        found = {"tables": tables, "triggers": installed(connection)}
+    engine.dispose()
+    return found
+
+
+def told_by_sqlite(connection: Connection) -> dict[str, object]:
+    query = "SELECT tbl_name, sql FROM sqlite_master WHERE type <> 'trigger' AND tbl_name NOT LIKE 'sqlite_%'"
+    told: dict[str, list[str]] = {}
+    for table, sql in connection.execute(text(query)):
+        told.setdefault(table, []).append(sql or "")
+    return {table: sorted(told[table]) for table in told if table != "alembic_version"}
+
+
+def told_by_postgres(connection: Connection) -> dict[str, object]:
+    look = inspect(connection)
+    return {
+        name: (
+            [str(column) for column in look.get_columns(name)],
+            sorted(map(str, look.get_indexes(name))),
+            sorted(map(str, look.get_check_constraints(name))),
+            sorted(map(str, look.get_foreign_keys(name))),
+        )
+        for name in look.get_table_names()
+        if name != "alembic_version"
+    }
+
+
+def test_up_down_and_up_again(empty_url: str) -> None:
+    migrate.upgrade(empty_url)
+    assert migrate.current(empty_url) == migrate.head()
+    before = schema(empty_url)
+    assert set(before["tables"]) == set(metadata.tables)
+    migrate.downgrade(empty_url, "base")
+    assert migrate.current(empty_url) is None
+    assert schema(empty_url) == {"tables": {}, "triggers": {}}
+    migrate.upgrade(empty_url)
+    assert schema(empty_url) == before
+
+
+def test_upgrading_what_is_up_to_date_changes_nothing(empty_url: str) -> None:
+    migrate.upgrade(empty_url)
+    before = schema(empty_url)
+    migrate.upgrade(empty_url)
+    assert schema(empty_url) == before
+
+
+def test_the_migrations_make_what_the_tables_say(empty_url: str) -> None:
+    migrate.upgrade(empty_url)
+    engine = migrate.engine_for(empty_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+        checks = {
+            (table, check["name"])
+            for table in metadata.tables
+            for check in inspect(connection).get_check_constraints(table)
+        }
+    engine.dispose()
+    declared = {
+        (table.name, constraint.name)
+        for table in metadata.tables.values()
+        for constraint in table.constraints
+        if isinstance(constraint, CheckConstraint)
+    }
+    assert checks == declared
+
+
+def test_the_installed_triggers_are_those_of_the_machines(empty_url: str) -> None:
+    """Names and bodies: a table that changed without a migration shows here."""
+    migrate.upgrade(empty_url)
+    engine = migrate.engine_for(empty_url)
+    with engine.connect() as connection:
+        before = installed(connection)
+        dialect = connection.dialect.name
+        for subject in SUBJECTS:
+            for statement in triggers.drop(subject, dialect):
+                connection.execute(text(statement))
+        assert installed(connection) == {}, "a trigger that no machine knows"
+        for subject in SUBJECTS:
+            for statement in triggers.create(subject, dialect):
+                connection.exec_driver_sql(statement)
+        made = installed(connection)
+        connection.rollback()
+    engine.dispose()
+    names = {f"{subject.table.name}_status_{what}" for subject in SUBJECTS for what in ("edge", "birth")}
+    assert names <= set(made)
+    assert before == made
+
+
+def test_processes_that_upgrade_an_empty_database_at_once_all_succeed(empty_url: str) -> None:
+    program = (
+        "import sys; from nexus.db import migrate; print('up', flush=True);"
+        "sys.stdin.readline(); migrate.upgrade(sys.argv[1])"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    started = [
+        subprocess.Popen([sys.executable, "-c", program, empty_url], cwd=ROOT, text=True, **pipes)
+        for _ in range(2)
+    ]
+    assert [process.stdout.readline() for process in started] == ["up\n"] * 2
+    for process in started:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    said = [process.communicate()[1] for process in started]
+    assert [process.returncode for process in started] == [0, 0], said
+    assert migrate.current(empty_url) == migrate.head()
+    assert set(schema(empty_url)["tables"]) == set(metadata.tables)

@@ -1,0 +1,397 @@
+"""Races, on PostgreSQL, with real threads and many rounds: SQLite has one writer at a time and shows none of them."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import exists, func, select, table, text
+
+from nexus.app import App, build
+from nexus.db.session import Statement
+from nexus.db.tables import libraries as libraries_table
+from nexus.db.tables import library_media, media, memberships, users
+from nexus.errors import Conflict, Forbidden, InvalidState, NotFound, RateLimited
+from nexus.ingest import access, libraries
+from nexus.ingest.access import Role
+from nexus.ingest.add import Added, add_url
+from nexus.ingest.media import claim_due, mark_failed, retry_media, worker_start_attempt
+from nexus.ingest.quota import Operation
+from nexus.states.media import MEDIA, Kind, Stage, Status
+from tests.support import history_of, make_settings, new_media, row_of
+from tests.walks import put, whole
+
+T = TypeVar("T")
+THREADS = 32
+
+_COUNTS = Statement(
+    select(
+        *(
+            select(func.count()).select_from(counted).scalar_subquery().label(counted.name)
+            for counted in (users, libraries_table, memberships, media, library_media)
+        )
+    )
+)
+_UNHELD = Statement(
+    select(media.c.id).where(
+        ~exists(select(library_media.c.media_id).where(library_media.c.media_id == media.c.id))
+    )
+)
+_BLOCKED = Statement(
+    select(func.count().label("sessions"))
+    .select_from(table("pg_stat_activity"))
+    .where(text("datname = current_database() AND wait_event_type = 'Lock'"))
+)
+
+
+class Crowd:
+    """Threads that all begin at the same moment."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._pool = ThreadPoolExecutor(size)
+
+    def rush(self, work: Callable[[int], T]) -> list[T]:
+        barrier = threading.Barrier(self.size)
+
+        def one(place: int) -> T:
+            barrier.wait(60)
+            return work(place)
+
+        return [done.result(120) for done in [self._pool.submit(one, n) for n in range(self.size)]]
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+@pytest.fixture
+def app(clean_postgres: str, tmp_path: Path) -> Iterator[App]:
+    built = build(make_settings(clean_postgres, tmp_path, database_pool=40))
+    yield built
+    built.close()
+
+
+@pytest.fixture
+def crowd() -> Iterator[Crowd]:
+    made = Crowd(THREADS)
+    yield made
+    made.close()
+
+
+def counts(app: App) -> dict[str, int]:
+    with app.sessions.read() as session:
+        return dict(session.first(_COUNTS)._asdict())
+
+
+def unheld(app: App) -> list[UUID]:
+    with app.sessions.read() as session:
+        return [row.id for row in session.all(_UNHELD)]
+
+
+def known_user(app: App) -> UUID:
+    user = uuid4()
+    with app.sessions.begin() as session:
+        access.ensure_user(session, user)
+    return user
+
+
+def assert_consistent(app: App, media_id: UUID) -> None:
+    """The history is one walk along the machine's edges, and it ends where the row is."""
+    row, entries = row_of(app.sessions, media_id), history_of(app.sessions, media_id)
+    steps = {edge.verb: edge for edge in MEDIA}
+    state = None
+    for entry in entries:
+        assert entry.from_status == state, [tuple(entry) for entry in entries]
+        if entry.event != "create":
+            assert Status(entry.from_status) in steps[entry.event].sources
+            assert steps[entry.event].target == entry.to_status
+        state = entry.to_status
+    assert row.processing_status == state
+    claims = [entry for entry in entries if entry.event in {"start", "embed"}]
+    assert [entry.attempt for entry in claims] == list(range(1, row.processing_attempts + 1))
+
+
+def test_one_of_many_workers_wins_each_time(app: App, crowd: Crowd) -> None:
+    user = uuid4()
+    for _ in range(200):
+        media_id = new_media(app, user)
+
+        def claim(_: int, media_id: UUID = media_id) -> int | None:
+            with app.sessions.begin() as session:
+                row = worker_start_attempt(session, media_id)
+            return None if row is None else row.processing_attempts
+
+        won = [attempt for attempt in crowd.rush(claim) if attempt is not None]
+        assert won == [1]
+        row = row_of(app.sessions, media_id)
+        assert (row.processing_attempts, row.tries) == (1, 1)
+        assert [entry.event for entry in history_of(app.sessions, media_id)] == ["create", "start"]
+
+
+def test_batches_claim_every_media_once_and_never_more_than_they_ask_for(app: App, crowd: Crowd) -> None:
+    user = uuid4()
+    for most in (1, 3, 10):
+        waiting = {new_media(app, user) for _ in range(100)}
+
+        def claim_all(_: int, most: int = most) -> list[UUID]:
+            mine: list[UUID] = []
+            while True:
+                with app.sessions.begin() as session:
+                    rows = claim_due(session, Kind.WEB_ARTICLE, user, most)
+                assert len(rows) <= most
+                if not rows:
+                    return mine
+                mine += [row.id for row in rows]
+
+        claimed = [media_id for mine in crowd.rush(claim_all) for media_id in mine]
+        assert len(claimed) == len(set(claimed))
+        assert set(claimed) == waiting
+        assert {row_of(app.sessions, media_id).processing_attempts for media_id in waiting} == {1}
+
+
+def test_the_first_requests_of_a_user_make_him_once(app: App, crowd: Crowd) -> None:
+    for round_ in range(1, 21):
+        user = uuid4()
+
+        def arrive(_: int, user: UUID = user) -> UUID:
+            with app.sessions.begin() as session:
+                return access.ensure_user(session, user)
+
+        assert len(set(crowd.rush(arrive))) == 1
+        found = counts(app)
+        assert (found["users"], found["libraries"], found["memberships"]) == (round_, round_, round_)
+
+
+def test_one_url_from_many_users_is_one_media_in_all_their_libraries(app: App, crowd: Crowd) -> None:
+    for round_ in range(1, 11):
+        url = f"https://example.com/{round_}"
+
+        def submit(_: int, url: str = url) -> Added:
+            with app.sessions.begin() as session:
+                return add_url(session, uuid4(), "web_article", url, {})
+
+        added = crowd.rush(submit)
+        assert len({one.media_id for one in added}) == 1
+        assert [one.created for one in added].count(True) == 1
+        assert len(whole(app.sessions, added[0].media_id).holders) == THREADS
+        assert [entry.event for entry in history_of(app.sessions, added[0].media_id)] == ["create"]
+        assert counts(app)["media"] == round_
+
+
+def test_a_quota_is_not_exceeded_by_requests_that_come_at_once(app: App, crowd: Crowd) -> None:
+    user = known_user(app)
+
+    def submit(place: int) -> bool:
+        try:
+            with app.sessions.begin() as session:
+                add_url(
+                    session, user, "web_article", f"https://example.com/{place}", {Operation.INGEST_URLS: 5}
+                )
+        except RateLimited:
+            return False
+        return True
+
+    assert crowd.rush(submit).count(True) == 5
+    assert counts(app)["media"] == 5
+
+
+def test_retry_start_and_failure_racing_leave_one_consistent_walk(app: App, crowd: Crowd) -> None:
+    user = uuid4()
+    media_id = new_media(app, user)
+    attempt = put(app, media_id, Status.FAILED)
+
+    def act(place: int) -> None:
+        with app.sessions.begin() as session:
+            match place % 4:
+                case 0:
+                    worker_start_attempt(session, media_id)
+                case 1:
+                    mark_failed(session, media_id, Stage.EXTRACT, "E_ANY", "No.", attempt)
+                case 2:
+                    mark_failed(session, media_id, Stage.OTHER, "E_ANY", "No.", attempt + 1)
+                case 3:
+                    try_retry(session)
+
+    def try_retry(session: object) -> None:
+        with suppress(InvalidState):
+            retry_media(session, media_id, user)
+
+    for _ in range(40):
+        crowd.rush(act)
+        assert_consistent(app, media_id)
+        attempt = row_of(app.sessions, media_id).processing_attempts
+    assert attempt > 1, "nothing raced"
+
+
+def test_of_many_retries_at_once_one_succeeds(app: App, crowd: Crowd) -> None:
+    user = uuid4()
+
+    def retry(_: int) -> bool:
+        try:
+            with app.sessions.begin() as session:
+                retry_media(session, media_id, user)
+        except InvalidState:
+            return False
+        return True
+
+    for _ in range(20):
+        media_id = new_media(app, user)
+        put(app, media_id, Status.FAILED)
+        assert crowd.rush(retry).count(True) == 1
+        assert_consistent(app, media_id)
+
+
+def test_a_failed_url_submitted_by_many_at_once_is_retried_once(app: App, crowd: Crowd) -> None:
+    user = uuid4()
+    for round_ in range(10):
+        url = f"https://example.com/{round_}"
+        media_id = new_media(app, user, url)
+        put(app, media_id, Status.FAILED)
+
+        def submit(_: int, url: str = url) -> UUID:
+            with app.sessions.begin() as session:
+                return add_url(session, uuid4(), "web_article", url, {}).media_id
+
+        assert set(crowd.rush(submit)) == {media_id}
+        assert [entry.event for entry in history_of(app.sessions, media_id)].count("retry") == 1
+
+
+def test_deleting_and_adding_one_url_at_once_never_leaves_a_media_that_no_library_holds(app: App) -> None:
+    """Whoever adds has it afterwards, unless he deleted it himself; nobody ever sees a broken reference."""
+    crowd = Crowd(12)
+    deleters = [known_user(app) for _ in range(6)]
+    for round_ in range(60):
+        url = f"https://example.com/{round_}"
+        media_id = new_media(app, deleters[0], url)
+        for user in deleters[1 : 1 + round_ % 6]:
+            new_media(app, user, url)
+
+        def act(place: int, url: str = url, media_id: UUID = media_id) -> tuple[UUID, UUID] | None:
+            if place % 2:
+                user = uuid4()
+                with app.sessions.begin() as session:
+                    return user, add_url(session, user, "web_article", url, {}).media_id
+            try:
+                with app.sessions.begin() as session:
+                    libraries.delete_media(session, media_id, deleters[place // 2])
+            except NotFound:
+                pass
+            return None
+
+        added = [found for found in crowd.rush(act) if found is not None]
+        assert unheld(app) == []
+        for user, found in added:
+            with app.sessions.read() as session:
+                access.require_readable(session, found, user)
+        for found in {found for _, found in added}:
+            assert_consistent(app, found)
+    crowd.close()
+
+
+def test_many_users_adding_and_deleting_for_a_while_leave_nothing_behind(app: App) -> None:
+    crowd = Crowd(12)
+    people = [known_user(app) for _ in range(crowd.size)]
+    urls = [f"https://example.com/{n}" for n in range(3)]
+
+    def live(place: int) -> None:
+        dice = random.Random(place)
+        for _ in range(30):
+            url = dice.choice(urls)
+            with app.sessions.begin() as session:
+                found = add_url(session, people[place], "web_article", url, {}).media_id
+            with app.sessions.begin() as session:
+                libraries.delete_media(session, found, people[place])
+
+    crowd.rush(live)
+    crowd.close()
+    assert [counts(app)[name] for name in ("media", "library_media")] == [0, 0]
+
+
+def test_deleting_a_library_waits_for_what_is_being_put_into_it(app: App) -> None:
+    """The addition is not committed yet when the deletion looks at what the library holds."""
+    user = known_user(app)
+    with app.sessions.begin() as session:
+        library = libraries.create(session, user, "Short-lived")
+
+    def delete() -> None:
+        with app.sessions.begin() as session:
+            libraries.delete_library(session, library, user)
+
+    deleting = threading.Thread(target=delete)
+    with app.sessions.begin() as session:
+        add_url(session, user, "web_article", "https://example.com/", {}, library)
+        deleting.start()
+        wait_until_blocked(app)
+    deleting.join(60)
+    assert unheld(app) == []
+    assert counts(app)["media"] == 0
+
+
+def wait_until_blocked(app: App) -> None:
+    """Until another session of this database waits for a lock."""
+    turn = threading.Event()
+    for _ in range(3000):
+        with app.sessions.read() as session:
+            if session.first(_BLOCKED).sessions:
+                return
+        turn.wait(0.01)
+    raise AssertionError("nobody waits for a lock")
+
+
+def test_deleting_a_library_while_things_are_put_into_it_never_breaks_a_reference(app: App) -> None:
+    crowd = Crowd(6)
+    user = known_user(app)
+    kept = new_media(app, user)
+    for round_ in range(40):
+        with app.sessions.begin() as session:
+            library = libraries.create(session, user, f"Library {round_}")
+
+        def act(place: int, library: UUID = library, url: str = f"https://example.com/{round_}") -> None:
+            try:
+                with app.sessions.begin() as session:
+                    match place % 3:
+                        case 0:
+                            libraries.delete_library(session, library, user)
+                        case 1:
+                            add_url(session, user, "web_article", url, {}, library)
+                        case 2:
+                            libraries.add_media(session, library, kept, user)
+            except NotFound:
+                pass
+
+        crowd.rush(act)
+        assert unheld(app) == []
+    crowd.close()
+
+
+@pytest.mark.parametrize("leaving", [False, True])
+def test_two_admins_who_remove_each_other_leave_one(app: App, leaving: bool) -> None:
+    crowd = Crowd(2)
+    pair = [known_user(app), known_user(app)]
+    for _ in range(40):
+        with app.sessions.begin() as session:
+            library = libraries.create(session, pair[0], "Shared")
+            libraries.set_member(session, library, pair[1], Role.ADMIN, pair[0])
+
+        def act(place: int, library: UUID = library) -> bool:
+            actor, other = pair[place], pair[1 - place]
+            try:
+                with app.sessions.begin() as session:
+                    if leaving:
+                        libraries.remove_member(session, library, actor, actor)
+                    else:
+                        libraries.set_member(session, library, other, Role.MEMBER, actor)
+            except (Conflict, Forbidden):
+                return False
+            return True
+
+        assert sorted(crowd.rush(act)) == [False, True]
+        with app.sessions.read() as session:
+            everyone = [row for user in pair for row in libraries.mine(session, user) if row.id == library]
+        assert [row.role for row in everyone].count("admin") == 1
+    crowd.close()

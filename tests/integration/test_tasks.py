@@ -1,0 +1,145 @@
+"""The Celery tasks in eager mode: safe even when they are called by accident."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import structlog
+from sqlalchemy import event
+from structlog.testing import capture_logs
+
+from nexus import logging
+from nexus.app import App, build
+from nexus.errors import FetchFailed, InvalidState
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
+from nexus.ingest import submit
+from nexus.states.media import Kind, Status
+from nexus.worker import tasks  # noqa: F401 registers the tasks
+from tests.support import SetClock, make_settings, new_media, row_of
+from tests.walks import events_of, good, put, status_of, whole
+
+
+@pytest.fixture
+def eager(database_url: str, redis_url: str, tmp_path: Path, clock: SetClock) -> Iterator[App]:
+    """Nexus on Celery, whose tasks run in the caller."""
+    settings = make_settings(
+        database_url, tmp_path, redis_url=redis_url, queue="celery", celery_always_eager=True
+    )
+    built = build(settings, clock)
+    yield built
+    built.close()
+
+
+def apply(app: App, name: str, *arguments: object, **options: object) -> None:
+    app.queue.app.tasks[name].apply(args=arguments, kwargs=options, throw=True).get()
+
+
+def test_without_an_extractor_the_task_changes_nothing(eager: App) -> None:
+    media_id = new_media(eager)
+    before = whole(eager.sessions, media_id)
+    apply(eager, "ingest_media", str(media_id), "request-1")
+    assert whole(eager.sessions, media_id) == before
+
+
+def test_a_forced_run_walks_the_failure_path(eager: App) -> None:
+    media_id = new_media(eager)
+    apply(eager, "ingest_media", str(media_id), _test_force_run=True)
+    row = row_of(eager.sessions, media_id)
+    assert row.processing_status == "failed"
+    assert (row.failure_stage, row.last_error_code) == ("extract", "E_EXTRACTOR_NOT_IMPLEMENTED")
+    assert row.processing_attempts == 1
+    assert events_of(eager.sessions, media_id) == ["create", "start", "fail"]
+
+
+def test_a_forced_run_of_what_is_not_pending_changes_nothing(eager: App) -> None:
+    media_id = new_media(eager)
+    put(eager, media_id, Status.READY_FOR_READING)
+    before = whole(eager.sessions, media_id)
+    apply(eager, "ingest_media", media_id, _test_force_run=True)
+    assert whole(eager.sessions, media_id) == before
+
+
+def test_force_run_forbidden_in_prod(sqlite_url: str, tmp_path: Path) -> None:
+    """Refused before any database session is opened."""
+    settings = make_settings(sqlite_url, tmp_path, env="prod", queue="celery", celery_always_eager=True)
+    app = build(settings)
+    opened: list[object] = []
+    event.listen(app.sessions.engine, "checkout", lambda *given: opened.append(given))
+    with pytest.raises(RuntimeError, match="_test_force_run forbidden in production"):
+        apply(app, "ingest_media", str(uuid4()), _test_force_run=True)
+    assert opened == []
+    apply(app, "ingest_media", str(uuid4()))
+    assert len(opened) == 1
+    app.close()
+
+
+def test_a_duplicate_delivery_does_the_work_once(eager: App) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    media_id = new_media(eager)
+    apply(eager, "ingest_media", str(media_id))
+    before = whole(eager.sessions, media_id)
+    assert before.row.processing_status == "ready_for_reading"
+    apply(eager, "ingest_media", str(media_id))
+    assert whole(eager.sessions, media_id) == before
+
+
+def test_an_announcement_runs_the_task(eager: App) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    added = submit.url(
+        eager.sessions, eager.queue, eager.limits, uuid4(), "web_article", "https://example.com/"
+    )
+    assert added.enqueued
+    assert status_of(eager.sessions, added.media_id) is Status.READY_FOR_READING
+
+
+def test_a_transient_failure_comes_back_and_the_database_decides_when(eager: App) -> None:
+    calls = []
+
+    def extract(source: Source) -> Extraction:
+        calls.append(source.attempt)
+        raise FetchFailed
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    media_id = new_media(eager)
+    eager.queue.app.tasks["ingest_media"].apply(args=[str(media_id)])
+    assert calls == [1]
+    assert status_of(eager.sessions, media_id) is Status.PENDING
+
+
+def test_the_retry_task_resets_and_announces(eager: App) -> None:
+    user = uuid4()
+    media_id = new_media(eager, user)
+    apply(eager, "ingest_media", str(media_id), _test_force_run=True)
+    apply(eager, "retry_media", str(media_id), str(user))
+    assert status_of(eager.sessions, media_id) is Status.PENDING
+    apply(eager, "ingest_media", str(media_id), _test_force_run=True)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    apply(eager, "retry_media", str(media_id), str(user), "request-2")
+    assert status_of(eager.sessions, media_id) is Status.READY_FOR_READING
+
+
+def test_the_retry_task_refuses_what_has_not_failed(eager: App) -> None:
+    user = uuid4()
+    media_id = new_media(eager, user)
+    before = whole(eager.sessions, media_id)
+    with pytest.raises(InvalidState):
+        apply(eager, "retry_media", str(media_id), str(user))
+    assert whole(eager.sessions, media_id) == before
+
+
+def test_log_lines_of_a_task_carry_its_request_and_media(eager: App) -> None:
+    seen: list[dict[str, object]] = []
+
+    def extract(source: Source) -> Extraction:
+        seen.append(structlog.contextvars.get_contextvars())
+        return good(source)
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    media_id = new_media(eager)
+    with capture_logs():
+        apply(eager, "ingest_media", str(media_id), "request-3")
+    assert seen == [{"request_id": "request-3", "media_id": str(media_id)}]
+    assert structlog.contextvars.get_contextvars() == {}
+    with logging.task_log_context(None, media_id=media_id):
+        assert structlog.contextvars.get_contextvars() == {"media_id": str(media_id)}

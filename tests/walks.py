@@ -1,0 +1,175 @@
+"""How tests bring a media into a state, by legal edges alone, and look at all there is of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from sqlalchemy import bindparam, insert, select
+
+from nexus.app import App
+from nexus.db.moves import MEDIA_ROWS, log_created
+from nexus.db.session import Row, Sessions, Statement
+from nexus.db.tables import fragments, library_media, media, media_file
+from nexus.extract import Extraction, Source
+from nexus.ingest import access, libraries
+from nexus.ingest.access import Role
+from nexus.ingest.add import hold
+from nexus.ingest.media import (
+    mark_embedded,
+    mark_failed,
+    mark_ready_for_reading,
+    worker_start_attempt,
+    worker_start_embedding,
+)
+from nexus.states.media import Kind, Stage, Status
+from tests.support import history_of, row_of
+
+TEXTS = ("the first piece", "the second piece")
+
+_FILE_COLUMNS = (
+    "id",
+    "kind",
+    "run_after",
+    "file_sha256",
+    "created_by_user_id",
+    "created_at",
+    "updated_at",
+)
+_NEW_FILE = Statement(insert(media).values({name: bindparam(name) for name in _FILE_COLUMNS}))
+_STORED = Statement(insert(media_file).values({c: bindparam(c.name) for c in media_file.c}))
+_FRAGMENTS = Statement(
+    select(fragments.c.text)
+    .where(fragments.c.media_id == bindparam("media_id"))
+    .order_by(fragments.c.position)
+)
+_FILES = Statement(select(media_file).where(media_file.c.media_id == bindparam("media_id")))
+_HOLDERS = Statement(
+    select(library_media.c.library_id)
+    .where(library_media.c.media_id == bindparam("media_id"))
+    .order_by(library_media.c.library_id)
+)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Everything that is remembered of one media."""
+
+    row: Row
+    history: list[Row]
+    texts: list[str]
+    files: list[Row]
+    holders: list[UUID]
+
+
+def whole(sessions: Sessions, media_id: UUID) -> Whole:
+    with sessions.read() as session:
+        texts = [row.text for row in session.all(_FRAGMENTS, media_id=media_id)]
+        files = session.all(_FILES, media_id=media_id)
+        holders = [row.library_id for row in session.all(_HOLDERS, media_id=media_id)]
+    return Whole(row_of(sessions, media_id), history_of(sessions, media_id), texts, files, holders)
+
+
+def status_of(sessions: Sessions, media_id: UUID) -> Status:
+    return Status(row_of(sessions, media_id).processing_status)
+
+
+def events_of(sessions: Sessions, media_id: UUID) -> list[str]:
+    return [entry.event for entry in history_of(sessions, media_id)]
+
+
+def new_file(
+    app: App, user: UUID, sha256: str | None, *, stored: bool = False, kind: Kind = Kind.PDF
+) -> UUID:
+    """An upload as it stands before its bytes came (no sha256), or after."""
+    media_id = uuid4()
+    with app.sessions.begin() as session:
+        library = access.ensure_user(session, user)
+        now = session.now
+        times = {"run_after": now, "created_at": now, "updated_at": now}
+        session.run(
+            _NEW_FILE, id=media_id, kind=kind.value, file_sha256=sha256, created_by_user_id=user, **times
+        )
+        log_created(session, MEDIA_ROWS, media_id, actor=str(user))
+        hold(session, library, media_id)
+        if stored:
+            path = f"media/{media_id}/original.{kind.value}"
+            session.run(
+                _STORED,
+                media_id=media_id,
+                storage_path=path,
+                content_type="application/pdf",
+                size_bytes=3,
+            )
+    return media_id
+
+
+def start(app: App, media_id: UUID) -> int:
+    """pending → extracting; the attempt."""
+    with app.sessions.begin() as session:
+        claim = worker_start_attempt(session, media_id)
+    assert claim is not None
+    return int(claim.processing_attempts)
+
+
+def publish(app: App, media_id: UUID, attempt: int, texts: tuple[str, ...] = TEXTS) -> bool:
+    with app.sessions.begin() as session:
+        return mark_ready_for_reading(session, media_id, attempt, "A title", texts)
+
+
+def start_embedding(app: App, media_id: UUID) -> int:
+    with app.sessions.begin() as session:
+        claim = worker_start_embedding(session, media_id)
+    assert claim is not None
+    return int(claim.processing_attempts)
+
+
+def embedded(app: App, media_id: UUID, attempt: int) -> bool:
+    with app.sessions.begin() as session:
+        return mark_embedded(session, media_id, attempt)
+
+
+def fail(
+    app: App,
+    media_id: UUID,
+    attempt: int | None,
+    stage: Stage = Stage.EXTRACT,
+    code: str = "E_EXTRACTION_FAILED",
+    message: str = "No text was found.",
+) -> bool:
+    with app.sessions.begin() as session:
+        return mark_failed(session, media_id, stage, code, message, attempt)
+
+
+def put(app: App, media_id: UUID, status: Status) -> int:
+    """Walk a pending media to a state; its attempt there."""
+    if status is Status.PENDING:
+        return 0
+    attempt = start(app, media_id)
+    if status is Status.FAILED:
+        fail(app, media_id, attempt)
+    if status in {Status.EXTRACTING, Status.FAILED}:
+        return attempt
+    publish(app, media_id, attempt)
+    if status is Status.READY_FOR_READING:
+        return attempt
+    attempt = start_embedding(app, media_id)
+    if status is Status.READY:
+        embedded(app, media_id, attempt)
+    return attempt
+
+
+def let_in(app: App, owner: UUID, media_id: UUID, *guests: tuple[UUID, Role]) -> UUID:
+    """A new library of the owner that holds the media, with these guests."""
+    with app.sessions.begin() as session:
+        library = libraries.create(session, owner, "Shared")
+        libraries.add_media(session, library, media_id, owner)
+        for guest, role in guests:
+            access.ensure_user(session, guest)
+            libraries.set_member(session, library, guest, role, owner)
+    return library
+
+
+def good(source: Source) -> Extraction:
+    """An extractor that always finds its text."""
+    return Extraction("A title", TEXTS)
