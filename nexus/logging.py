@@ -21,9 +21,11 @@ PRIVATE_ENDS = ("_secret", "_token", "_password")
 def configure(*, json: bool, level: str) -> None:
     """Log lines go to standard error, from structlog and from the standard library alike."""
     colours = sys.stderr.isatty()
-    render: Processor = (
-        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=colours)
+    # Plain tracebacks: the pretty ones draw local variables, and with them whatever a request carries.
+    readable = structlog.dev.ConsoleRenderer(
+        colors=colours, exception_formatter=structlog.dev.plain_traceback
     )
+    render: Processor = structlog.processors.JSONRenderer() if json else readable
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

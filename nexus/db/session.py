@@ -7,6 +7,7 @@ docs/decisions/0002-statements.md has the figures. A session is a transaction, o
 from __future__ import annotations
 
 import select
+import sqlite3
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,11 +17,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from psycopg.errors import InFailedSqlTransaction, error_from_result
 from psycopg.pq import ExecStatus
 from sqlalchemy import DateTime, Engine, Uuid, create_engine, event, make_url
 from sqlalchemy.engine import Dialect
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.exc import DisconnectionError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.types import Boolean, TypeEngine
@@ -28,6 +31,13 @@ from sqlalchemy.types import Boolean, TypeEngine
 Clock = Callable[[], datetime]
 Row = Any  # a namedtuple of the statement's columns
 BUSY_SECONDS = 30.0
+_SQLITE_AWAY = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+}
 
 
 def _text(moment: datetime) -> str:
@@ -216,6 +226,13 @@ def _is_idle(connection: Any) -> bool:
     if hasattr(connection, "in_transaction"):
         return not connection.in_transaction
     return not connection.closed and connection.info.transaction_status == 0
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether the database is out of reach, full or locked, so that the same call may work in a moment."""
+    if isinstance(error, sqlite3.OperationalError):
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_AWAY
+    return isinstance(error, psycopg.OperationalError | OperationalError | PoolTimeout)
 
 
 def wall_clock() -> datetime:

@@ -68,14 +68,14 @@ def add_url(
     if library_id is not None:
         access.require_admin(session, library_id, viewer)
         library = access.keep_library(session, library_id)
-    quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
     row, created = _get_or_create(session, viewer, chosen, source)
     hold(session, library, row.id)
     retried = Status(row.processing_status) is Status.FAILED
+    if created or retried:
+        quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
+        quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, row.id)
     if retried:
         reset_failed(session, row.id, viewer)
-    if created or retried:
-        quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, row.id)
     due = created or retried or Status(row.processing_status) is Status.PENDING
     return Added(row.id, chosen, created, due)
 

@@ -31,7 +31,10 @@ _USED = Statement(
         usage.c.at > bindparam("since", type_=usage.c.at.type),
     )
 )
-_LOCK = Statement(select(users.c.id).where(users.c.id == bindparam("user_id")).with_for_update())
+# Not FOR UPDATE: a row that refers to the user may be new in this very transaction, and in another one.
+_LOCK = Statement(
+    select(users.c.id).where(users.c.id == bindparam("user_id")).with_for_update(key_share=True)
+)
 _RECORD = Statement(insert(usage).values({c: bindparam(c.name) for c in usage.c if c.name != "id"}))
 
 

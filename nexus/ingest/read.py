@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Select,
     bindparam,
@@ -34,6 +35,7 @@ from nexus.states.media import Kind, Status
 T = TypeVar("T")
 PAGE = 50
 MOST = 200
+NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
 
 _HAS_FILE = exists(select(media_file.c.media_id).where(media_file.c.media_id == media.c.id).correlate(media))
 _HAS_TEXT = exists(select(fragments.c.media_id).where(fragments.c.media_id == media.c.id).correlate(media))
@@ -49,7 +51,10 @@ _LIBRARIES = Statement(
 )
 _FRAGMENTS = Statement(
     select(fragments.c.position, fragments.c.text)
-    .where(fragments.c.media_id == bindparam("media_id"), fragments.c.position > bindparam("after"))
+    .where(
+        fragments.c.media_id == bindparam("media_id"),
+        fragments.c.position > bindparam("after", type_=BigInteger),
+    )
     .order_by(fragments.c.position)
     .limit(bindparam("most"))
 )
@@ -234,9 +239,7 @@ def _parts(cursor: str) -> list[Any]:
     try:
         parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError, RecursionError) as error:
-        raise InvalidRequest(
-            "This cursor is not one that Nexus gave out. Start from the first page."
-        ) from error
+        raise InvalidRequest(NOT_OURS) from error
     return parts if isinstance(parts, list) else []
 
 
@@ -250,15 +253,13 @@ def _moment_and_id(cursor: str | None) -> tuple[datetime, UUID] | tuple[None, No
             raise ValueError
         return added_at.astimezone(UTC), UUID(hex=media_id)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise InvalidRequest(
-            "This cursor is not one that Nexus gave out. Start from the first page."
-        ) from error
+        raise InvalidRequest(NOT_OURS) from error
 
 
 def _number(cursor: str | None, start: int) -> int:
     if cursor is None:
         return start
     match _parts(cursor):
-        case [int(number)] if 0 <= number < 2**31:
+        case [int(number)] if 0 <= number < 2**63:
             return number
-    raise InvalidRequest("This cursor is not one that Nexus gave out. Start from the first page.")
+    raise InvalidRequest(NOT_OURS)

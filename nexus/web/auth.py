@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,6 +21,9 @@ from nexus.settings import Settings
 COOKIE = "nexus_session"
 SESSION_DAYS = 30
 LINK_DAYS = 1
+#: A token is checked once a minute, not at every request: the check costs as much as the answer.
+REMEMBERED_SECONDS = 60.0
+REMEMBERED = 10_000
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUIRED: Any = {"require": ["exp", "iss", "aud", "sub"]}
 #: What a token that is not well-formed may raise; a deep one makes the JSON parser give up.
@@ -73,6 +77,8 @@ class Gate:
 
     app: App
     known: set[UUID] = field(default_factory=set)
+    #: Tokens that were found good lately, and until when that need not be looked at again.
+    good: dict[str, tuple[UUID, float]] = field(default_factory=dict)
     keys: jwt.PyJWKClient | None = None
 
     def __post_init__(self) -> None:
@@ -87,11 +93,21 @@ class Gate:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise Unauthorized
-        if self.keys is None:
-            user_id = self._subject(token, self.app.settings.jwt_secret, ["HS256"])
-        else:
-            user_id = await anyio.to_thread.run_sync(self._by_published_key, self.keys, token)
+        user_id, until = self.good.get(token, (None, 0.0))
+        if user_id is None or until <= time.time():
+            user_id = await self._check(token)
         return await self._welcome(user_id)
+
+    async def _check(self, token: str) -> UUID:
+        if self.keys is None:
+            claims = self._claims(token, self.app.settings.jwt_secret, ["HS256"])
+        else:
+            claims = await anyio.to_thread.run_sync(self._by_published_key, self.keys, token)
+        if len(self.good) >= REMEMBERED:
+            self.good.clear()
+        user_id = UUID(claims["sub"])
+        self.good[token] = user_id, min(float(claims["exp"]), time.time() + REMEMBERED_SECONDS)
+        return user_id
 
     async def by_cookie(self, request: Request) -> UUID:
         """Raises Unauthorized, or Forbidden for a change that another site asks for."""
@@ -105,7 +121,7 @@ class Gate:
         bearer = "authorization" in request.headers
         return await (self.by_token(request) if bearer else self.by_cookie(request))
 
-    def _by_published_key(self, keys: jwt.PyJWKClient, token: str) -> UUID:
+    def _by_published_key(self, keys: jwt.PyJWKClient, token: str) -> dict[str, Any]:
         try:
             keys.get_signing_keys()
         except (jwt.PyJWTError, OSError, ValueError) as error:
@@ -116,12 +132,12 @@ class Gate:
             raise NotReady from error
         except _BROKEN as error:
             raise Unauthorized from error
-        return self._subject(token, key, ["RS256", "ES256"])
+        return self._claims(token, key, ["RS256", "ES256"])
 
-    def _subject(self, token: str, key: Any, algorithms: list[str]) -> UUID:
+    def _claims(self, token: str, key: Any, algorithms: list[str]) -> dict[str, Any]:
         chosen = self.app.settings
         try:
-            claims = jwt.decode(
+            claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms,
@@ -129,9 +145,10 @@ class Gate:
                 issuer=chosen.jwt_issuer,
                 options=_REQUIRED,
             )
-            return UUID(claims["sub"])
+            UUID(claims["sub"])
         except _BROKEN as error:
             raise Unauthorized from error
+        return claims
 
     async def _welcome(self, user_id: UUID) -> UUID:
         if user_id not in self.known:

@@ -18,7 +18,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nexus import logging
-from nexus.errors import ApiError, Internal, InvalidRequest, NotFound
+from nexus.db.session import is_away
+from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady
 from nexus.web.metrics import Metrics
 
 log = logging.get(__name__)
@@ -131,11 +132,12 @@ class Envelope:
         with structlog.contextvars.bound_contextvars(request_id=chosen):
             try:
                 await self._app(scope, _limited(receive), send_with_id)
-            except Exception:
+            except Exception as error:
                 log.exception("request_broke")
                 if status:
                     raise
-                await self._say_no(Request(scope), Internal())(scope, receive, send_with_id)
+                refused = NotReady() if is_away(error) else Internal()
+                await self._say_no(Request(scope), refused)(scope, receive, send_with_id)
             seconds = time.perf_counter() - began
             self._metrics.count(scope, status, seconds)
             # Reads that went well are counted, not written down one by one.

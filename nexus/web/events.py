@@ -104,7 +104,8 @@ async def follow(
 async def stream(feed: Feed, viewer: UUID, place: Place | None) -> AsyncIterator[str]:
     newest = await feed.open()
     try:
-        place = newest if place is None else place
+        # A place beyond the newest is from before the database was replaced: it would wait for ever.
+        place = newest if place is None else min(place, newest)
         # An id at once, so that even a reader who has seen no event yet knows where to go on.
         yield f"retry: 1000\nid: {place}\nevent: hello\ndata: {{}}\n\n"
         quiet_since = time.monotonic()
