@@ -12,17 +12,18 @@ help: ## Show this list
 .venv/ready-setup: requirements/setup.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Nexus needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing. On Debian: apt-get install python3-venv"; exit 1; }
+	@echo "Setting up .venv (once, about half a minute)…"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/setup.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/setup.txt || { echo "The packages can't be fetched. Check your network and try again."; exit 1; }
 	@touch $@
 
 .venv/ready-run: .venv/ready-setup requirements/run.txt pyproject.toml
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/run.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements/run.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/ready-dev: .venv/ready-run requirements/dev.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	@touch $@
 
 .venv/ready-bench: .venv/ready-dev requirements/bench.txt

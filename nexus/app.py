@@ -42,7 +42,9 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
     for plugin in settings.plugins:
         importlib.import_module(plugin)
     sessions = connect(settings.database, settings.database_pool, clock)
-    leases = Leases(sessions, timedelta(seconds=settings.lease_seconds))
+    leases = Leases(
+        sessions, timedelta(seconds=settings.lease_seconds), timedelta(seconds=settings.work_seconds)
+    )
     tools = Tools(sessions, _extractors(settings), leases, settings.backoff_seconds)
     app = App(settings, sessions, _queue(settings, tools), tools, _limits(settings))
     if isinstance(app.queue, CeleryQueue):

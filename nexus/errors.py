@@ -66,7 +66,7 @@ class InvalidRequest(ApiError):
 
 
 class InvalidUrl(InvalidRequest):
-    """This is not a web address that can be taken in. Give a full http or https URL of at most 2048 characters."""
+    """This is not a web address. Give it in full, beginning with http:// or https://, and one at a time."""
 
     code = "E_INVALID_URL"
 

@@ -63,6 +63,11 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(
         60.0, gt=0, description="How long a worker holds a media without a sign of life."
     )
+    work_seconds: float = Field(
+        900.0,
+        gt=0,
+        description="How long one media may be worked on; what takes longer is taken away and tried again.",
+    )
     sweep_seconds: float = Field(
         10.0, gt=0, description="How often expired leases and forgotten work are looked for."
     )

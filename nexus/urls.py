@@ -56,11 +56,6 @@ def video(url: str) -> Source:
     return Source(_printable(url), canonical, "youtube", video_id, canonical)
 
 
-def without_query(url: str) -> str:
-    """The URL as logs may show it."""
-    return re.split(r"[?#]", url, maxsplit=1)[0]
-
-
 def _printable(url: str) -> str:
     """What was asked for, less the characters that the parser ignores and a database may refuse."""
     return CONTROL.sub("", url).strip()
@@ -75,7 +70,7 @@ def _parse(url: str) -> can_ada.URL:
         raise InvalidUrl from error
     if parsed.protocol not in {"http:", "https:"}:
         raise InvalidUrl(
-            f"A {parsed.protocol[:32]} address can't be taken in. Give one that begins with http or https."
+            f"Nexus can't take in {parsed.protocol[:32]} addresses. Give one that begins with http or https."
         )
     if not parsed.hostname:
         raise InvalidUrl

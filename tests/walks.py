@@ -141,13 +141,13 @@ def fail(
         return mark_failed(session, media_id, stage, code, message, attempt)
 
 
-def put(app: App, media_id: UUID, status: Status) -> int:
-    """Walk a pending media to a state; its attempt there."""
+def put(app: App, media_id: UUID, status: Status, stage: Stage = Stage.EXTRACT) -> int:
+    """Walk a pending media to a state, to a failure at some stage; its attempt there."""
     if status is Status.PENDING:
         return 0
     attempt = start(app, media_id)
     if status is Status.FAILED:
-        fail(app, media_id, attempt)
+        fail(app, media_id, attempt, stage)
     if status in {Status.EXTRACTING, Status.FAILED}:
         return attempt
     publish(app, media_id, attempt)

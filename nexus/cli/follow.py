@@ -136,7 +136,7 @@ def _ended(app: App, item: Item, view: View, *, moved: bool) -> Ended:
 def _why_queued(app: App, kind: str) -> str:
     if app.settings.extraction == "off":
         return "It is queued and stays pending: NEXUS_EXTRACTION is off."
-    return f"It is queued and stays pending: no processor for {kind} is available. See NEXUS_PLUGINS."
+    return f"It is queued. This command knows no processor for {kind}; a server or worker that has one takes it up."
 
 
 def _next_step(app: App, ended: Ended) -> str:

@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import typer
@@ -36,7 +36,7 @@ Part = Workers | Sweeper
 
 
 class Server(uvicorn.Server):
-    """Says that it is there when it is there."""
+    """Says that it is there when it is there, and that it stops when it is told to."""
 
     def __init__(self, config: uvicorn.Config, welcome: Callable[[], None]) -> None:
         super().__init__(config)
@@ -46,6 +46,11 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._welcome()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        typer.echo("Stopping: the work under way ends first.", err=True)
+        self.config.app.state.feed.end()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
 
 
 def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
@@ -63,11 +68,8 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
         )
         # uvicorn raises the signal again when it is done; the default would end the process before the workers stop.
         signal.signal(signal.SIGTERM, lambda *_: None)
-        with _running(app, _parts(app)):
-            try:
-                Server(config, lambda: _welcome(app, bound)).run(sockets=[door])
-            except KeyboardInterrupt:
-                typer.echo("Stopping: the work under way ends first.", err=True)
+        with _running(app, _parts(app)), suppress(KeyboardInterrupt):
+            Server(config, lambda: _welcome(app, bound)).run(sockets=[door])
 
 
 def work(data_dir: Path | None) -> None:
@@ -118,7 +120,8 @@ def _listening(host: str, port: int) -> socket.socket:
 
 def _why_not(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} of {host} is in use. Stop what uses it, or choose another: nexus serve --port {port + 1}"
+        other = f"NEXUS_PORT={port + 1} make run, or nexus serve --port {port + 1}"
+        return f"Port {port} of {host} is in use. Stop what uses it, or choose another: {other}"
     if error.errno == errno.EACCES:
         return f"You may not listen on port {port}. Choose one above 1023: nexus serve --port 8000"
     return (
@@ -143,7 +146,7 @@ def _who_works(app: App) -> str:
     if isinstance(app.queue, Off):
         return "none, everything stays pending (NEXUS_EXTRACTION=off)"
     if not app.tools.extractors:
-        return "none, everything stays pending (no processor is registered; see NEXUS_PLUGINS)"
+        return "none, everything stays pending (no processor is registered; see docs/design.md)"
     if isinstance(app.queue, CeleryQueue):
         return "done by Celery workers (nexus worker)"
     if not isinstance(app.queue, Local):

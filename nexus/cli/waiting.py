@@ -14,7 +14,7 @@ from nexus.ingest import pipeline, read, sweep
 from nexus.ingest.read import View
 from nexus.queue.celery import CeleryQueue
 from nexus.queue.off import Off
-from nexus.states.media import HELD, PUBLISHED, Kind, Status
+from nexus.states.media import PUBLISHED, Kind, Status
 
 #: How often the database is asked while nothing ends here.
 TICK = 0.2
@@ -50,10 +50,6 @@ class Hands:
             self._changed.wait(seconds)
             if self._error is not None:
                 raise self._error
-
-    def taken(self) -> set[UUID]:
-        with self._changed:
-            return set(self._taken)
 
     def _work(self) -> None:
         while True:
@@ -104,11 +100,7 @@ class Wait:
 
     def give_back(self) -> None:
         """What this process had begun is due again at once, for whoever comes next; its late result is refused."""
-        if self._hands is None:
-            return
-        views = [self._view(media_id) for media_id in self._hands.taken()]
-        held = [view.row for view in views if view is not None and _status(view) in HELD]
-        pipeline.give_back(self._app.tools, held)
+        pipeline.give_back(self._app.tools, self._app.tools.leases.held())
 
     def _look(self) -> None:
         for media_id, before in list(self.left.items()):

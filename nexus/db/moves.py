@@ -93,9 +93,10 @@ class Move(Generic[S]):
             raise ValueError(f"{edge.verb} has no source left")
         which = table.c.id == bindparam("row_id") if pick is None else table.c.id.in_(_once(pick))
         fence = [subject.fence == bindparam("fence")] if fenced else []
+        fact = [table.c[edge.where[0]] == _constant(edge.where[1])] if edge.where else []
         moved = (
             update(table)
-            .where(which, one_of(subject.status, sources), *fence, *guards)
+            .where(which, one_of(subject.status, sources), *fence, *fact, *guards)
             .values(
                 {
                     "status_before": subject.status,

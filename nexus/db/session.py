@@ -31,6 +31,15 @@ from sqlalchemy.types import Boolean, TypeEngine
 Clock = Callable[[], datetime]
 Row = Any  # a namedtuple of the statement's columns
 BUSY_SECONDS = 30.0
+#: A PostgreSQL that has gone silent is an error after this long, not a thread that waits for ever.
+POSTGRES_PATIENCE: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "options": "-c statement_timeout=20s -c idle_in_transaction_session_timeout=60s",
+}
 _SQLITE_AWAY = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -253,7 +262,7 @@ def connect(url: str, pool: int = 20, clock: Clock = wall_clock) -> Sessions:
     else:
         parsed = parsed.set(drivername="postgresql+psycopg")
         engine = create_engine(
-            parsed, pool_size=pool, max_overflow=0, pool_pre_ping=False, pool_reset_on_return=None
+            parsed, pool_size=pool, max_overflow=0, pool_reset_on_return=None, connect_args=POSTGRES_PATIENCE
         )
         event.listen(engine, "connect", _prepare_postgres)
         event.listen(engine, "checkout", _refuse_dead)

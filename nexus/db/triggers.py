@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from nexus.db.moves import Subject
+from nexus.db.tables import quoted
+from nexus.states.machine import Edge
 
 
 def create(subject: Subject[Any], dialect: str) -> list[str]:
@@ -25,12 +27,16 @@ def drop(subject: Subject[Any], dialect: str) -> list[str]:
 
 def _illegal(subject: Subject[Any]) -> str:
     status = subject.status.name
-    pairs = " OR ".join(
-        f"(OLD.{status} = '{source.value}' AND NEW.{status} = '{target.value}')"
-        for source, target in subject.machine.steps()
-        if source is not target
-    )
-    return f"OLD.{status} <> NEW.{status} AND NOT ({pairs})"
+    edges = " OR ".join(_legal(edge, status) for edge in subject.machine)
+    return f"OLD.{status} <> NEW.{status} AND NOT ({edges})"
+
+
+def _legal(edge: Edge[Any], status: str) -> str:
+    legal = f"OLD.{status} IN ({quoted(edge.sources)}) AND NEW.{status} = '{edge.target.value}'"
+    if edge.where is not None:
+        column, value = edge.where
+        legal += f" AND OLD.{column} = '{value}'"
+    return f"({legal})"
 
 
 def _misborn(subject: Subject[Any]) -> str:

@@ -39,7 +39,7 @@ _GET_OR_CREATE = Statement(
         index_elements=[media.c.kind, media.c.canonical_url],
         index_where=media.c.canonical_url.is_not(None),
         set_={"kind": _INSERT.excluded.kind},
-    ).returning(media.c.id, media.c.processing_status)
+    ).returning(media.c.id, media.c.processing_status, media.c.run_after)
 )
 _HOLD = access.or_nothing(insert(library_media).values({c: bindparam(c.name) for c in library_media.c}))
 
@@ -51,32 +51,26 @@ class Added:
     media_id: UUID
     kind: Kind
     created: bool
-    #: Whether there is work to announce: it is new, or its failure was just reset.
+    #: Whether there is work to announce.
     due: bool
 
 
-def add_url(
-    session: Session, viewer: UUID, kind: str, url: str, limits: Limits, library_id: UUID | None = None
-) -> Added:
-    """Get or create, in the default library or in one that the viewer administers; a failed one is retried.
+def add_url(session: Session, viewer: UUID, kind: str, url: str, limits: Limits) -> Added:
+    """Get or create, in the viewer's default library; a failed one is retried, which costs nothing.
 
-    Raises InvalidKind, InvalidUrl, RateLimited, NotFound and Forbidden for the library.
+    Raises InvalidKind, InvalidUrl, RateLimited.
     """
     chosen = _url_kind(kind)
     source = _SOURCES[chosen](url)
     library = access.ensure_user(session, viewer)
-    if library_id is not None:
-        access.require_admin(session, library_id, viewer)
-        library = access.keep_library(session, library_id)
     row, created = _get_or_create(session, viewer, chosen, source)
     hold(session, library, row.id)
-    retried = Status(row.processing_status) is Status.FAILED
-    if created or retried:
+    if created:
         quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
         quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, row.id)
-    if retried:
-        reset_failed(session, row.id, viewer)
-    due = created or retried or Status(row.processing_status) is Status.PENDING
+    elif Status(row.processing_status) is Status.FAILED:
+        row = reset_failed(session, row.id, viewer)
+    due = Status(row.processing_status) is Status.PENDING and row.run_after <= session.now
     return Added(row.id, chosen, created, due)
 
 

@@ -348,8 +348,10 @@ def _unprocessed(patient: Patient) -> Finding:
     if not waiting:
         return _ok(name, "Everything that waits has a processor.")
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(waiting.items()))
-    says = f"These wait, and no processor for them is available: {kinds}."
-    return _note(name, says, "Set NEXUS_PLUGINS, or NEXUS_EXTRACTION=on.", sum(waiting.values()))
+    says = f"These wait, and this command knows no processor for them: {kinds}."
+    return _note(
+        name, says, "A server or worker that has one takes them up; see NEXUS_PLUGINS.", sum(waiting.values())
+    )
 
 
 def _first_line(error: Exception) -> str:

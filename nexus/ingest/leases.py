@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -14,34 +15,47 @@ from nexus.ingest import media
 
 log = logging.get(__name__)
 
+#: A media and the attempt that this process was given on it.
+Hold = tuple[UUID, int]
+
 
 class Leases:
-    """Holds leases from the claim on. The thread starts with the first one and ends with the process."""
+    """Holds leases from the claim on, but not for ever: work that hangs loses its lease, and is taken from it.
 
-    def __init__(self, sessions: Sessions, length: timedelta) -> None:
+    The thread starts with the first lease and ends with the process.
+    """
+
+    def __init__(self, sessions: Sessions, length: timedelta, longest: timedelta) -> None:
         self.length = length
+        self._longest = longest.total_seconds()
         self._sessions = sessions
-        self._held: set[tuple[UUID, int]] = set()
+        self._held: dict[Hold, float] = {}
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
     @contextmanager
     def hold(self, claims: Iterable[Row]) -> Iterator[None]:
-        """Renewed while inside. Each claim may be let go earlier."""
-        held = {(row.id, row.processing_attempts) for row in claims}
+        """Renewed while inside, for as long as one media may take. Each claim may be let go earlier."""
+        until = time.monotonic() + self._longest
+        held = {(row.id, row.processing_attempts): until for row in claims}
         with self._lock:
             self._held |= held
             self._start()
         try:
             yield
         finally:
-            with self._lock:
-                self._held -= held
+            self.let_go(*held)
 
-    def let_go(self, row: Row) -> None:
+    def let_go(self, *holds: Hold) -> None:
         with self._lock:
-            self._held.discard((row.id, row.processing_attempts))
+            for hold in holds:
+                self._held.pop(hold, None)
+
+    def held(self) -> list[Hold]:
+        """What this process holds now, by id: the order in which rows are locked everywhere."""
+        with self._lock:
+            return sorted(self._held)
 
     def close(self) -> None:
         self._closed.set()
@@ -55,12 +69,13 @@ class Leases:
 
     def _renew_for_ever(self) -> None:
         while not self._closed.wait(self.length.total_seconds() / 3):
+            now = time.monotonic()
             with self._lock:
-                held = sorted(self._held)
-            if held:
+                self._held = {hold: until for hold, until in self._held.items() if until > now}
+            if held := self.held():
                 self._renew(held)
 
-    def _renew(self, held: list[tuple[UUID, int]]) -> None:
+    def _renew(self, held: list[Hold]) -> None:
         """A database that is away for a moment must not end the thread: the next round may still be in time."""
         try:
             with self._sessions.begin() as session:

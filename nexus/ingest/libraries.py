@@ -100,6 +100,7 @@ def create(session: Session, viewer: UUID, name: str) -> UUID:
     title = " ".join(name.split())
     if not title or len(title) > NAME_LENGTH or "\x00" in title:
         raise InvalidRequest(f"A library needs a name of 1 to {NAME_LENGTH} characters.")
+    access.ensure_user(session, viewer)
     library_id = uuid4()
     session.run(
         _CREATE, id=library_id, name=title, owner_user_id=viewer, is_default=False, created_at=session.now

@@ -200,8 +200,10 @@ def mark_failed(
         row = _FAIL_HELD(session, media_id, actor=actor, error_code=error_code, fence=attempt, **values)
     if not isinstance(row, Missed):
         return True
-    log.warning("late_failure_ignored", media_id=str(media_id), error_code=error_code, status=row.state)
-    return False
+    if row.state in {Status.READY, Status.READY_FOR_READING}:
+        log.warning("late_failure_ignored", media_id=str(media_id), error_code=error_code, status=row.state)
+        return False
+    return _unexpected("mark_failed", media_id, attempt, row)
 
 
 def release(
@@ -286,7 +288,7 @@ def _fail_timed_out(session: Session, row: Row) -> None:
     mark_failed(session, row.id, Stage(error.stage), error.code, error.message, attempt, actor=SWEEP)
 
 
-def _unexpected(verb: str, media_id: UUID, attempt: int, missed: Missed[Status]) -> bool:
+def _unexpected(verb: str, media_id: UUID, attempt: int | None, missed: Missed[Status]) -> bool:
     log.warning(
         "unexpected_state",
         verb=verb,

@@ -5,9 +5,12 @@ No transaction is open while an extractor runs.
 
 from __future__ import annotations
 
+import re
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import PurePath
 from uuid import UUID
 
 from nexus import logging
@@ -15,14 +18,14 @@ from nexus.db.session import Row, Session, Sessions
 from nexus.errors import ExtractionFailed, ExtractorNotImplemented, WorkError
 from nexus.extract import Extraction, Extractor, Source, can_extract
 from nexus.ingest import media
-from nexus.ingest.leases import Leases
+from nexus.ingest.leases import Hold, Leases
 from nexus.queue import Queue
 from nexus.states.media import Kind, Stage
 
 log = logging.get(__name__)
 
-#: What PostgreSQL's text can't hold.
-NUL = "\x00"
+#: What a database can't hold: NUL, and halves of characters.
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Outcome(Enum):
@@ -65,15 +68,17 @@ def run(tools: Tools, media_id: UUID, request_id: str | None = None) -> Outcome:
 
 
 def work(tools: Tools, claim: Row) -> Outcome:
-    """Extract a claimed media and write what came of it, whatever happens."""
+    """Extract a claimed media and write what came of it. Raises only where the database does."""
     log.info("ingest_started", media_id=str(claim.id), kind=claim.kind, attempt=claim.processing_attempts)
     try:
         extraction = _extract(tools, claim)
     except WorkError as error:
         outcome = _give_up(tools, claim, error)
     except Exception as error:
-        # Its message may hold the source's text: only its name is kept.
-        log.warning("extractor_crashed", media_id=str(claim.id), reason=type(error).__name__)
+        # Its message may hold the source's text: only its name and its place are kept.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{PurePath(place.filename).name}:{place.lineno}"
+        log.warning("extractor_crashed", media_id=str(claim.id), reason=type(error).__name__, where=where)
         outcome = _give_up(tools, claim, ExtractionFailed())
     else:
         outcome = _publish(tools, claim, extraction)
@@ -81,11 +86,13 @@ def work(tools: Tools, claim: Row) -> Outcome:
     return outcome
 
 
-def give_back(tools: Tools, claims: Iterable[Row]) -> None:
-    """Claims that a stopping worker will not get to: free at once for whoever is left."""
+def give_back(tools: Tools, holds: Iterable[Hold]) -> None:
+    """Claims that this process will not get to: due again at once, for whoever is left."""
+    ordered = sorted(holds)
+    tools.leases.let_go(*ordered)
     with tools.sessions.begin() as session:
-        for claim in claims:
-            media.give_back(session, claim.id, claim.processing_attempts)
+        for media_id, attempt in ordered:
+            media.give_back(session, media_id, attempt)
 
 
 def fail_unimplemented(tools: Tools, media_id: UUID) -> None:
@@ -110,17 +117,23 @@ def _extract(tools: Tools, claim: Row) -> Extraction:
         provider_id=claim.provider_id,
         attempt=claim.processing_attempts,
     )
-    extraction = extractor(source)
-    if not any(text.strip() for text in extraction.fragments):
+    found = extractor(source)
+    title = None if found.title is None else _storable(found.title).strip() or None
+    fragments = tuple(text for text in map(_storable, found.fragments) if text.strip())
+    if not fragments:
         raise ExtractionFailed("There is no text in it. Nexus keeps it, but there is nothing to read.")
-    return extraction
+    return Extraction(title, fragments)
+
+
+def _storable(text: str) -> str:
+    return UNSTORABLE.sub("", text)
 
 
 def _publish(tools: Tools, claim: Row, extraction: Extraction) -> Outcome:
-    title = extraction.title and extraction.title.replace(NUL, "")
-    texts = (text.replace(NUL, "") for text in extraction.fragments)
     with tools.sessions.begin() as session:
-        written = media.mark_ready_for_reading(session, claim.id, claim.processing_attempts, title, texts)
+        written = media.mark_ready_for_reading(
+            session, claim.id, claim.processing_attempts, extraction.title, extraction.fragments
+        )
     return Outcome.READABLE if written else Outcome.STALE
 
 

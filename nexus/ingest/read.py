@@ -25,9 +25,9 @@ from sqlalchemy import (
 )
 
 from nexus.db.session import Row, Session, Statement
-from nexus.db.tables import fragments, history, libraries, library_media, media, media_file, memberships
+from nexus.db.tables import fragments, history, library_media, media, media_file, memberships
 from nexus.errors import InvalidRequest, NotFound
-from nexus.ingest import access
+from nexus.ingest import access, libraries
 from nexus.states import capabilities
 from nexus.states.capabilities import Capabilities
 from nexus.states.media import Kind, Status
@@ -35,20 +35,14 @@ from nexus.states.media import Kind, Status
 T = TypeVar("T")
 PAGE = 50
 MOST = 200
+#: With more libraries than this, the list is sorted as a whole instead of walked library by library.
+WALKS = 8
 NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
 
 _HAS_FILE = exists(select(media_file.c.media_id).where(media_file.c.media_id == media.c.id).correlate(media))
 _HAS_TEXT = exists(select(fragments.c.media_id).where(fragments.c.media_id == media.c.id).correlate(media))
 _FACTS = [*media.c, _HAS_FILE.label("has_file"), _HAS_TEXT.label("has_text"), access.MANAGED.label("managed")]
 _ONE = Statement(select(*_FACTS).where(media.c.id == bindparam("media_id"), access.READABLE))
-_LIBRARIES = Statement(
-    select(
-        libraries.c.id, libraries.c.name, libraries.c.is_default, libraries.c.created_at, memberships.c.role
-    )
-    .join(memberships, memberships.c.library_id == libraries.c.id)
-    .where(memberships.c.user_id == bindparam("viewer"))
-    .order_by(libraries.c.is_default.desc(), libraries.c.created_at, libraries.c.id)
-)
 _FRAGMENTS = Statement(
     select(fragments.c.position, fragments.c.text)
     .where(
@@ -105,15 +99,18 @@ def newest(
 ) -> Page[View]:
     """What the viewer's libraries hold, the latest added first. A media in several of them stands once."""
     if library_id is None:
-        chosen = [row.id for row in session.all(_LIBRARIES, viewer=viewer)]
+        chosen = [row.id for row in libraries.mine(session, viewer)]
     else:
         access.require_member(session, library_id, viewer)
         chosen = [library_id]
     if not chosen:
         return Page([], None)
     added_at, media_id = _moment_and_id(cursor)
-    statement = _listing(len(chosen), status is not None, cursor is not None)
-    values: dict[str, Any] = {f"library_{place}": value for place, value in enumerate(chosen)}
+    if len(chosen) > WALKS:
+        statement, values = _long_listing(status is not None, cursor is not None), dict[str, Any]()
+    else:
+        statement = _listing(len(chosen), status is not None, cursor is not None)
+        values = {f"library_{place}": value for place, value in enumerate(chosen)}
     if cursor is not None:
         values |= {"added_at": added_at, "last_id": media_id}
     if status is not None:
@@ -174,17 +171,50 @@ def _listing(count: int, by_status: bool, resumed: bool) -> Statement:
     """One limited walk along each library, then merged: the cost does not grow with the libraries' size."""
     walks = [_walk(place, by_status, resumed, alone=count == 1) for place in range(count)]
     merged = (union_all(*walks) if count > 1 else walks[0]).subquery("merged")
-    latest = (
-        select(merged.c.media_id, func.max(merged.c.added_at).label("added_at"))
-        .group_by(merged.c.media_id)
-        .order_by(func.max(merged.c.added_at).desc(), merged.c.media_id.desc())
-        .limit(bindparam("most"))
-        .subquery("latest")
+    return _latest(select(merged.c.media_id, func.max(merged.c.added_at).label("added_at")), merged, None)
+
+
+@cache
+def _long_listing(by_status: bool, resumed: bool) -> Statement:
+    """For a viewer of many libraries: everything they hold, once, sorted."""
+    held = library_media.join(memberships, memberships.c.library_id == library_media.c.library_id)
+    latest = func.max(library_media.c.added_at)
+    query = (
+        select(library_media.c.media_id, latest.label("added_at"))
+        .select_from(held)
+        .where(memberships.c.user_id == bindparam("viewer"))
     )
+    if by_status:
+        query = query.where(_of_status(library_media.c.media_id))
+    place = _place()
+    return _latest(
+        query, library_media, tuple_(latest, library_media.c.media_id) < place if resumed else None
+    )
+
+
+def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None) -> Statement:
+    """The next of what a query holds, each once and the latest added first, with all that is known of it."""
+    grouped = query.group_by(held.c.media_id)
+    if having is not None:
+        grouped = grouped.having(having)
+    order = (func.max(held.c.added_at).desc(), held.c.media_id.desc())
+    latest = grouped.order_by(*order).limit(bindparam("most")).subquery("latest")
     return Statement(
         select(*_FACTS, latest.c.added_at)
         .join(latest, latest.c.media_id == media.c.id)
         .order_by(latest.c.added_at.desc(), media.c.id.desc())
+    )
+
+
+def _place() -> Any:
+    """Where the page before ended."""
+    at = bindparam("added_at", type_=library_media.c.added_at.type)
+    return tuple_(at, bindparam("last_id", type_=library_media.c.media_id.type))
+
+
+def _of_status(media_id: ColumnElement[UUID]) -> ColumnElement[bool]:
+    return exists(
+        select(media.c.id).where(media.c.id == media_id, media.c.processing_status == bindparam("status"))
     )
 
 
@@ -196,18 +226,11 @@ def _walk(place: int, by_status: bool, resumed: bool, alone: bool) -> Select[Any
         mine.c.library_id == bindparam(f"library_{place}", type_=mine.c.library_id.type)
     ]
     if resumed:
-        at = bindparam("added_at", type_=mine.c.added_at.type)
-        last = bindparam("last_id", type_=mine.c.media_id.type)
-        conditions.append(order < tuple_(at, last))
+        conditions.append(order < _place())
         if not alone:
-            conditions.append(~_shown_earlier(mine, at, last))
+            conditions.append(~_shown_earlier(mine))
     if by_status:
-        of_status = exists(
-            select(media.c.id).where(
-                media.c.id == mine.c.media_id, media.c.processing_status == bindparam("status")
-            )
-        )
-        conditions.append(of_status)
+        conditions.append(_of_status(mine.c.media_id))
     walk = (
         select(mine.c.media_id, mine.c.added_at)
         .where(*conditions)
@@ -217,7 +240,7 @@ def _walk(place: int, by_status: bool, resumed: bool, alone: bool) -> Select[Any
     return select(walk.subquery(f"walk_{place}"))
 
 
-def _shown_earlier(mine: Any, at: Any, last: Any) -> ColumnElement[bool]:
+def _shown_earlier(mine: Any) -> ColumnElement[bool]:
     other, member = library_media.alias(), memberships.alias()
     return exists(
         select(literal_column("1"))
@@ -225,7 +248,7 @@ def _shown_earlier(mine: Any, at: Any, last: Any) -> ColumnElement[bool]:
         .where(
             other.c.media_id == mine.c.media_id,
             member.c.user_id == bindparam("viewer"),
-            tuple_(other.c.added_at, other.c.media_id) >= tuple_(at, last),
+            tuple_(other.c.added_at, other.c.media_id) >= _place(),
         )
         .correlate(mine)
     )

@@ -29,10 +29,9 @@ def url(
     kind: str,
     url: str,
     request_id: str | None = None,
-    library_id: UUID | None = None,
 ) -> Submitted:
     with sessions.begin() as session:
-        added = add_url(session, viewer, kind, url, limits, library_id)
+        added = add_url(session, viewer, kind, url, limits)
     enqueued = added.due and maybe_enqueue_extraction(queue, added.kind, added.media_id, request_id)
     return Submitted(added.media_id, added.created, enqueued)
 

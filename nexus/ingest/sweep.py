@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from uuid import UUID
+from datetime import datetime, timedelta
+from math import ceil
+from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, select, text
 
@@ -12,17 +15,28 @@ from nexus.db.session import Statement
 from nexus.db.tables import WAITING, media
 from nexus.ingest.media import release_expired
 from nexus.ingest.pipeline import Tools, maybe_enqueue_extraction
+from nexus.ingest.turns import waiting_users
 from nexus.queue import Queue
 from nexus.states.media import Kind
 
 log = logging.get(__name__)
 
 BATCH = 100
-ANNOUNCED = 1000
+#: How much is announced at most, to workers that have nothing to do.
+REMINDERS = 1000
+#: While workers are busy, what has been due for so long may have been forgotten; a few of those at a time.
+OVERDUE = timedelta(minutes=1)
+REMINDERS_WHILE_BUSY = 50
 
-_FORGOTTEN = Statement(
+_OLDEST = Statement(
     select(media.c.id)
-    .where(text(WAITING), media.c.kind == bindparam("kind"), media.c.run_after <= bindparam("now"))
+    .where(
+        text(WAITING),
+        media.c.kind == bindparam("kind"),
+        media.c.created_by_user_id == bindparam("user_id"),
+        media.c.run_after <= bindparam("before", type_=media.c.run_after.type),
+    )
+    .order_by(media.c.run_after, media.c.id)
     .limit(bindparam("most"))
 )
 
@@ -33,10 +47,10 @@ class Swept:
     announced: int
 
 
-def run(tools: Tools, queue: Queue) -> Swept:
+def run(tools: Tools, queue: Queue, stopped: Callable[[], bool] = lambda: False) -> Swept:
     """Safe to run in several processes at once: rows that another one holds are passed over."""
     released = _release_all(tools)
-    announced = _announce_forgotten(tools, queue) if queue.idle() else 0
+    announced = 0 if queue.workers_look else _remind(tools, queue, stopped)
     if released or announced:
         log.info("swept", released=released, announced=announced)
     return Swept(released, announced)
@@ -52,14 +66,21 @@ def _release_all(tools: Tools) -> int:
             return total
 
 
-def _announce_forgotten(tools: Tools, queue: Queue) -> int:
+def _remind(tools: Tools, queue: Queue, stopped: Callable[[], bool]) -> int:
+    idle, now = queue.idle(), tools.sessions.clock()
+    before, most = (now, REMINDERS) if idle else (now - OVERDUE, REMINDERS_WHILE_BUSY)
     announced = 0
     for kind in sorted(tools.extractors):
-        for media_id in _forgotten(tools, kind, ANNOUNCED - announced):
+        for media_id in _forgotten(tools, kind, before, ceil(most / len(tools.extractors))):
+            if stopped():
+                return announced
             announced += maybe_enqueue_extraction(queue, kind, media_id, None)
     return announced
 
 
-def _forgotten(tools: Tools, kind: Kind, most: int) -> list[UUID]:
+def _forgotten(tools: Tools, kind: Kind, before: datetime, most: int) -> list[UUID]:
+    """Shared out among users, beginning anywhere, so that over time everybody is remembered."""
     with tools.sessions.read() as session:
-        return [row.id for row in session.all(_FORGOTTEN, kind=kind.value, now=session.now, most=most)]
+        users = waiting_users(session, kind, uuid4(), before)
+        values = {"kind": kind.value, "before": before, "most": ceil(most / max(len(users), 1))}
+        return [row.id for user_id in users for row in session.all(_OLDEST, user_id=user_id, **values)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import ceil
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, ScalarSelect, bindparam, exists, literal_column, select, text
 
-from nexus.db.session import Row, Sessions, Statement
+from nexus.db.session import Row, Session, Sessions, Statement
 from nexus.db.tables import WAITING, media
 from nexus.ingest.media import claim_due
 from nexus.states.media import Kind
@@ -51,6 +51,15 @@ def _waiting_users() -> Statement:
 _WAITING_USERS = _waiting_users()
 
 
+def waiting_users(session: Session, kind: Kind, start: UUID, before: datetime) -> list[UUID]:
+    """Who has media of a kind that were due before a time: from a user on, or from the first where nobody follows."""
+    values = {"kind": kind.value, "now": before, "most": USERS}
+    rows = session.all(_WAITING_USERS, start=start, **values)
+    if not rows and start != FIRST:
+        rows = session.all(_WAITING_USERS, start=FIRST, **values)
+    return [row.user_id for row in rows]
+
+
 class Turns:
     """Whose turn it is, for the worker threads of one process: kinds take turns, and users within a kind."""
 
@@ -82,14 +91,10 @@ class Turns:
         return ordered[start:] + ordered[:start]
 
     def _waiting(self, kind: Kind) -> list[tuple[Kind, UUID]]:
-        """From where the last turn ended; from the beginning where nobody waits behind it."""
+        """From where the last turn ended."""
         start = self._next_user.get(kind, FIRST)
         with self._sessions.read() as session:
-            values = {"kind": kind.value, "now": session.now, "most": USERS}
-            rows = session.all(_WAITING_USERS, start=start, **values)
-            if not rows and start != FIRST:
-                rows = session.all(_WAITING_USERS, start=FIRST, **values)
-        return [(kind, row.user_id) for row in rows]
+            return [(kind, user_id) for user_id in waiting_users(session, kind, start, session.now)]
 
     def _served(self, kind: Kind, user_id: UUID) -> None:
         with self._lock:

@@ -7,6 +7,11 @@ from uuid import UUID
 
 
 class Queue(Protocol):
+    @property
+    def workers_look(self) -> bool:
+        """Whether the workers look for due work themselves, so that nobody needs to remind them."""
+        ...
+
     def announce(self, media_id: UUID, request_id: str | None) -> bool:
         """Tell a worker, after the commit. False where there is nobody to tell."""
         ...

@@ -53,6 +53,7 @@ def create(settings: Settings) -> Celery:
 @dataclass(frozen=True)
 class CeleryQueue:
     app: Celery
+    workers_look: bool = False
 
     def announce(self, media_id: UUID, request_id: str | None) -> bool:
         """A broker that is away costs a log line, never the request: the sweep announces again."""

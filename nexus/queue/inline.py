@@ -10,6 +10,7 @@ from uuid import UUID
 @dataclass(frozen=True)
 class Inline:
     run: Callable[[UUID, str | None], object]
+    workers_look: bool = False
 
     def announce(self, media_id: UUID, request_id: str | None) -> bool:
         self.run(media_id, request_id)

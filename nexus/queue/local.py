@@ -11,6 +11,8 @@ REMEMBERED = 10_000
 
 
 class Local:
+    workers_look = True
+
     def __init__(self) -> None:
         self._wake = threading.Condition()
         self._news = 0

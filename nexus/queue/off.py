@@ -6,6 +6,8 @@ from uuid import UUID
 
 
 class Off:
+    workers_look = True
+
     def announce(self, media_id: UUID, request_id: str | None) -> bool:  # noqa: ARG002
         return False
 

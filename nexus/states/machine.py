@@ -23,18 +23,30 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Edge(Generic[S]):
-    """One verb: where it starts, where it ends, and where asking again is harmless."""
+    """One verb: where it starts, where it ends, and where asking again is harmless.
+
+    `where` is a fact (column, value) that must hold besides; the database's triggers ask for it too.
+    """
 
     verb: str
     sources: frozenset[S]
     target: S
     skips: frozenset[S]
+    where: tuple[str, str] | None
 
-    def __init__(self, verb: str, sources: Iterable[S], target: S, skips: Iterable[S] = ()) -> None:
+    def __init__(
+        self,
+        verb: str,
+        sources: Iterable[S],
+        target: S,
+        skips: Iterable[S] = (),
+        where: tuple[str, str] | None = None,
+    ) -> None:
         object.__setattr__(self, "verb", verb)
         object.__setattr__(self, "sources", frozenset(sources))
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "skips", frozenset(skips))
+        object.__setattr__(self, "where", where)
 
     def decide(self, state: S) -> Verdict:
         if state in self.sources:
@@ -93,7 +105,7 @@ class Machine(Generic[S]):
 def _cell(edge: Edge[S], state: S) -> str:
     match edge.decide(state):
         case Verdict.APPLY:
-            return f"→ {edge.target.value}"
+            return f"→ {edge.target.value}" + (f", where {' is '.join(edge.where)}" if edge.where else "")
         case Verdict.SKIP:
             return "skip"
         case Verdict.REFUSE:

@@ -55,7 +55,7 @@ RELEASE           = Edge("release",           {S.EXTRACTING},                   
 RELEASE_EMBEDDING = Edge("release_embedding", {S.EMBEDDING},                            S.READY_FOR_READING, {S.READY_FOR_READING})
 FAIL              = Edge("fail",              {S.PENDING, S.EXTRACTING, S.EMBEDDING},   S.FAILED,            {S.FAILED, S.READY_FOR_READING, S.READY})
 RETRY             = Edge("retry",             {S.FAILED},                               S.PENDING)
-RETRY_EMBEDDING   = Edge("retry_embedding",   {S.FAILED},                               S.READY_FOR_READING)
+RETRY_EMBEDDING   = Edge("retry_embedding",   {S.FAILED},                               S.READY_FOR_READING, where=("failure_stage", "embed"))
 # fmt: on
 
 MEDIA = Machine(

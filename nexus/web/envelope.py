@@ -39,7 +39,8 @@ def answer(data: Any, status: int = 200) -> Response:
 
 def refusal(error: ApiError, request_id: str, status: int | None = None) -> Response:
     body = {"error": {"code": error.code, "message": error.message, "request_id": request_id}}
-    return Response(json.dumps(body, ensure_ascii=False), status or error.status, media_type=JSON)
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
+    return Response(json.dumps(body, ensure_ascii=False), status or error.status, headers, media_type=JSON)
 
 
 def request_id(request: Request) -> str:
@@ -82,10 +83,12 @@ _UNROUTED = {
 
 
 def _allowed(request: Request) -> str:
-    """Every documented method of the address; the router knows those of one function alone."""
+    """Every method of the address; the router knows those of one function alone."""
     path = getattr(request.scope.get("route"), "path", "")
-    methods = request.app.openapi()["paths"].get(path, {"get": None})
-    return ", ".join(method.upper() for method in methods)
+    routes = (route for route in request.app.routes if getattr(route, "path", None) == path)
+    return ", ".join(
+        sorted({method for route in routes for method in getattr(route, "methods", None) or {"GET"}})
+    )
 
 
 def _is_page(request: Request) -> bool:

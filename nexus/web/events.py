@@ -26,6 +26,8 @@ router = APIRouter(tags=["events"])
 
 LOOK_SECONDS = 0.25
 HEARTBEAT_SECONDS = 15.0
+#: A stream ends now and then, so that who is not signed in any more does not stay: others come back by themselves.
+STREAM_SECONDS = 300.0
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "A stream."}
 }
@@ -40,6 +42,7 @@ class Feed:
         # Set once and then replaced; a lock would break when the connection of who waits for it is cut.
         self._news = asyncio.Event()
         self._readers = 0
+        self.ending = False
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> Place:
@@ -55,6 +58,11 @@ class Feed:
         if self._readers == 0 and self._task is not None:
             self._task.cancel()
             self._task = None
+
+    def end(self) -> None:
+        """The server stops: every stream ends, and its reader comes back to the next server."""
+        self.ending = True
+        self._news.set()
 
     async def wait(self, seen: Place, seconds: float) -> Place:
         """The newest place, as soon as it differs from the one seen, or after a while."""
@@ -108,8 +116,8 @@ async def stream(feed: Feed, viewer: UUID, place: Place | None) -> AsyncIterator
         place = newest if place is None else min(place, newest)
         # An id at once, so that even a reader who has seen no event yet knows where to go on.
         yield f"retry: 1000\nid: {place}\nevent: hello\ndata: {{}}\n\n"
-        quiet_since = time.monotonic()
-        while True:
+        began = quiet_since = time.monotonic()
+        while not feed.ending and time.monotonic() - began < STREAM_SECONDS:
             rows = await anyio.to_thread.run_sync(feed.read, viewer, place)
             for row in rows:
                 place = Place(row.tx, row.id)

@@ -19,6 +19,8 @@ log = logging.get(__name__)
 AHEAD_SECONDS = 0.25
 MOST = 50
 PAUSE_AFTER_ERROR = 1.0
+#: How long a stop waits for the work under way.
+STOP_SECONDS = 30.0
 
 
 class Pace:
@@ -35,7 +37,8 @@ class Pace:
 
 
 class Workers:
-    """Started once per process; `stop` lets the work under way end first and gives the rest of a batch back."""
+    """Started once per process. `stop` lets the work under way end first, if it ends soon, and gives the rest of a
+    batch back; what does not end is left to its lease."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -54,8 +57,9 @@ class Workers:
     def stop(self) -> None:
         self._stopping.set()
         self._queue.wake_all()
+        deadline = time.monotonic() + STOP_SECONDS
         for thread in self._threads:
-            thread.join()
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _work_for_ever(self) -> None:
         pace = Pace()
@@ -71,12 +75,16 @@ class Workers:
     def _work_once(self, pace: Pace) -> bool:
         """Whether there was anything to do."""
         claims = self._turns.claim(self._app.tools.extractors, pace.batch())
+        left = {(claim.id, claim.processing_attempts): claim for claim in claims}
         with self._app.tools.leases.hold(claims):
-            for place, claim in enumerate(claims):
-                if self._stopping.is_set():
-                    pipeline.give_back(self._app.tools, claims[place:])
-                    break
-                self._work_on(claim, pace)
+            try:
+                while left and not self._stopping.is_set():
+                    hold = next(iter(left))
+                    self._work_on(left.pop(hold), pace)
+                    self._app.tools.leases.let_go(hold)
+            finally:
+                if left:
+                    pipeline.give_back(self._app.tools, left)
         return bool(claims)
 
     def _work_on(self, claim: Row, pace: Pace) -> None:
@@ -84,7 +92,6 @@ class Workers:
         request_id = self._queue.request_id(claim.id)
         with logging.task_log_context(request_id=request_id, media_id=claim.id):
             pipeline.work(self._app.tools, claim)
-        self._app.tools.leases.let_go(claim)
         pace.took(time.monotonic() - began)
 
 
@@ -103,12 +110,12 @@ class Sweeper:
         """Nothing where it never started, as in a Celery worker that never found its broker."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(STOP_SECONDS)
 
     def _sweep_for_ever(self) -> None:
         while True:
             try:
-                sweep.run(self._app.tools, self._app.queue)
+                sweep.run(self._app.tools, self._app.queue, self._stopping.is_set)
             except Exception as error:
                 log.error("sweep_stumbled", reason=type(error).__name__)  # noqa: TRY400
             if self._stopping.wait(self._app.settings.sweep_seconds):

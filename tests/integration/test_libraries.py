@@ -9,7 +9,7 @@ from nexus.db.session import Session
 from nexus.errors import Conflict, DefaultLibrary, Forbidden, InvalidRequest, NotFound
 from nexus.ingest import access, libraries, read
 from nexus.ingest.access import Role
-from nexus.ingest.add import add_url
+from nexus.ingest.add import add_url, hold
 from nexus.ingest.libraries import (
     add_media,
     create,
@@ -299,22 +299,14 @@ def test_deleting_a_library_takes_what_nobody_else_holds(app: App) -> None:
     kept = new_media(app, owner)
     with app.sessions.begin() as session:
         add_media(session, library, kept, owner)
-        alone = add_url(session, owner, "web_article", "https://example.com/alone", {}, library).media_id
+        alone = add_url(session, owner, "web_article", "https://example.com/alone", {}).media_id
+        hold(session, library, alone)
+        libraries.remove_media(session, access.default_library(session, owner), alone, owner)
         delete_library(session, library, owner)
         with pytest.raises(NotFound):
             get(session, library, owner)
     assert_gone(app, alone)
     assert whole(app.sessions, kept).holders == [default_of(app, owner)]
-
-
-def test_a_url_can_go_straight_into_a_library(app: App) -> None:
-    owner = new_user(app)
-    library = new_library(app, owner)
-    with app.sessions.begin() as session:
-        added = add_url(session, owner, "web_article", "https://example.com/", {}, library)
-        with pytest.raises(NotFound):
-            add_url(session, owner, "web_article", "https://example.com/", {}, uuid4())
-    assert whole(app.sessions, added.media_id).holders == [library]
 
 
 # visibility

@@ -22,7 +22,7 @@ from nexus.ingest import access
 from nexus.states.attempt import ATTEMPT
 from nexus.states.job import JOB
 from nexus.states.machine import Edge, Machine, Verdict
-from nexus.states.media import HELD, MEDIA, Status
+from nexus.states.media import HELD, MEDIA, RETRY_EMBEDDING, Stage, Status
 from tests.support import new_media
 from tests.walks import put, whole
 
@@ -56,6 +56,11 @@ def cells(machine: Machine[Any]) -> list[Any]:
     ]
 
 
+def stage_for(edge: Edge[Status]) -> Stage:
+    """A failure that the edge starts from."""
+    return Stage(edge.where[1]) if edge.where else Stage.EXTRACT
+
+
 def unchanged(before: Row, after: Row, *but: str) -> bool:
     return all(getattr(before, name) == getattr(after, name) for name in before._fields if name not in but)
 
@@ -63,7 +68,7 @@ def unchanged(before: Row, after: Row, *but: str) -> bool:
 @pytest.mark.parametrize(("edge", "state"), cells(MEDIA))
 def test_every_cell_of_the_media_matrix(app: App, edge: Edge[Status], state: Status) -> None:
     media_id = new_media(app)
-    put(app, media_id, state)
+    put(app, media_id, state, stage_for(edge))
     before = whole(app.sessions, media_id)
     moved = Move(MEDIA_ROWS, edge, sets=facts(edge.target))
     with app.sessions.begin() as session:
@@ -92,7 +97,7 @@ def test_a_fenced_move_of_another_attempt_is_stale_and_changes_nothing(app: App,
     moved = Move(MEDIA_ROWS, edge, sets=facts(edge.target), fenced=True)
     for state in sorted(edge.sources):
         media_id = new_media(app)
-        attempt = put(app, media_id, state)
+        attempt = put(app, media_id, state, stage_for(edge))
         before = whole(app.sessions, media_id)
         for wrong in (attempt - 1, attempt + 1):
             with app.sessions.begin() as session:
@@ -154,7 +159,7 @@ def set_status(app: App, media_id: UUID, target: Status) -> None:
 def test_plain_sql_changes_a_status_only_along_an_edge(app: App, source: Status, target: Status) -> None:
     legal = (source, target) in MEDIA.steps() or source is target
     media_id = new_media(app)
-    put(app, media_id, source)
+    put(app, media_id, source, Stage.EMBED)
     before = whole(app.sessions, media_id)
     with refused(not legal):
         set_status(app, media_id, target)
@@ -163,6 +168,14 @@ def test_plain_sql_changes_a_status_only_along_an_edge(app: App, source: Status,
         assert after.row.processing_status == target
     else:
         assert after == before
+
+
+def test_plain_sql_makes_readable_only_what_failed_to_be_embedded(app: App) -> None:
+    for stage in set(Stage) - {Stage.EMBED}:
+        media_id = new_media(app)
+        put(app, media_id, Status.FAILED, stage)
+        with refused(True):
+            set_status(app, media_id, RETRY_EMBEDDING.target)
 
 
 def test_plain_sql_changes_no_row_when_one_of_many_is_off_the_edges(app: App) -> None:

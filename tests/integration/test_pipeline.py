@@ -21,6 +21,7 @@ class Told:
 
     def __init__(self, idle: bool = True) -> None:
         self.media: list[UUID] = []
+        self.workers_look = False
         self._idle = idle
 
     def announce(self, media_id: UUID, request_id: str | None) -> bool:
@@ -260,10 +261,28 @@ def test_the_sweep_announces_due_work_that_was_forgotten(app: App, clock: SetClo
     assert sweep.run(app.tools, told).announced == 3
 
 
-def test_the_sweep_does_not_fill_a_queue_that_is_busy(app: App) -> None:
+def test_the_sweep_reminds_a_busy_queue_only_of_what_is_overdue_and_little_of_it(
+    app: App, clock: SetClock
+) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    user = uuid4()
+    for _ in range(sweep.REMINDERS_WHILE_BUSY + 5):
+        new_media(app, user)
+    assert sweep.run(app.tools, Told(idle=False)) == sweep.Swept(0, 0)
+    clock.forward(seconds=sweep.OVERDUE.total_seconds())
+    assert sweep.run(app.tools, Told(idle=False)) == sweep.Swept(0, sweep.REMINDERS_WHILE_BUSY)
+
+
+def test_the_sweep_reminds_nobody_who_looks_himself(app: App) -> None:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
     new_media(app)
-    assert sweep.run(app.tools, Told(idle=False)) == sweep.Swept(0, 0)
+    assert sweep.run(app.tools, app.queue) == sweep.Swept(0, 0)
+
+
+def test_the_sweep_stops_reminding_when_it_is_told_to_stop(app: App) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    new_media(app)
+    assert sweep.run(app.tools, Told(), stopped=lambda: True) == sweep.Swept(0, 0)
 
 
 def test_the_sweep_frees_every_lease_whose_worker_is_gone(app: App, clock: SetClock) -> None:

@@ -83,12 +83,12 @@ def test_a_url_that_is_there_already_or_wrong_uses_nothing_up(app: App) -> None:
     assert used(app, user) == []
 
 
-def test_submitting_a_failed_url_again_is_work_and_counts(app: App) -> None:
+def test_submitting_a_failed_url_again_costs_nothing(app: App) -> None:
     user = uuid4()
     media_id = add(app, user, "one")
     put(app, media_id, Status.FAILED)
     add(app, user, "one")
-    assert len(used(app, user)) == 2
+    assert len(used(app, user)) == 1
     put_again = row_of(app.sessions, media_id)
     assert put_again.processing_status == "pending"
 

@@ -19,7 +19,7 @@ from nexus.db.tables import library_media, media, memberships, users
 from nexus.errors import Conflict, Forbidden, InvalidState, NotFound, RateLimited
 from nexus.ingest import access, libraries
 from nexus.ingest.access import Role
-from nexus.ingest.add import Added, add_url
+from nexus.ingest.add import Added, add_url, hold
 from nexus.ingest.media import claim_due, mark_failed, retry_media, worker_start_attempt
 from nexus.ingest.quota import Operation
 from nexus.states.media import MEDIA, Kind, Stage, Status
@@ -323,8 +323,10 @@ def test_deleting_a_library_waits_for_what_is_being_put_into_it(app: App) -> Non
             libraries.delete_library(session, library, user)
 
     deleting = threading.Thread(target=delete)
+    media_id = new_media(app, user)
     with app.sessions.begin() as session:
-        add_url(session, user, "web_article", "https://example.com/", {}, library)
+        libraries.add_media(session, library, media_id, user)
+        libraries.remove_media(session, access.default_library(session, user), media_id, user)
         deleting.start()
         wait_until_blocked(app)
     deleting.join(60)
@@ -358,7 +360,8 @@ def test_deleting_a_library_while_things_are_put_into_it_never_breaks_a_referenc
                         case 0:
                             libraries.delete_library(session, library, user)
                         case 1:
-                            add_url(session, user, "web_article", url, {}, library)
+                            access.keep_library(session, library)
+                            hold(session, library, add_url(session, user, "web_article", url, {}).media_id)
                         case 2:
                             libraries.add_media(session, library, kept, user)
             except NotFound:

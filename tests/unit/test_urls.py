@@ -364,9 +364,3 @@ def test_other_hosts_keep_their_own_address(host: str) -> None:
     source = urls.video(f"https://{host}/watch?v={ID}&utm_source=x")
     assert source.provider is None
     assert source.canonical_url == source.external_playback_url == f"https://{host}/watch?v={ID}"
-
-
-def test_log_lines_show_urls_without_their_query() -> None:
-    assert urls.without_query("https://example.com/a?token=secret#x") == "https://example.com/a"
-    assert urls.without_query("https://example.com/a#token=secret?x") == "https://example.com/a"
-    assert urls.without_query("https://example.com/a") == "https://example.com/a"
