@@ -48,7 +48,7 @@ class Server(uvicorn.Server):
             self._welcome()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        typer.echo("Stopping: the work under way ends first.", err=True)
+        log.info("server_stopping", first="the work under way ends")
         self.config.app.state.feed.end()  # type: ignore[union-attr]
         await super().shutdown(sockets)
 

@@ -83,11 +83,11 @@ _UNROUTED = {
 
 
 def _allowed(request: Request) -> str:
-    """Every method of the address; the router knows those of one function alone."""
-    path = getattr(request.scope.get("route"), "path", "")
-    routes = (route for route in request.app.routes if getattr(route, "path", None) == path)
+    """Every documented method of the address; of one that is not documented, those of the function that was found."""
+    route = request.scope.get("route")
+    documented = request.app.openapi()["paths"].get(getattr(route, "path", ""))
     return ", ".join(
-        sorted({method for route in routes for method in getattr(route, "methods", None) or {"GET"}})
+        sorted(method.upper() for method in documented or getattr(route, "methods", None) or {"GET"})
     )
 
 

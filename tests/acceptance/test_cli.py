@@ -110,7 +110,7 @@ class TestAdd:
             "failed at extract (E_EXTRACTION_FAILED): There is no text in it. Next: nexus retry " in ran.err
         )
         assert "nonsense: This is not a web address" in ran.err
-        assert "no processor for video is available" in ran.out
+        assert "no processor for video" in ran.out
         assert "\x1b" not in ran.out + ran.err
 
         named = media(terminal, "--library", "Re search")

@@ -221,7 +221,7 @@ def test_log_lines_of_a_request_carry_its_id(tmp_path: Path) -> None:
 def is_of_a_stop(entry: dict[str, object]) -> bool:
     """Which belongs to no request."""
     return str(entry["event"]).startswith(
-        ("Shutting down", "Waiting for", "Application shutdown", "Finished server")
+        ("server_stopping", "Shutting down", "Waiting for", "Application shutdown", "Finished server")
     )
 
 
