@@ -12,6 +12,7 @@ from types import MappingProxyType
 from nexus.db.session import Clock, Sessions, connect, wall_clock
 from nexus.extract import AVAILABLE_EXTRACTORS, Extractor
 from nexus.ingest import pipeline
+from nexus.ingest.files import Files
 from nexus.ingest.leases import Leases
 from nexus.ingest.pipeline import Tools
 from nexus.ingest.quota import Limits, Operation
@@ -22,6 +23,11 @@ from nexus.queue.local import Local
 from nexus.queue.off import Off
 from nexus.settings import Settings
 from nexus.states.media import Kind
+from nexus.storage import Storage
+from nexus.storage.local import Local as LocalStorage
+from nexus.storage.supabase import Supabase
+
+MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,7 @@ class App:
     queue: Queue
     tools: Tools
     limits: Limits
+    files: Files
 
     def close(self) -> None:
         self.tools.leases.close()
@@ -46,7 +53,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         sessions, timedelta(seconds=settings.lease_seconds), timedelta(seconds=settings.work_seconds)
     )
     tools = Tools(sessions, _extractors(settings), leases, settings.backoff_seconds)
-    app = App(settings, sessions, _queue(settings, tools), tools, _limits(settings))
+    app = App(settings, sessions, _queue(settings, tools), tools, _limits(settings), _files(settings, clock))
     if isinstance(app.queue, CeleryQueue):
         app.queue.app.nexus = app
     return app
@@ -74,3 +81,32 @@ def _limits(settings: Settings) -> Limits:
         Operation.LLM_TOKENS: settings.quota_llm_tokens,
     }
     return {operation: limit for operation, limit in given.items() if limit is not None}
+
+
+def _files(settings: Settings, clock: Clock) -> Files:
+    return Files(
+        storage=_storage(settings, clock),
+        prefix=settings.storage_prefix,
+        most_bytes={Kind.PDF: settings.max_pdf_mib * MIB, Kind.EPUB: settings.max_epub_mib * MIB},
+        link_life=timedelta(seconds=settings.link_seconds),
+        upload_life=timedelta(hours=settings.upload_hours),
+        check_seconds=settings.check_seconds,
+    )
+
+
+def _storage(settings: Settings, clock: Clock) -> Storage:
+    """The clients of other stores are imported where they are used: they are slow to load."""
+    if settings.storage == "s3":
+        s3 = importlib.import_module("nexus.storage.s3")
+        store: Storage = s3.S3(
+            settings.s3_bucket,
+            settings.s3_endpoint_url or None,
+            settings.s3_region,
+            settings.s3_access_key or None,
+            settings.s3_secret_key or None,
+            clock,
+        )
+        return store
+    if settings.storage == "supabase":
+        return Supabase(settings.supabase_url, settings.supabase_service_key, settings.supabase_bucket, clock)
+    return LocalStorage(settings.data_dir / "storage", settings.session_secret, clock)

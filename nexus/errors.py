@@ -4,7 +4,11 @@
     ├── ApiError                      answers a request: code, HTTP status, a sentence
     │   ├── InvalidRequest            E_INVALID_REQUEST                400
     │   │   ├── InvalidUrl            E_INVALID_URL                    400
-    │   │   └── InvalidKind           E_INVALID_KIND                   400
+    │   │   ├── InvalidKind           E_INVALID_KIND                   400
+    │   │   ├── InvalidFileType       E_INVALID_FILE_TYPE              400
+    │   │   ├── StorageMissing        E_STORAGE_MISSING                400
+    │   │   ├── UploadExpired         E_UPLOAD_EXPIRED                 400
+    │   │   └── FileTooLarge          E_FILE_TOO_LARGE                 413
     │   ├── Unauthorized              E_UNAUTHORIZED                   401
     │   ├── Forbidden                 E_FORBIDDEN                      403
     │   │   └── DefaultLibrary        E_DEFAULT_LIBRARY_CANNOT_SHARE   403
@@ -13,7 +17,9 @@
     │   │   └── InvalidState          E_INVALID_STATE                  409
     │   ├── RateLimited               E_RATE_LIMITED                   429
     │   ├── Internal                  E_INTERNAL                       500
-    │   └── NotReady                  E_NOT_READY                      503
+    │   ├── SignUploadFailed          E_SIGN_UPLOAD_FAILED             502
+    │   ├── NotReady                  E_NOT_READY                      503
+    │   └── IngestTimeout             E_INGEST_TIMEOUT                 504
     └── WorkError                     ends an attempt: kept in last_error_code, never answers a request
         ├── ExtractionFailed          E_EXTRACTION_FAILED
         ├── ExtractorNotImplemented   E_EXTRACTOR_NOT_IMPLEMENTED
@@ -77,6 +83,31 @@ class InvalidKind(InvalidRequest):
     code = "E_INVALID_KIND"
 
 
+class InvalidFileType(InvalidRequest):
+    """This file is not of the kind that was said. Upload a PDF as pdf and an EPUB as epub."""
+
+    code = "E_INVALID_FILE_TYPE"
+
+
+class StorageMissing(InvalidRequest):
+    """The file has not arrived yet. Finish the upload, then confirm it again."""
+
+    code = "E_STORAGE_MISSING"
+
+
+class UploadExpired(InvalidRequest):
+    """The upload took too long and its link is over. Retry to get a new place to upload to."""
+
+    code = "E_UPLOAD_EXPIRED"
+
+
+class FileTooLarge(InvalidRequest):
+    """This file is too large. Nexus takes PDFs of up to 100 MiB and EPUBs of up to 50 MiB unless set otherwise."""
+
+    code = "E_FILE_TOO_LARGE"
+    status = 413
+
+
 class Unauthorized(ApiError):
     """You are not signed in. Send a valid bearer token and the internal secret, or sign in again."""
 
@@ -136,6 +167,20 @@ class NotReady(ApiError):
 
     code = "E_NOT_READY"
     status = 503
+
+
+class SignUploadFailed(ApiError):
+    """The file store did not give a place to upload to. Try again in a moment."""
+
+    code = "E_SIGN_UPLOAD_FAILED"
+    status = 502
+
+
+class IngestTimeout(ApiError):
+    """The file store was too slow to check the file. Nothing has changed: confirm it again."""
+
+    code = "E_INGEST_TIMEOUT"
+    status = 504
 
 
 class WorkError(NexusError):

@@ -91,6 +91,32 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="The least severe log lines to write."
     )
+    storage: Literal["local", "s3", "supabase"] = Field("local", description="Where files are kept.")
+    storage_prefix: str = Field(
+        "",
+        pattern=r"^([A-Za-z0-9_-]+/)*$",
+        description="What stands before every path in the store, with a slash at its end.",
+    )
+    public_url: str = Field(
+        "", description="The address that browsers reach Nexus at; empty means the one they asked for."
+    )
+    s3_bucket: str = Field("", description="The bucket of the S3 store.")
+    s3_endpoint_url: str = Field("", description="The address of the S3 store; empty means AWS.")
+    s3_region: str = Field("us-east-1", description="The region of the S3 store.")
+    s3_access_key: str = Field(
+        "", description="The access key of the S3 store; empty means what the environment of AWS gives."
+    )
+    s3_secret_key: str = Field("", description="The secret key of the S3 store.")
+    supabase_url: str = Field("", description="The address of the Supabase project.")
+    supabase_service_key: str = Field("", description="Its service key.")
+    supabase_bucket: str = Field("", description="Its private bucket.")
+    max_pdf_mib: int = Field(100, ge=1, description="The largest PDF, in MiB.")
+    max_epub_mib: int = Field(50, ge=1, description="The largest EPUB, in MiB.")
+    link_seconds: int = Field(300, ge=1, le=604800, description="How long a signed link lives.")
+    upload_hours: float = Field(
+        24, gt=0, description="How long after its beginning an upload can still be confirmed."
+    )
+    check_seconds: float = Field(60, gt=0, description="How long the check of an uploaded file may take.")
     quota_ingest_urls: int | None = Field(
         None, ge=0, description="URLs a user may take in per day; empty means no limit."
     )
@@ -141,6 +167,17 @@ class Settings(BaseSettings):
         missing = [name for name, value in wanted.items() if not value]
         if self.env == "prod" and missing:
             raise ValueError(f"NEXUS_ENV=prod needs {', '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _require_a_whole_store(self) -> Settings:
+        wanted = {
+            "local": (),
+            "s3": ("s3_bucket",),
+            "supabase": ("supabase_url", "supabase_service_key", "supabase_bucket"),
+        }
+        if missing := [f"NEXUS_{name.upper()}" for name in wanted[self.storage] if not getattr(self, name)]:
+            raise ValueError(f"NEXUS_STORAGE={self.storage} needs {', '.join(missing)}")
         return self
 
     @property

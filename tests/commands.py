@@ -34,6 +34,7 @@ _FORKS.set_forkserver_preload(
         "nexus.cli.status",
         "nexus.worker.tasks",
         "tests.commands",
+        "tests.deadly",
         "uvicorn.protocols.http.httptools_impl",
     ]
 )

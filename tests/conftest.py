@@ -20,7 +20,7 @@ from nexus.db import migrate
 from nexus.db.tables import metadata
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.settings import Settings
-from tests import servers
+from tests import runs, servers
 from tests.support import SetClock, make_settings
 
 DATABASE = "NEXUS_TEST_DATABASE_URL"
@@ -39,6 +39,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if hasattr(config, "workerinput") or only_looking(config):
         return
     config.stash[started] = stack = ExitStack()
+    runs.run_prefix()
     try:
         provide(stack, DATABASE, servers.postgres)
         provide(stack, REDIS, servers.redis)

@@ -93,13 +93,15 @@ def new_file(
         log_created(session, MEDIA_ROWS, media_id, actor=str(user))
         hold(session, library, media_id)
         if stored:
-            path = f"media/{media_id}/original.{kind.value}"
+            path = app.files.path(media_id, kind)
+            app.files.storage.put(path, [b"pdf"], "application/pdf")
             session.run(
                 _STORED,
                 media_id=media_id,
                 storage_path=path,
                 content_type="application/pdf",
                 size_bytes=3,
+                filename="a file.pdf",
             )
     return media_id
 

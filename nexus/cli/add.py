@@ -1,8 +1,8 @@
-"""`nexus add`: take URLs in, and wait until they can be read."""
+"""`nexus add`: take URLs and files in, and wait until they can be read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -12,12 +12,17 @@ from nexus.cli.context import acting_user, opened
 from nexus.cli.follow import Follow, following
 from nexus.cli.outcome import Ended, Item, Result
 from nexus.db.session import Session
-from nexus.errors import ApiError, InvalidUrl
-from nexus.ingest import access, libraries
+from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidUrl
+from nexus.ingest import access, libraries, uploads
 from nexus.ingest.access import Role
 from nexus.ingest.add import Added, add_url, hold
+from nexus.ingest.files import CONTENT_TYPES
 from nexus.ingest.pipeline import maybe_enqueue_extraction
+from nexus.ingest.uploads import Expected
 from nexus.states.media import Kind
+from nexus.storage import CHUNK
+
+FILE_KINDS_BY_SUFFIX = {".pdf": Kind.PDF, ".epub": Kind.EPUB}
 
 
 def run(
@@ -38,9 +43,12 @@ def run(
 
 
 def _take_in(follow: Follow, address: str, kind: str | None, library: str | None) -> None:
-    """A bad URL ends here; the others go on."""
+    """What can't be taken in ends here; the others go on."""
     try:
-        added = _added(follow.app, follow.viewer, kind or guess_kind(address), address, library)
+        if is_file(address):
+            added = _uploaded(follow.app, follow.viewer, Path(address).expanduser(), library)
+        else:
+            added = _added(follow.app, follow.viewer, kind or guess_kind(address), address, library)
     except ApiError as error:
         follow.end(Ended(Item(address), Result.REFUSED, error.message, code=error.code))
         return
@@ -57,6 +65,35 @@ def _added(app: App, viewer: UUID, kind: str, address: str, library: str | None)
         if named is not None:
             hold(session, named, added.media_id)
     return added
+
+
+def _uploaded(app: App, viewer: UUID, path: Path, library: str | None) -> Added:
+    """The same way that a browser goes, but straight into the store."""
+    try:
+        size = path.stat().st_size
+        kind = FILE_KINDS_BY_SUFFIX[path.suffix.lower()]
+        chunks = _chunks(path)
+    except KeyError as error:
+        raise InvalidFileType("Nexus takes files that end in .pdf or .epub.") from error
+    except OSError as error:
+        raise InvalidRequest(f"This file can't be read: {error.strerror}.") from error
+    expected = Expected(kind.value, path.name, CONTENT_TYPES[kind], size)
+    done = uploads.take_in(app.sessions, app.files, viewer, expected, chunks)
+    if library is not None:
+        with app.sessions.begin() as session:
+            hold(session, _library(session, viewer, library), done.media_id)
+    return Added(done.media_id, kind, created=not done.duplicate, due=True)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield chunk
+
+
+def is_file(address: str) -> bool:
+    """What has no scheme is a file; what has one is an address, even a bad one."""
+    return "://" not in address and (Path(address).expanduser().exists() or Path(address).suffix != "")
 
 
 def _library(session: Session, viewer: UUID, name: str) -> UUID:

@@ -94,7 +94,10 @@ def worker(data_dir: DataDir = None) -> None:
 @app.command()
 def add(
     urls: Annotated[
-        list[str], typer.Argument(help="Web addresses to take in.", metavar="URL...", show_default=False)
+        list[str],
+        typer.Argument(
+            help="Web addresses, PDFs and EPUBs to take in.", metavar="URL...", show_default=False
+        ),
     ],
     kind: Annotated[
         UrlKind | None,
@@ -108,7 +111,7 @@ def add(
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per URL.")] = False,
 ) -> None:
-    """Take in web addresses and wait until they can be read."""
+    """Take in web addresses and files, and wait until they can be read."""
     from nexus.cli import add as command
 
     command.run(data_dir, user, urls, kind, library, as_json=as_json)
@@ -173,6 +176,19 @@ def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     from nexus.cli import doctor as command
 
     command.run(data_dir, as_json=as_json)
+
+
+@app.command()
+def clean(
+    data_dir: DataDir = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove what is found; without it, only look.")
+    ] = False,
+) -> None:
+    """Find what crashes left behind: objects that no media has, uploads that never came, old test runs."""
+    from nexus.cli import clean as command
+
+    command.run(data_dir, remove=remove)
 
 
 @db.command()

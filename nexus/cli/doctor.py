@@ -22,7 +22,7 @@ MARKS = {Verdict.OK: ("✓", "green"), Verdict.NOTE: ("!", "yellow"), Verdict.PR
 def run(data_dir: Path | None, *, as_json: bool) -> None:
     app = build(load(data_dir), quiet=True)
     try:
-        findings = doctor.examine(Patient(app.settings, app.sessions, app.tools.extractors))
+        findings = doctor.examine(Patient(app.settings, app.sessions, app.tools.extractors, app.files))
     finally:
         app.close()
     healthy = doctor.is_healthy(findings)

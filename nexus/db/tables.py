@@ -170,7 +170,33 @@ media_file = Table(
     Column("storage_path", Text, nullable=False),
     Column("content_type", Text, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
+    #: What the user called it, for the download.
+    Column("filename", Text, nullable=False),
 )
+
+#: A file that is expected: what the client said of it. The row goes when the file is checked and becomes media_file.
+uploads = Table(
+    "uploads",
+    metadata,
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("filename", Text, nullable=False),
+    Column("content_type", Text, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("begun_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+)
+Index("ix_uploads_begun", uploads.c.begun_at)
+
+#: An upload that turned out to be a file its user had: asking for it again answers with the one that stayed.
+duplicates = Table(
+    "duplicates",
+    metadata,
+    Column("media_id", Uuid, primary_key=True),
+    Column("winner_id", ForeignKey("media.id", ondelete="CASCADE"), nullable=False),
+    Column("user_id", ForeignKey("users.id"), nullable=False),
+    Column("at", Moment, nullable=False),
+)
+Index("ix_duplicates_winner", duplicates.c.winner_id)
 
 library_media = Table(
     "library_media",

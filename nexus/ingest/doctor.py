@@ -21,7 +21,8 @@ from nexus.db.moves import MEDIA_ROWS
 from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import WAITING, media
 from nexus.extract import Extractor
-from nexus.ingest import census
+from nexus.ingest import census, clean
+from nexus.ingest.files import Files
 from nexus.ingest.promises import PROMISES, Promise, offenders
 from nexus.settings import SECRETS, Settings
 from nexus.states.media import Kind
@@ -64,6 +65,7 @@ class Patient:
     settings: Settings
     sessions: Sessions
     extractors: Mapping[Kind, Extractor]
+    files: Files
 
     def late(self, now: datetime) -> datetime:
         return now - max(PATIENCE, timedelta(seconds=self.settings.sweep_seconds) * SWEEPS)
@@ -94,6 +96,8 @@ def _rows(patient: Patient) -> list[Finding]:
         ("work.leases", _expired),
         ("work.due", _overdue),
         ("work.processors", _unprocessed),
+        ("files.missing", _missing_files),
+        ("files.orphaned", _orphaned_files),
     ]
     return [_guarded(name, check, patient) for name, check in named]
 
@@ -117,6 +121,30 @@ def _problem(name: str, says: str, advice: str, found: Sequence[str] = ()) -> Fi
 
 def _note(name: str, says: str, advice: str, total: int = 0, found: Sequence[str] = ()) -> Finding:
     return Finding(name, Verdict.NOTE, says, advice, total, tuple(found[:NAMED]))
+
+
+# The store
+
+
+def _missing_files(patient: Patient) -> Finding:
+    name = "files.missing"
+    missing = [str(media_id) for media_id in clean.missing_objects(patient.sessions, patient.files)]
+    if missing:
+        return _problem(
+            name, "Files are not in the store.", "Restore them from a copy, or delete the media.", missing
+        )
+    return _ok(name, "Every file is in the store.")
+
+
+def _orphaned_files(patient: Patient) -> Finding:
+    name = "files.orphaned"
+    orphans = [stored.path for stored in clean.orphaned_objects(patient.sessions, patient.files)]
+    if orphans:
+        says = "There are objects in the store that no media has."
+        return _note(
+            name, says, "Look at them, then remove them: nexus clean --remove", len(orphans), orphans
+        )
+    return _ok(name, "Every object in the store belongs to a media.")
 
 
 # What Nexus needs around it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, delete, exists, func, insert, select
@@ -13,8 +14,18 @@ from nexus.errors import Conflict, DefaultLibrary, Forbidden, InvalidRequest, No
 from nexus.ingest import access
 from nexus.ingest.access import Role
 from nexus.ingest.add import hold
+from nexus.states.media import Kind
 
 NAME_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A media that no library holds any more: its rows are deleted, its object is yet to be."""
+
+    media_id: UUID
+    kind: Kind
+
 
 _CREATE = Statement(insert(libraries).values({c: bindparam(c.name) for c in libraries.c}))
 _DELETE = Statement(delete(libraries).where(libraries.c.id == bindparam("library_id")))
@@ -70,13 +81,11 @@ _DROP_ADMINISTERED = Statement(
     )
 )
 _LOCK_MEDIA = Statement(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update())
+_HOLDERS = exists(
+    select(library_media.c.media_id).where(library_media.c.media_id == media.c.id).correlate(media)
+)
 _DELETE_UNHELD = Statement(
-    delete(media).where(
-        media.c.id == bindparam("media_id"),
-        ~exists(
-            select(library_media.c.media_id).where(library_media.c.media_id == media.c.id).correlate(media)
-        ),
-    )
+    delete(media).where(media.c.id == bindparam("media_id"), ~_HOLDERS).returning(media.c.kind)
 )
 _DELETE_HISTORY = Statement(
     delete(history).where(history.c.subject == "media", history.c.subject_id == bindparam("media_id"))
@@ -109,14 +118,14 @@ def create(session: Session, viewer: UUID, name: str) -> UUID:
     return library_id
 
 
-def delete_library(session: Session, library_id: UUID, viewer: UUID) -> None:
-    """Media that no other library holds go with it."""
+def delete_library(session: Session, library_id: UUID, viewer: UUID) -> list[Gone]:
+    """Media that no other library holds go with it: these are answered, so that their objects can go too."""
     if _lock_as_admin(session, library_id, viewer).is_default:
         raise Forbidden("A default library can't be deleted. Remove what is in it instead.")
-    held = session.all(_HELD, library_id=library_id)
-    for row in sorted(held, key=lambda row: row.media_id):
-        _drop(session, library_id, row.media_id)
+    held = sorted(row.media_id for row in session.all(_HELD, library_id=library_id))
+    gone = [each for media_id in held for each in _drop(session, library_id, media_id) or []]
     session.run(_DELETE, library_id=library_id)
+    return gone
 
 
 def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> None:
@@ -128,20 +137,22 @@ def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) 
     hold(session, library_id, media_id)
 
 
-def remove_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> None:
+def remove_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> list[Gone]:
     """Out of this library; the rows go when no library holds it any more. Raises NotFound where it is not in it."""
     access.require_admin(session, library_id, viewer)
-    if not _drop(session, library_id, media_id):
+    gone = _drop(session, library_id, media_id)
+    if gone is None:
         raise NotFound
+    return gone
 
 
-def delete_media(session: Session, media_id: UUID, viewer: UUID) -> None:
+def delete_media(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]:
     """Out of every library that the viewer administers; the rows go when no other holds it."""
     session.first(_LOCK_MEDIA, media_id=media_id)
     access.require_readable(session, media_id, viewer)
     if session.run(_DROP_ADMINISTERED, media_id=media_id, viewer=viewer) == 0:
         raise Forbidden
-    _delete_unheld(session, media_id)
+    return _delete_unheld(session, media_id)
 
 
 def members(session: Session, library_id: UUID, viewer: UUID) -> list[Row]:
@@ -188,13 +199,16 @@ def _require_an_admin(session: Session, library_id: UUID) -> None:
         raise Conflict("A library needs an admin. Make someone else admin first.")
 
 
-def _drop(session: Session, library_id: UUID, media_id: UUID) -> bool:
+def _drop(session: Session, library_id: UUID, media_id: UUID) -> list[Gone] | None:
+    """What is gone with it; None where the library does not hold it."""
     session.first(_LOCK_MEDIA, media_id=media_id)
-    dropped = session.run(_DROP, library_id=library_id, media_id=media_id) == 1
-    _delete_unheld(session, media_id)
-    return dropped
+    if session.run(_DROP, library_id=library_id, media_id=media_id) == 0:
+        return None
+    return _delete_unheld(session, media_id)
 
 
-def _delete_unheld(session: Session, media_id: UUID) -> None:
-    if session.run(_DELETE_UNHELD, media_id=media_id):
+def _delete_unheld(session: Session, media_id: UUID) -> list[Gone]:
+    gone = [Gone(media_id, Kind(row.kind)) for row in session.all(_DELETE_UNHELD, media_id=media_id)]
+    if gone:
         session.run(_DELETE_HISTORY, media_id=media_id)
+    return gone

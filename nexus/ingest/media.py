@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, case, delete, insert, literal_column, null, select, text, update
+from sqlalchemy import bindparam, case, delete, func, insert, literal_column, null, select, text, update
 
 from nexus import logging
 from nexus.db.moves import MEDIA_ROWS, Missed, Move
@@ -83,7 +83,7 @@ _READABLE = Move(
         **_NO_LEASE,
         "tries": literal_column("0"),
         "processing_completed_at": bindparam("now"),
-        "title": bindparam("title"),
+        "title": func.coalesce(bindparam("title", type_=media.c.title.type), media.c.title),
     },
     fenced=True,
 )

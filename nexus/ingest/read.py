@@ -39,10 +39,21 @@ MOST = 200
 WALKS = 8
 NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
 
-_HAS_FILE = exists(select(media_file.c.media_id).where(media_file.c.media_id == media.c.id).correlate(media))
+_WITH_FILE = media_file.c.media_id == media.c.id
 _HAS_TEXT = exists(select(fragments.c.media_id).where(fragments.c.media_id == media.c.id).correlate(media))
-_FACTS = [*media.c, _HAS_FILE.label("has_file"), _HAS_TEXT.label("has_text"), access.MANAGED.label("managed")]
-_ONE = Statement(select(*_FACTS).where(media.c.id == bindparam("media_id"), access.READABLE))
+_FACTS = [
+    *media.c,
+    media_file.c.media_id.is_not(None).label("has_file"),
+    media_file.c.filename.label("file_name"),
+    media_file.c.size_bytes.label("file_size"),
+    _HAS_TEXT.label("has_text"),
+    access.MANAGED.label("managed"),
+]
+_ONE = Statement(
+    select(*_FACTS)
+    .outerjoin_from(media, media_file, _WITH_FILE)
+    .where(media.c.id == bindparam("media_id"), access.READABLE)
+)
 _FRAGMENTS = Statement(
     select(fragments.c.position, fragments.c.text)
     .where(
@@ -201,7 +212,8 @@ def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None) -
     latest = grouped.order_by(*order).limit(bindparam("most")).subquery("latest")
     return Statement(
         select(*_FACTS, latest.c.added_at)
-        .join(latest, latest.c.media_id == media.c.id)
+        .join_from(media, latest, latest.c.media_id == media.c.id)
+        .outerjoin(media_file, _WITH_FILE)
         .order_by(latest.c.added_at.desc(), media.c.id.desc())
     )
 

@@ -11,7 +11,7 @@ from fastapi.staticfiles import StaticFiles
 
 import nexus
 from nexus.app import App
-from nexus.web import envelope, events, health, libraries, media, pages
+from nexus.web import envelope, events, health, libraries, media, objects, page_uploads, pages, uploads
 from nexus.web.auth import Gate
 from nexus.web.events import Feed
 from nexus.web.metrics import Metrics
@@ -40,9 +40,17 @@ def create(app: App) -> FastAPI:
     api.state.nexus = app
     api.state.gate = Gate(app)
     api.state.metrics = Metrics(app.sessions)
-    for router in (media.router, libraries.router, events.router, health.router):
+    for router in (
+        uploads.router,
+        media.router,
+        libraries.router,
+        events.router,
+        health.router,
+        objects.router,
+    ):
         api.include_router(router)
     api.include_router(pages.router, include_in_schema=False)
+    api.include_router(page_uploads.router, include_in_schema=False)
     api.mount("/static", StaticFiles(directory=STATIC), name="static")
     envelope.install(api, api.state.metrics, pages.refusal)
     _document(api)

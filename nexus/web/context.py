@@ -55,7 +55,9 @@ _MEANINGS = {
     409: "Not possible in the present state.",
     413: "The request is too large.",
     429: "The day's allowance is used up.",
+    502: "The file store gave no place to upload to.",
     503: "A part of the server is away.",
+    504: "The file store was too slow.",
 }
 
 

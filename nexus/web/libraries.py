@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response
 
 from nexus.ingest import libraries, read
 from nexus.ingest.access import Role
+from nexus.ingest.files import discard_all
 from nexus.web.context import Cursor, Limit, Nexus, Viewer, answers
 from nexus.web.envelope import answer
 from nexus.web.schemas import (
@@ -56,7 +57,8 @@ def get_library(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
 def delete_library(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
     """What no other library holds goes with it. A default library stays."""
     with nexus.sessions.begin() as session:
-        libraries.delete_library(session, library_id, viewer)
+        gone = libraries.delete_library(session, library_id, viewer)
+    discard_all(nexus.files, gone)
     return answer({"done": True})
 
 
@@ -83,7 +85,8 @@ def add_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, body: Libr
 def remove_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, media_id: UUID) -> Response:
     """For admins of the library. It is gone when no library holds it any more."""
     with nexus.sessions.begin() as session:
-        libraries.remove_media(session, library_id, media_id, viewer)
+        gone = libraries.remove_media(session, library_id, media_id, viewer)
+    discard_all(nexus.files, gone)
     return answer({"done": True})
 
 

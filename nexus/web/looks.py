@@ -10,7 +10,7 @@ from uuid import UUID
 
 from nexus.db.session import Row
 from nexus.ingest.read import View
-from nexus.states.media import PUBLISHED, Kind, Stage, Status
+from nexus.states.media import FILE_KINDS, PUBLISHED, Kind, Stage, Status
 from nexus.web.schemas import actor
 
 KINDS = {
@@ -18,9 +18,11 @@ KINDS = {
     Kind.VIDEO: "Video",
     Kind.PODCAST_EPISODE: "Episode",
     Kind.PDF: "PDF",
-    Kind.EPUB: "Book",
+    Kind.EPUB: "EPUB",
     Kind.TEXT: "Text",
 }
+#: What the file choosers of browsers let through.
+ACCEPTS = {Kind.PDF: ".pdf,application/pdf", Kind.EPUB: ".epub,application/epub+zip"}
 STAGES = {
     Stage.UPLOAD: "Failed while receiving the file",
     Stage.EXTRACT: "Failed while extracting the text",
@@ -59,6 +61,7 @@ BADGES = {
     Status.FAILED: Badge("Failed", "failed"),
 }
 UNAVAILABLE = Badge("Queued (processor unavailable)", "waiting")
+AWAITED = Badge("Waiting for upload", "upload")
 
 #: What the links above the list choose. Something readable that is being indexed is both.
 FILTERS: dict[str, tuple[str, tuple[Status, ...]]] = {
@@ -97,7 +100,12 @@ class Item:
     tried: str
     added_at: datetime
     may_retry: bool
-    can_read: bool
+    #: Whether the viewer may give the file again, because the upload failed; `accepts` is what its kind takes.
+    may_upload: bool
+    accepts: str
+    file_size: int | None
+    can_download: bool
+    has_text: bool
 
 
 @dataclass(frozen=True)
@@ -110,8 +118,9 @@ class Moment:
     tone: str
 
 
-def item(view: View, processors: Container[Kind]) -> Item:
+def item(view: View, processors: Container[Kind], viewer: UUID) -> Item:
     row = view.row
+    failed_upload = row.failure_stage == Stage.UPLOAD.value
     play = safe_link(row.external_playback_url) if view.capabilities.can_play else None
     return Item(
         id=row.id,
@@ -125,14 +134,20 @@ def item(view: View, processors: Container[Kind]) -> Item:
         failure=_failure(row),
         tried=_tried(row),
         added_at=getattr(row, "added_at", row.created_at),
-        may_retry=view.may_retry,
-        can_read=view.capabilities.can_read,
+        may_retry=view.may_retry and not failed_upload,
+        may_upload=failed_upload and row.created_by_user_id == viewer,
+        accepts=ACCEPTS.get(Kind(row.kind), ""),
+        file_size=row.file_size,
+        can_download=view.capabilities.can_download_file,
+        has_text=view.capabilities.can_read and row.has_text,
     )
 
 
 def badge(row: Row, processors: Container[Kind]) -> Badge:
-    status = Status(row.processing_status)
-    if status is Status.PENDING and Kind(row.kind) not in processors:
+    status, kind = Status(row.processing_status), Kind(row.kind)
+    if status is Status.PENDING and kind in FILE_KINDS and not row.has_file:
+        return AWAITED
+    if status is Status.PENDING and kind not in processors:
         return UNAVAILABLE
     return BADGES[status]
 

@@ -9,10 +9,13 @@ from fastapi import APIRouter, Query, Request, Response
 
 from nexus.errors import InvalidRequest
 from nexus.ingest import libraries, read, submit
+from nexus.ingest.files import discard_all
 from nexus.states.media import Status
+from nexus.web import uploads
 from nexus.web.context import Cursor, Limit, Nexus, Viewer, answers
 from nexus.web.envelope import answer, request_id
 from nexus.web.schemas import (
+    BegunOut,
     Data,
     Done,
     EventPage,
@@ -21,6 +24,7 @@ from nexus.web.schemas import (
     MediaPage,
     RetriedOut,
     SubmittedOut,
+    UploadBody,
     UrlBody,
     event_json,
     media_json,
@@ -30,7 +34,16 @@ from nexus.web.schemas import (
 router = APIRouter(prefix="/media", tags=["media"], default_response_class=Response)
 
 
-@router.post("", responses=answers(Data[SubmittedOut], 413, 429), summary="Take in a URL")
+@router.post(
+    "", responses=answers(Data[SubmittedOut | BegunOut], 413, 429, 502), summary="Take in a URL or a file"
+)
+def add_media(nexus: Nexus, viewer: Viewer, body: UrlBody | UploadBody, request: Request) -> Response:
+    """With a `url` as POST /media/url, with the fields of a file as POST /media/upload/init."""
+    if isinstance(body, UrlBody):
+        return add_url(nexus, viewer, body, request)
+    return uploads.begin_upload(nexus, viewer, body, request)
+
+
 @router.post("/url", responses=answers(Data[SubmittedOut], 413, 429), summary="Take in a URL")
 def add_url(nexus: Nexus, viewer: Viewer, body: UrlBody, request: Request) -> Response:
     """A page or a video, by its address. The same address again answers with the same media."""
@@ -84,18 +97,35 @@ def get_history(
     return answer(page_json(page, [event_json(row, viewer) for row in page.items]))
 
 
-@router.post("/{media_id}/retry", responses=answers(Data[RetriedOut], 403, 404, 409), summary="Try again")
-def retry_media(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
-    """Only what has failed can be retried, by its creator or an admin of a library that holds it."""
+@router.post(
+    "/{media_id}/retry", responses=answers(Data[RetriedOut], 403, 404, 409, 413, 502), summary="Try again"
+)
+def retry_media(
+    nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request, body: UploadBody | None = None
+) -> Response:
+    """Only what has failed can be retried, by its creator or an admin of a library that holds it.
+
+    Where the upload failed, the answer has a new place to upload to; the body may say that another file comes.
+    """
+    begun = uploads.begin_again(nexus, viewer, media_id, body)
+    if begun is not None:
+        return answer(
+            {
+                "media_id": str(media_id),
+                "enqueued": False,
+                "upload": uploads.begun_json(nexus, request, begun),
+            }
+        )
     enqueued = submit.retry(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
-    return answer({"media_id": str(media_id), "enqueued": enqueued})
+    return answer({"media_id": str(media_id), "enqueued": enqueued, "upload": None})
 
 
 @router.delete("/{media_id}", responses=answers(Data[Done], 403, 404), summary="Remove it")
 def delete_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
     """Out of every library that you administer; it is gone when no library holds it any more."""
     with nexus.sessions.begin() as session:
-        libraries.delete_media(session, media_id, viewer)
+        gone = libraries.delete_media(session, media_id, viewer)
+    discard_all(nexus.files, gone)
     return answer({"done": True})
 
 

@@ -12,12 +12,14 @@ from fastapi.responses import RedirectResponse, Response
 from nexus import urls
 from nexus.app import App
 from nexus.db.session import Row, Session
-from nexus.errors import ApiError, RateLimited, Unauthorized
+from nexus.errors import ApiError, InvalidState, RateLimited, Unauthorized
 from nexus.errors import InvalidRequest as Invalid
 from nexus.ingest import libraries, read, submit
+from nexus.ingest.files import discard_all
 from nexus.ingest.read import Page, View
+from nexus.ingest.uploads import failed_upload
 from nexus.states.media import Status
-from nexus.web import auth, looks, reference
+from nexus.web import auth, looks, reference, uploads
 from nexus.web.context import Cursor, Nexus, PageViewer
 from nexus.web.envelope import PAGE, request_id
 from nexus.web.render import fragment, page, signed_in
@@ -106,7 +108,7 @@ def item(
     return page(
         request,
         "item.html",
-        item=looks.item(view, nexus.tools.extractors),
+        item=looks.item(view, nexus.tools.extractors, viewer),
         text=text,
         continued=cursor is not None,
         history=[looks.moment(row, viewer) for row in events],
@@ -117,7 +119,12 @@ def item(
 def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     with nexus.sessions.read() as session:
         view = read.get(session, media_id, viewer)
-    return fragment(request, "row.html", item=looks.item(view, nexus.tools.extractors))
+    return fragment(request, "row.html", item=looks.item(view, nexus.tools.extractors, viewer))
+
+
+@router.get("/items/{media_id}/file")
+def file(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+    return _go(uploads.link_to(nexus, viewer, media_id).url)
 
 
 @router.post("/items/{media_id}/retry")
@@ -128,6 +135,9 @@ def retry(
     media_id: UUID,
     back: Annotated[str, Form()] = "list",
 ) -> Response:
+    with nexus.sessions.read() as session:
+        if failed_upload(session, viewer, media_id):
+            raise InvalidState("Its file never arrived. Choose the file again on its page.")
     submit.retry(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
     if _by_htmx(request):
         return Response(status_code=204, headers=_changed(media_id))
@@ -137,7 +147,8 @@ def retry(
 @router.post("/items/{media_id}/delete")
 def delete(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     with nexus.sessions.begin() as session:
-        libraries.delete_media(session, media_id, viewer)
+        gone = libraries.delete_media(session, media_id, viewer)
+    discard_all(nexus.files, gone)
     return _go("/")
 
 
@@ -178,7 +189,7 @@ def _library(
         show=show,
         statuses=statuses,
         filters=looks.FILTERS,
-        items=[looks.item(view, nexus.tools.extractors) for view in found.items],
+        items=[looks.item(view, nexus.tools.extractors, viewer) for view in found.items],
         next_cursor=found.next_cursor,
     )
 

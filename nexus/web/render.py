@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
@@ -18,14 +19,13 @@ from markupsafe import Markup, escape
 
 import nexus
 from nexus.errors import Unauthorized
+from nexus.settings import Settings
 from nexus.web import auth
 from nexus.web.context import app_of
 
 HERE = Path(__file__).parent
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-    ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
@@ -44,6 +44,7 @@ HTMX = {
         {"code": "5..", "swap": False, "error": True},
     ],
 }
+_SIZES = ("kB", "MB", "GB")
 _STEPS = (("minute", 60), ("hour", 3600), ("day", 86400))
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _CODE = re.compile(r"`([^`]+)`")
@@ -57,8 +58,25 @@ def fragment(
     request: Request, template: str, status: int = 200, headers: dict[str, str] | None = None, **values: Any
 ) -> Response:
     """A piece of a page, for htmx and app.js to put in its place."""
-    body = environment().get_template(template).render(now=app_of(request).sessions.clock(), **values)
-    return HTMLResponse(body, status, {**HEADERS, **(headers or {})})
+    nexus = app_of(request)
+    body = environment().get_template(template).render(now=nexus.sessions.clock(), **values)
+    safe = {**HEADERS, "Content-Security-Policy": policy(nexus.settings)}
+    return HTMLResponse(body, status, {**safe, **(headers or {})})
+
+
+def policy(settings: Settings) -> str:
+    """Everything comes from Nexus itself; a file that is uploaded may go to the store."""
+    return " ".join([f"{POLICY}; connect-src 'self'", *store_origins(settings)])
+
+
+def store_origins(settings: Settings) -> list[str]:
+    """Where a browser uploads to, beside Nexus itself."""
+    if settings.storage == "local":
+        return []
+    if settings.storage == "s3" and not settings.s3_endpoint_url:
+        return ["https://s3.amazonaws.com", f"https://s3.{settings.s3_region}.amazonaws.com"]
+    given = urlsplit(settings.s3_endpoint_url if settings.storage == "s3" else settings.supabase_url)
+    return [f"{given.scheme}://{given.netloc.rpartition('@')[2]}"]
 
 
 def signed_in(request: Request) -> bool:
@@ -79,7 +97,14 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"ago": ago, "exactly": exactly, "paragraphs": paragraphs, "prose": prose, "path": path}
+    made.filters |= {
+        "ago": ago,
+        "exactly": exactly,
+        "paragraphs": paragraphs,
+        "path": path,
+        "prose": prose,
+        "size": size,
+    }
     made.globals |= {"static": static, "version": nexus.__version__, "htmx_config": json.dumps(HTMX)}
     return made
 
@@ -105,6 +130,17 @@ def ago(moment: datetime, now: datetime) -> str:
 
 def exactly(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%-d %b %Y, %H:%M:%S} UTC"
+
+
+def size(count: int) -> str:
+    """Of a file, with two digits where they say something. static/uploads.js says it the same way."""
+    if count < 1000:
+        return f"{count} {'byte' if count == 1 else 'bytes'}"
+    amount, unit = count / 1000, 0
+    while amount >= 999.5 and unit < len(_SIZES) - 1:
+        amount, unit = amount / 1000, unit + 1
+    digits = 1 if amount < 9.95 else 0
+    return f"{amount:.{digits}f} {_SIZES[unit]}"
 
 
 def paragraphs(texts: Iterable[str]) -> list[str]:

@@ -37,6 +37,15 @@ class UrlBody(Body):
     url: str = Field(examples=[_EXAMPLE_URL])
 
 
+class UploadBody(Body):
+    """The file that is to come. `kind` is pdf or epub."""
+
+    kind: str = Field(examples=["pdf"])
+    filename: str = Field(examples=["document.pdf"])
+    content_type: str = Field(examples=["application/pdf"])
+    size_bytes: int = Field(examples=[1048576], lt=2**50)
+
+
 class LibraryBody(Body):
     name: str = Field(examples=["Research"])
 
@@ -70,9 +79,29 @@ class SubmittedOut(BaseModel):
     enqueued: bool
 
 
+class BegunOut(BaseModel):
+    media_id: UUID = Field(examples=[_EXAMPLE_ID])
+    storage_path: str = Field(examples=[f"media/{_EXAMPLE_ID}/original.pdf"])
+    upload_url: str
+    upload_headers: dict[str, str] = Field(examples=[{"Content-Type": "application/pdf"}])
+    expires_at: datetime
+
+
+class ConfirmedOut(BaseModel):
+    media_id: UUID = Field(examples=[_EXAMPLE_ID])
+    duplicate: bool
+    enqueued: bool
+
+
+class LinkOut(BaseModel):
+    url: str
+    expires_at: datetime
+
+
 class RetriedOut(BaseModel):
     media_id: UUID
     enqueued: bool
+    upload: BegunOut | None = Field(description="Where to upload again, when it was the upload that failed.")
 
 
 class CapabilitiesOut(BaseModel):
@@ -101,6 +130,8 @@ class MediaOut(BaseModel):
     provider: str | None
     provider_id: str | None
     external_playback_url: str | None
+    file_name: str | None = Field(description="What the user called the file, once it is there.")
+    file_size: int | None = Field(description="In bytes.")
     created_at: datetime
     updated_at: datetime
     capabilities: CapabilitiesOut
@@ -179,16 +210,18 @@ def media_json(view: View, viewer: UUID) -> dict[str, Any]:
         "last_error_code": row.last_error_code,
         "last_error_message": row.last_error_message,
         "processing_attempts": row.processing_attempts,
-        "processing_started_at": _iso(row.processing_started_at),
-        "processing_completed_at": _iso(row.processing_completed_at),
-        "failed_at": _iso(row.failed_at),
+        "processing_started_at": iso(row.processing_started_at),
+        "processing_completed_at": iso(row.processing_completed_at),
+        "failed_at": iso(row.failed_at),
         "requested_url": row.requested_url if row.created_by_user_id == viewer else None,
         "canonical_url": row.canonical_url,
         "provider": row.provider,
         "provider_id": row.provider_id,
         "external_playback_url": row.external_playback_url,
-        "created_at": _iso(row.created_at),
-        "updated_at": _iso(row.updated_at),
+        "file_name": row.file_name,
+        "file_size": row.file_size,
+        "created_at": iso(row.created_at),
+        "updated_at": iso(row.updated_at),
         "capabilities": vars(view.capabilities),
         "may_retry": view.may_retry,
     }
@@ -199,7 +232,7 @@ def event_json(row: Row, viewer: UUID) -> dict[str, Any]:
         "event": row.event,
         "from_status": row.from_status,
         "to_status": row.to_status,
-        "at": _iso(row.at),
+        "at": iso(row.at),
         "actor": actor(row.actor, viewer),
         "attempt": row.attempt,
         "error_code": row.error_code,
@@ -219,17 +252,17 @@ def library_json(row: Row) -> dict[str, Any]:
         "name": row.name,
         "is_default": row.is_default,
         "role": row.role,
-        "created_at": _iso(row.created_at),
+        "created_at": iso(row.created_at),
     }
 
 
 def member_json(row: Row) -> dict[str, Any]:
-    return {"user_id": str(row.user_id), "role": row.role, "created_at": _iso(row.created_at)}
+    return {"user_id": str(row.user_id), "role": row.role, "created_at": iso(row.created_at)}
 
 
 def page_json(page: Page[Any], items: list[dict[str, Any]]) -> dict[str, Any]:
     return {"items": items, "next_cursor": page.next_cursor}
 
 
-def _iso(moment: datetime | None) -> str | None:
+def iso(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()

@@ -24,13 +24,14 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from nexus.app import App, build
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import media, memberships
-from nexus.ingest import access, libraries
+from nexus.ingest import access, libraries, uploads
 from nexus.ingest.access import Role
+from nexus.ingest.uploads import Expected
 from nexus.settings import Settings
 from nexus.states.media import Status
 from nexus.web import auth
 from tests.http import Site, headers_of, problem, serve
-from tests.support import make_settings, new_media
+from tests.support import make_settings
 from tests.walks import put, whole
 
 
@@ -55,6 +56,9 @@ ADMINS = May(404, 403, 200, 403)
 TABLE: dict[str, May | None] = {
     "POST /media": EVERYONE,
     "POST /media/url": EVERYONE,
+    "POST /media/upload/init": EVERYONE,
+    "POST /media/{media_id}/ingest": May(404, 403, 403, 200),
+    "GET /media/{media_id}/file": READERS,
     "GET /media": EVERYONE,
     "GET /media/{media_id}": READERS,
     "GET /media/{media_id}/fragments": READERS,
@@ -79,11 +83,12 @@ TABLE: dict[str, May | None] = {
 GUARDED = {call: may for call, may in TABLE.items() if may is not None}
 
 URL = "https://example.com/guarded"
+FILE = {"kind": "pdf", "filename": "a.pdf", "content_type": "application/pdf", "size_bytes": 21}
 
 
 @dataclass(frozen=True)
 class World:
-    """A failed media of the creator, in a library of the admin's, to which the creator, a member and a guest belong."""
+    """A failed file of the creator, in a library of the admin's, to which the creator, a member and a guest belong."""
 
     app: App
     stranger: UUID = field(default_factory=uuid4)
@@ -93,7 +98,10 @@ class World:
     guest: UUID = field(default_factory=uuid4)
 
     def build(self) -> tuple[UUID, UUID]:
-        media_id = new_media(self.app, self.creator, f"{URL}/{uuid4().hex}")
+        body = b"%PDF-" + uuid4().bytes
+        media_id = uploads.take_in(
+            self.app.sessions, self.app.files, self.creator, Expected(**FILE), [body]
+        ).media_id
         put(self.app, media_id, Status.FAILED)
         with self.app.sessions.begin() as session:
             for user in (self.stranger, self.member, self.admin, self.guest):
@@ -129,6 +137,7 @@ def call(
     bodies = {
         "POST /media": {"kind": "web_article", "url": URL},
         "POST /media/url": {"kind": "web_article", "url": URL},
+        "POST /media/upload/init": FILE,
         "POST /libraries": {"name": "New"},
         "POST /libraries/{library_id}/media": {"media_id": str(media_id)},
         "POST /libraries/{library_id}/members": {"user_id": str(user_id), "role": "member"},

@@ -94,7 +94,7 @@ def test_no_refusal_has_another_shape() -> None:
 
 def test_whoever_sends_a_body_may_hear_that_it_is_too_large() -> None:
     for path, method, call in calls():
-        assert ("requestBody" in call) == ("413" in call["responses"]), (method, path)
+        assert "requestBody" not in call or "413" in call["responses"], (method, path)
 
 
 def calls() -> Iterator[tuple[str, str, dict]]:

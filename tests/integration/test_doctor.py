@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,6 +19,7 @@ from nexus.ingest import access, doctor
 from nexus.ingest.doctor import Finding, Patient, Verdict
 from nexus.ingest.promises import PROMISES
 from nexus.states.media import Kind, Stage, Status
+from tests.files import Person, pdf
 from tests.support import SetClock, make_settings, new_media
 from tests.walks import fail, good, new_file, publish, put, start, start_embedding
 
@@ -39,7 +41,7 @@ def small(sqlite_url: str, tmp_path: Path, clock: SetClock) -> Iterator[App]:
 
 def examine(app: App, **more: Any) -> dict[str, Finding]:
     settings = app.settings.model_copy(update={"internal_secret": "i" * 40, **more})
-    findings = doctor.examine(Patient(settings, app.sessions, app.tools.extractors))
+    findings = doctor.examine(Patient(settings, app.sessions, app.tools.extractors, app.files))
     return {finding.name: finding for finding in findings}
 
 
@@ -213,6 +215,33 @@ def test_work_that_nobody_does_is_a_note(app: App, owner: UUID, clock: SetClock)
     assert str(video) not in findings["work.due"].examples
     assert "1 video" in findings["work.processors"].says
     assert doctor.is_healthy(findings.values())
+
+
+def test_a_file_that_is_not_in_the_store_is_a_problem(app: App, owner: UUID) -> None:
+    kept, missing = (new_file(app, owner, hash_ * 64, stored=True) for hash_ in "ab")
+    assert "files.missing" not in complaints(app)
+    app.files.storage.delete(app.files.path(missing, Kind.PDF))
+    found = examine(app)["files.missing"]
+    assert (found.verdict, found.count, found.examples) == (Verdict.PROBLEM, 1, (str(missing),))
+    assert str(kept) not in found.examples
+    assert found.advice
+
+
+def test_an_object_that_no_media_has_is_a_note(app: App, clock: SetClock) -> None:
+    clock.time = datetime.now(UTC)
+    path = f"media/{uuid4()}/original.pdf"
+    app.files.storage.put(path, [b"left behind"], "application/pdf")
+    assert complaints(app) == {}
+    clock.forward(hours=2)
+    found = examine(app)["files.orphaned"]
+    assert (found.verdict, found.count, found.examples) == (Verdict.NOTE, 1, (path,))
+    assert "nexus clean --remove" in found.advice
+
+
+def test_an_upload_on_its_way_is_healthy(app: App, owner: UUID) -> None:
+    begun = Person(app, owner).begin(pdf())
+    Person(app, owner).send(begun, pdf())
+    assert not {"files.missing", "files.orphaned"} & set(complaints(app))
 
 
 def test_no_more_than_a_few_are_named(small: App, owner: UUID) -> None:

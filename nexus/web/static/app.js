@@ -72,7 +72,9 @@
     const reading = byId("reader")?.dataset.media === id;
     if (!reading && !byId(`item-${id}`) && !turn.mayInsert) return;
     const { status, pieces } = await piecesOf(reading ? location.href : `/items/${id}/row`);
-    if (status === 404 && !reading) byId(`item-${id}`)?.remove();
+    const shown = byId(`item-${id}`);
+    // The row of an upload stays while it has something to say.
+    if (status === 404 && !reading && shown?.dataset.at !== "Infinity") shown?.remove();
     for (const fresh of pieces) if (!put(fresh) && turn.mayInsert) insert(fresh);
   }
 
@@ -139,8 +141,11 @@
   document.addEventListener("nexus:changed", (event) => {
     const id = event.detail.id;
     refresh(id, Boolean(byId("items"))).then(() => {
-      byId(`item-${id}`)?.classList.add("is-new");
-      byId(`item-${id}`)?.scrollIntoView({ block: "nearest" });
+      const row = byId(`item-${id}`);
+      row?.classList.remove("is-new");
+      row?.getAnimations(); // settles the style, so that it is highlighted anew
+      row?.classList.add("is-new");
+      row?.scrollIntoView({ block: "nearest" });
     });
   });
 
@@ -202,13 +207,14 @@
 
   const keys = {
     "/": () => (byId("url") ? (byId("url").focus(), byId("url").select()) : location.assign("/#url")),
+    u: () => byId("files")?.click(),
     "?": () => byId("keys").showModal(),
     j: () => step(1),
     k: () => step(-1),
   };
 
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest?.("input:not([type=radio]), textarea, select, dialog, [contenteditable]");
+    const typing = event.target.closest?.("input:not([type=radio], [type=file]), textarea, select, dialog, [contenteditable]");
     if (typing || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();

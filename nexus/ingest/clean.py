@@ -1,0 +1,134 @@
+"""What crashes leave behind: objects that no row knows, uploads that never came, old test runs. Looks first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import bindparam, delete, exists, select
+
+from nexus.db.session import Session, Sessions, Statement
+from nexus.db.tables import duplicates, history, media, media_file, uploads
+from nexus.ingest.files import Files, discard
+from nexus.states.media import Kind
+from nexus.storage import Stored
+from nexus.storage.local import Local
+from nexus.storage.names import media_of
+
+#: Younger objects may belong to an upload that is being begun or confirmed right now.
+GRACE = timedelta(hours=1)
+DAY = timedelta(days=1)
+TEST_RUNS = "test_runs/"
+
+# A media has its file, or waits for it; one whose upload failed does neither.
+_EXPECTED = Statement(
+    select(media.c.id).where(
+        media.c.id == bindparam("media_id"),
+        exists(select(media_file.c.media_id).where(media_file.c.media_id == media.c.id).correlate(media))
+        | (media.c.processing_status == "pending"),
+    )
+)
+_ABANDONED = Statement(
+    select(media.c.id, media.c.kind)
+    .join(uploads, uploads.c.media_id == media.c.id)
+    .where(
+        media.c.processing_status == "pending",
+        media.c.file_sha256.is_(None),
+        uploads.c.begun_at < bindparam("before", type_=uploads.c.begun_at.type),
+    )
+    .order_by(media.c.id)
+    .with_for_update(of=media)
+)
+_DELETE = Statement(delete(media).where(media.c.id == bindparam("media_id")))
+_FORGET = Statement(delete(history).where(history.c.subject_id == bindparam("media_id")))
+_FORGET_DUPLICATES = Statement(
+    delete(duplicates).where(duplicates.c.at < bindparam("before", type_=duplicates.c.at.type))
+)
+_FILES = Statement(select(media_file.c.media_id, media_file.c.storage_path).order_by(media_file.c.media_id))
+
+
+@dataclass(frozen=True)
+class Found:
+    """One thing that can go: what it is, and where."""
+
+    what: str
+    path: str
+
+
+def clean(sessions: Sessions, files: Files, *, remove: bool) -> Iterator[Found]:
+    """Each thing as it is found; removed only when asked to."""
+    yield from _orphans(sessions, files, remove)
+    yield from _abandoned(sessions, files, remove)
+    yield from _old_test_runs(sessions, files, remove)
+    yield from _old_drafts(sessions, files, remove)
+    if remove:
+        with sessions.begin() as session:
+            session.run(_FORGET_DUPLICATES, before=session.now - 30 * DAY)
+
+
+def orphaned_objects(sessions: Sessions, files: Files) -> Iterator[Stored]:
+    """Objects whose media is gone, or has failed to be uploaded."""
+    before = sessions.clock() - GRACE
+    for stored in files.storage.objects(f"{files.prefix}media/"):
+        media_id = media_of(stored.path, files.prefix)
+        if stored.modified_at < before and not (media_id and _is_expected(sessions, media_id)):
+            yield stored
+
+
+def missing_objects(sessions: Sessions, files: Files) -> list[UUID]:
+    """Media whose file is not in the store."""
+    with sessions.read() as session:
+        rows = session.all(_FILES)
+    return [row.media_id for row in rows if files.storage.head(row.storage_path) is None]
+
+
+def _orphans(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
+    for stored in orphaned_objects(sessions, files):
+        if remove:
+            files.storage.delete(stored.path)
+        yield Found("an object that no media has", stored.path)
+
+
+def _abandoned(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
+    with sessions.begin() as session:
+        rows = session.all(_ABANDONED, before=session.now - files.upload_life)
+        if remove:
+            for row in rows:
+                _delete(session, row.id)
+    for row in rows:
+        if remove:
+            discard(files, row.id, Kind(row.kind))
+        yield Found("an upload that was never confirmed", files.path(row.id, Kind(row.kind)))
+
+
+def _old_test_runs(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
+    before = sessions.clock() - DAY
+    for stored in files.storage.objects(TEST_RUNS):
+        if stored.modified_at < before:
+            if remove:
+                files.storage.delete(stored.path)
+            yield Found("a file of an old test run", stored.path)
+
+
+def _old_drafts(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
+    """Other stores keep what broke off to themselves."""
+    if not isinstance(files.storage, Local):
+        return
+    before = sessions.clock() - DAY
+    for draft in files.storage.drafts():
+        if draft.modified_at < before:
+            if remove:
+                files.storage.drop_draft(draft)
+            yield Found("an upload that broke off", draft.path)
+
+
+def _is_expected(sessions: Sessions, media_id: UUID) -> bool:
+    with sessions.read() as session:
+        return session.first(_EXPECTED, media_id=media_id) is not None
+
+
+def _delete(session: Session, media_id: UUID) -> None:
+    session.run(_DELETE, media_id=media_id)
+    session.run(_FORGET, media_id=media_id)

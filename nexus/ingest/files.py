@@ -1,0 +1,70 @@
+"""The store as the verbs see it: where a media's file stands, a link to it, and its removal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import bindparam, select
+
+from nexus import logging
+from nexus.db.session import Session, Statement
+from nexus.db.tables import media_file
+from nexus.errors import NotFound, NotReady
+from nexus.ingest.libraries import Gone
+from nexus.states.media import FILE_KINDS, Kind
+from nexus.storage import Link, Storage, StorageError
+from nexus.storage.names import object_path
+
+log = logging.get(__name__)
+
+CONTENT_TYPES = {Kind.PDF: "application/pdf", Kind.EPUB: "application/epub+zip"}
+
+_FILE = Statement(select(media_file).where(media_file.c.media_id == bindparam("media_id")))
+
+
+@dataclass(frozen=True)
+class Files:
+    """The store, and what it takes."""
+
+    storage: Storage
+    prefix: str
+    most_bytes: Mapping[Kind, int]
+    link_life: timedelta
+    #: An upload that was begun longer ago is not confirmed any more.
+    upload_life: timedelta
+    check_seconds: float
+
+    def path(self, media_id: UUID, kind: Kind) -> str:
+        return object_path(media_id, kind.value, self.prefix)
+
+
+def link(session: Session, files: Files, media_id: UUID) -> Link:
+    """To the file of a media that the caller may read. Raises NotFound where it has none."""
+    found = session.first(_FILE, media_id=media_id)
+    if found is None:
+        raise NotFound
+    try:
+        return files.storage.sign_download(
+            found.storage_path, found.filename, found.content_type, files.link_life
+        )
+    except StorageError as error:
+        raise NotReady("The file store can't be reached. Try again in a moment.") from error
+
+
+def discard(files: Files, media_id: UUID, kind: Kind) -> None:
+    """Remove a media's object. Where the store is away it stays behind, and `nexus clean` finds it."""
+    if kind not in FILE_KINDS:
+        return
+    try:
+        files.storage.delete(files.path(media_id, kind))
+    except StorageError as error:
+        log.warning("object_left_behind", media_id=str(media_id), reason=str(error))
+
+
+def discard_all(files: Files, gone: Iterable[Gone]) -> None:
+    """After the commit: the objects of media that no library holds any more."""
+    for each in gone:
+        discard(files, each.media_id, each.kind)

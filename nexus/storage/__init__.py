@@ -1,0 +1,77 @@
+"""Where bytes live: what a store is. Clients reach it only over links that it signs and that soon end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+#: How much of a file is in memory at a time.
+CHUNK = 1024 * 1024
+
+
+Clock = Callable[[], datetime]
+
+
+class StorageError(Exception):
+    """The store did not do what was asked of it."""
+
+
+class ObjectMissing(StorageError):
+    """There is no object at this path."""
+
+
+class ObjectExists(StorageError):
+    """There is an object at this path, and it stays as it is."""
+
+
+@dataclass(frozen=True)
+class UploadTarget:
+    """Where a client may put one file, once, with exactly these headers. A url without a host is served by Nexus."""
+
+    url: str
+    headers: Mapping[str, str]
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Link:
+    """Where a client may get one file."""
+
+    url: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Stored:
+    path: str
+    size: int
+    modified_at: datetime
+
+
+class Storage(Protocol):
+    @property
+    def create_only(self) -> bool:
+        """Whether the store itself keeps a link that is used again from replacing what is there."""
+        ...
+
+    def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget: ...
+
+    def sign_download(self, path: str, filename: str, content_type: str, life: timedelta) -> Link: ...
+
+    def head(self, path: str) -> Stored | None: ...
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """The bytes in chunks. Raises ObjectMissing."""
+        ...
+
+    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:
+        """Whole or not at all. Raises ObjectExists."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Nothing happens where there is none."""
+        ...
+
+    def objects(self, prefix: str) -> Iterator[Stored]: ...

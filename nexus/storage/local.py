@@ -1,0 +1,177 @@
+"""Files under the data folder. Nexus itself serves the links, which carry a signature over everything they allow."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from nexus.storage import CHUNK, Clock, Link, ObjectExists, ObjectMissing, StorageError, Stored, UploadTarget
+
+#: A path is names joined by slashes; no name begins with a dot, so none leads out of the folder or to a draft.
+PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+ROUTE = "/storage"
+DRAFTS = ".drafts"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What one link allows."""
+
+    method: str
+    path: str
+    expires: int
+    content_type: str
+    size: int = 0
+    filename: str = ""
+
+    def signed(self, secret: str) -> str:
+        """Each part goes in with its length, so that no two grants read the same."""
+        parts = (self.method, self.path, str(self.expires), self.content_type, str(self.size), self.filename)
+        message = "".join(f"{len(part.encode())}:{part}" for part in parts)
+        return hmac.new(secret.encode(), message.encode(), hashlib.sha256).hexdigest()
+
+
+@dataclass(frozen=True)
+class Local:
+    folder: Path
+    secret: str = field(repr=False)
+    clock: Clock
+    create_only: bool = True
+
+    def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget:
+        expires_at = self.clock() + life
+        grant = Grant("PUT", path, _seconds(expires_at), content_type, size)
+        query = {"expires": grant.expires, "size": size, "signature": grant.signed(self.secret)}
+        return UploadTarget(self._url(path, query), {"Content-Type": content_type}, expires_at)
+
+    def sign_download(self, path: str, filename: str, content_type: str, life: timedelta) -> Link:
+        expires_at = self.clock() + life
+        grant = Grant("GET", path, _seconds(expires_at), content_type, filename=filename)
+        query = {
+            "expires": grant.expires,
+            "type": content_type,
+            "filename": filename,
+            "signature": grant.signed(self.secret),
+        }
+        return Link(self._url(path, query), expires_at)
+
+    def allows(self, grant: Grant, signature: str) -> bool:
+        """Whether this very grant was signed here and its time is not over."""
+        genuine = hmac.compare_digest(grant.signed(self.secret).encode(), signature.encode())
+        return genuine and grant.expires >= self.clock().timestamp()
+
+    def head(self, path: str) -> Stored | None:
+        try:
+            return _stored(path, self.locate(path).stat())
+        except FileNotFoundError:
+            return None
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        try:
+            file = self.locate(path).open("rb", buffering=0)
+        except FileNotFoundError as error:
+            raise ObjectMissing from error
+        with file:
+            while chunk := file.read(CHUNK):
+                yield chunk
+
+    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:  # noqa: ARG002
+        with self.draft(path) as draft:
+            for chunk in chunks:
+                draft.write(chunk)
+            draft.publish()
+
+    def delete(self, path: str) -> None:
+        place = self.locate(path)
+        place.unlink(missing_ok=True)
+        _remove_empty(place.parent, self.folder)
+
+    def objects(self, prefix: str) -> Iterator[Stored]:
+        for found in _files(self.folder, self.folder):
+            if found.path.startswith(prefix) and not found.path.startswith(DRAFTS):
+                yield found
+
+    def drafts(self) -> Iterator[Stored]:
+        """What is on its way in, or was when its process ended."""
+        return _files(self.folder, self.folder / DRAFTS)
+
+    def drop_draft(self, draft: Stored) -> None:
+        (self.folder / DRAFTS / Path(draft.path).name).unlink(missing_ok=True)
+
+    def locate(self, path: str) -> Path:
+        if not PATH.fullmatch(path):
+            raise StorageError("not a path of this store")
+        return self.folder / path
+
+    def draft(self, path: str) -> Draft:
+        return Draft(self.locate(path), self.folder / DRAFTS / uuid.uuid4().hex)
+
+    def _url(self, path: str, query: dict[str, object]) -> str:
+        return f"{ROUTE}/{quote(path)}?{urlencode(query)}"
+
+
+class Draft:
+    """A file on its way in: nobody sees it before it is whole, and it never replaces another."""
+
+    def __init__(self, place: Path, draft: Path) -> None:
+        self._place = place
+        self._draft = draft
+
+    def __enter__(self) -> Draft:
+        self._draft.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._draft.open("xb", buffering=0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._draft.unlink(missing_ok=True)
+
+    def write(self, chunk: bytes) -> None:
+        """All of it: one call to the system may take only a part."""
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[self._file.write(rest) or 0 :]
+
+    def publish(self) -> None:
+        """Durable, then visible, in one step. Raises ObjectExists."""
+        os.fsync(self._file.fileno())
+        self._place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._place.hardlink_to(self._draft)
+        except FileExistsError as error:
+            raise ObjectExists from error
+
+
+def _seconds(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+def _stored(path: str, stat: os.stat_result) -> Stored:
+    return Stored(path, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))
+
+
+def _files(top: Path, folder: Path) -> Iterator[Stored]:
+    """By path; what goes away meanwhile is passed over."""
+    for place in sorted(folder.rglob("*")):
+        with suppress(FileNotFoundError):
+            if place.is_file():
+                yield _stored(place.relative_to(top).as_posix(), place.stat())
+
+
+def _remove_empty(folder: Path, top: Path) -> None:
+    """Up to the top; a folder that something else stands in stays."""
+    while folder != top:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent

@@ -1,0 +1,134 @@
+"""Supabase Storage by its REST calls. Nearly every error is HTTP 400; what it means stands in the body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import httpx2
+import jwt
+
+from nexus.storage import CHUNK, Clock, Link, ObjectExists, ObjectMissing, StorageError, Stored, UploadTarget
+
+PAGE = 100
+
+
+@dataclass(frozen=True)
+class Supabase:
+    url: str
+    service_key: str = field(repr=False)
+    bucket: str
+    clock: Clock
+    create_only: bool = True
+
+    @cached_property
+    def _base(self) -> str:
+        return f"{self.url.rstrip('/')}/storage/v1"
+
+    @cached_property
+    def _client(self) -> httpx2.Client:
+        headers = {"Authorization": f"Bearer {self.service_key}", "apikey": self.service_key}
+        return httpx2.Client(headers=headers, timeout=30, follow_redirects=False, trust_env=False)
+
+    def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget:  # noqa: ARG002
+        """The server sets how long the link lives, so that is read from its token."""
+        signed = self._call("POST", f"/object/upload/sign/{self._place(path)}", json={}).json()
+        expires_at = _expiry(signed["token"])
+        return UploadTarget(self._base + signed["url"], {"Content-Type": content_type}, expires_at)
+
+    def sign_download(self, path: str, filename: str, content_type: str, life: timedelta) -> Link:  # noqa: ARG002
+        """The stored type is served; the name rides along, and is the one thing that the token does not cover."""
+        seconds = int(life.total_seconds())
+        signed = self._call("POST", f"/object/sign/{self._place(path)}", json={"expiresIn": seconds}).json()
+        url = f"{self._base}{signed['signedURL']}&{urlencode({'download': filename})}"
+        return Link(url, self.clock() + life)
+
+    def head(self, path: str) -> Stored | None:
+        try:
+            found = self._call("GET", f"/object/info/{self._place(path)}").json()
+        except ObjectMissing:
+            return None
+        return Stored(path, int(found["size"]), datetime.fromisoformat(found["last_modified"]))
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        try:
+            with self._client.stream("GET", f"{self._base}/object/{self._place(path)}") as response:
+                if response.is_error:
+                    response.read()
+                    raise _explained(response)
+                yield from response.iter_bytes(CHUNK)
+        except httpx2.HTTPError as error:
+            raise StorageError(type(error).__name__) from error
+
+    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:
+        headers = {"Content-Type": content_type, "x-upsert": "false"}
+        self._call("POST", f"/object/{self._place(path)}", content=iter(chunks), headers=headers)
+
+    def delete(self, path: str) -> None:
+        try:
+            self._call("DELETE", f"/object/{self._place(path)}")
+        except ObjectMissing:
+            return
+
+    def objects(self, prefix: str) -> Iterator[Stored]:
+        """The server lists one folder at a time; an entry without an id is a folder."""
+        folder, _, _ = prefix.rpartition("/")
+        for found in self._walk(folder):
+            if found.path.startswith(prefix):
+                yield found
+
+    def _walk(self, folder: str) -> Iterator[Stored]:
+        offset = 0
+        while True:
+            page = self._page(folder, offset)
+            for entry in page:
+                path = f"{folder}/{entry['name']}" if folder else entry["name"]
+                if entry.get("id") is None:
+                    yield from self._walk(path)
+                else:
+                    yield Stored(
+                        path, int(entry["metadata"]["size"]), datetime.fromisoformat(entry["updated_at"])
+                    )
+            if len(page) < PAGE:
+                return
+            offset += PAGE
+
+    def _page(self, folder: str, offset: int) -> list[dict[str, Any]]:
+        order = {"column": "name", "order": "asc"}
+        query = {"prefix": folder, "limit": PAGE, "offset": offset, "sortBy": order}
+        page: list[dict[str, Any]] = self._call(
+            "POST", f"/object/list/{quote(self.bucket)}", json=query
+        ).json()
+        return page
+
+    def _place(self, path: str) -> str:
+        return f"{quote(self.bucket)}/{quote(path)}"
+
+    def _call(self, method: str, path: str, **parameters: Any) -> httpx2.Response:
+        try:
+            response = self._client.request(method, self._base + path, **parameters)
+        except httpx2.HTTPError as error:
+            raise StorageError(type(error).__name__) from error
+        if response.is_error:
+            raise _explained(response)
+        return response
+
+
+def _expiry(token: str) -> datetime:
+    claims = jwt.decode(token, options={"verify_signature": False})
+    return datetime.fromtimestamp(int(claims["exp"]), UTC)
+
+
+def _explained(response: httpx2.Response) -> StorageError:
+    try:
+        body = response.json()
+        status, code = str(body.get("statusCode")), str(body.get("code") or body.get("error"))
+    except (ValueError, AttributeError):
+        status, code = str(response.status_code), "unknown"
+    if status == "404":
+        return ObjectMissing(code)
+    return ObjectExists(code) if status == "409" else StorageError(f"{status} {code}")

@@ -1,0 +1,106 @@
+"""The local store's links. What a link allows is what its signature covers; there is no other way in."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import anyio.to_thread
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import FileResponse
+from starlette.requests import ClientDisconnect
+
+from nexus.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from nexus.storage import CHUNK, ObjectExists
+from nexus.storage.local import ROUTE, Draft, Grant, Local
+from nexus.storage.names import disposition
+from nexus.web.context import app_of
+from nexus.web.envelope import answer
+
+router = APIRouter(prefix=ROUTE, include_in_schema=False)
+
+_SAFE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cache-Control": "private, no-store",
+}
+Signature = Annotated[str, Query(max_length=128)]
+Expires = Annotated[int, Query(ge=0, lt=2**40)]
+
+
+@router.put("/{path:path}")
+async def put_object(
+    request: Request,
+    path: str,
+    expires: Expires,
+    size: Annotated[int, Query(ge=1, lt=2**50)],
+    signature: Signature,
+    content_type: Annotated[str, Header()] = "",
+) -> Response:
+    store = _store(request)
+    _require(store, Grant("PUT", path, expires, content_type, size), signature)
+    if request.headers.get("content-length", str(size)) != str(size):
+        raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
+    with store.draft(path) as draft:
+        if await _receive(request, draft, size) != size:
+            raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
+        try:
+            await anyio.to_thread.run_sync(draft.publish)
+        except ObjectExists as error:
+            raise Conflict(
+                "A file is there already, and it stays. Confirm it, or begin a new upload."
+            ) from error
+    return answer({"done": True})
+
+
+@router.get("/{path:path}")
+def get_object(
+    request: Request,
+    path: str,
+    expires: Expires,
+    signature: Signature,
+    content_type: Annotated[str, Query(alias="type", max_length=200)],
+    filename: Annotated[str, Query(max_length=1000)],
+) -> Response:
+    store = _store(request)
+    _require(store, Grant("GET", path, expires, content_type, filename=filename), signature)
+    if store.head(path) is None:
+        raise NotFound
+    headers = {**_SAFE_HEADERS, "Content-Disposition": disposition(filename)}
+    return FileResponse(store.locate(path), media_type=content_type, headers=headers)
+
+
+async def _receive(request: Request, draft: Draft, most: int) -> int:
+    """Writes one piece while the next one arrives; two of them are all that is ever in memory."""
+    received, piece = 0, bytearray()
+    writing: asyncio.Future[None] | None = None
+    try:
+        async for chunk in request.stream():
+            received += len(chunk)
+            if received > most:
+                break
+            piece += chunk
+            if len(piece) >= CHUNK:
+                if writing is not None:
+                    await writing
+                writing = asyncio.ensure_future(anyio.to_thread.run_sync(draft.write, bytes(piece)))
+                piece.clear()
+    except ClientDisconnect as error:
+        raise InvalidRequest("The upload broke off. Send the file again while the link lives.") from error
+    finally:
+        if writing is not None:
+            await writing
+    draft.write(bytes(piece))
+    return received
+
+
+def _store(request: Request) -> Local:
+    storage = app_of(request).files.storage
+    if not isinstance(storage, Local):
+        raise NotFound
+    return storage
+
+
+def _require(store: Local, grant: Grant, signature: str) -> None:
+    if not store.allows(grant, signature):
+        raise Forbidden("This link is not valid, or its time is over. Ask for a new one.")

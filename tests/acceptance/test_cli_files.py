@@ -1,0 +1,90 @@
+"""Files at the command line: `nexus add` takes them in, `nexus clean` removes what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.commands import Ran, Terminal
+from tests.files import epub, pdf
+
+DAY = 86_400
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, migrated_sqlite: Path) -> Terminal:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "nexus.sqlite3").write_bytes(migrated_sqlite.read_bytes())
+    return Terminal(tmp_path, {"NEXUS_DATA_DIR": str(tmp_path / "data")})
+
+
+def written(terminal: Terminal, name: str, body: bytes) -> Path:
+    path = terminal.folder / name
+    path.write_bytes(body)
+    return path
+
+
+def media(terminal: Terminal) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(terminal.run("status", "--json").out)
+    return found
+
+
+def objects(terminal: Terminal) -> list[str]:
+    store = terminal.data / "storage"
+    return sorted(place.relative_to(store).as_posix() for place in store.rglob("*") if place.is_file())
+
+
+def results(ran: Ran) -> list[str]:
+    return [line.split("\t")[0] for line in ran.out.splitlines()]
+
+
+def test_good_files_are_taken_in_once(terminal: Terminal) -> None:
+    one, two = written(terminal, "Ein Buch.pdf", pdf()), written(terminal, "zwei.EPUB", epub())
+    ran = terminal.run("add", one, two, one)
+    assert ran.code == 0, ran.err
+    assert results(ran) == ["queued"] * 3
+    found = media(terminal)
+    assert {(each["kind"], each["title"]) for each in found} == {("pdf", "Ein Buch"), ("epub", "zwei")}
+    assert len(objects(terminal)) == 2
+    assert terminal.run("add", one).code == 0
+    assert len(media(terminal)) == 2
+
+
+def test_bad_files_are_refused_and_say_why(terminal: Terminal) -> None:
+    good = written(terminal, "good.pdf", pdf())
+    bad, empty = written(terminal, "bad.pdf", b"<html>"), written(terminal, "empty.pdf", b"")
+    text, missing = written(terminal, "a.docx", b"x"), terminal.folder / "missing.pdf"
+    ran = terminal.run("add", bad, empty, text, missing, good)
+    assert ran.code == 1
+    assert sorted(results(ran)) == ["queued"] + ["refused"] * 4
+    for sentence in ("is not a PDF", "empty file", "end in .pdf or .epub", "No such file"):
+        assert sentence in ran.err
+    assert len(objects(terminal)) == 1
+
+
+def test_clean_looks_first_and_removes_when_asked_to(terminal: Terminal) -> None:
+    assert "nothing to clean" in terminal.run("clean").err
+    assert terminal.run("add", written(terminal, "a.pdf", pdf())).code == 0
+    (kept,) = objects(terminal)
+    left = [f"media/{uuid4()}/original.pdf", f"test_runs/1/media/{uuid4()}/original.pdf", ".drafts/0123"]
+    for path in left:
+        place = terminal.data / "storage" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(b"left behind")
+        os.utime(place, (time.time() - 2 * DAY,) * 2)
+    looked = terminal.run("clean")
+    assert (looked.code, results(looked)) == (0, ["found"] * 3)
+    assert "nexus clean --remove" in looked.err
+    assert objects(terminal) == sorted([kept, *left])
+    assert "files.orphaned" in terminal.run("doctor").out
+    removed = terminal.run("clean", "--remove")
+    assert (removed.code, results(removed)) == (0, ["removed"] * 3)
+    assert [line.split("\t")[2] for line in removed.out.splitlines()] == left
+    assert objects(terminal) == [kept]
+    assert terminal.run("clean").out == ""

@@ -1,0 +1,323 @@
+"""One contract over every store: local files served by Nexus, S3 on SeaweedFS, Supabase's REST calls."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote, unquote, urljoin
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from nexus.app import build
+from nexus.db.session import wall_clock
+from nexus.ingest import files as store
+from nexus.ingest import libraries, uploads
+from nexus.ingest.uploads import Expected
+from nexus.storage import CHUNK, ObjectExists, ObjectMissing, Storage, StorageError
+from nexus.storage.names import disposition
+from nexus.storage.s3 import S3
+from nexus.storage.supabase import Supabase
+from tests import object_store, supabase_server
+from tests.http import serve
+from tests.runs import run_prefix
+from tests.support import make_settings
+
+pytestmark = pytest.mark.xdist_group("storage")
+LIFE = timedelta(minutes=5)
+PDF = "application/pdf"
+BODY = b"%PDF-1.7 a small file"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store, and where its links lead."""
+
+    name: str
+    storage: Storage
+    base: str
+
+    def path(self) -> str:
+        return f"{run_prefix()}media/{secrets.token_hex(8)}/original.pdf"
+
+    def put(self, url: str, body: bytes, headers: dict[str, str]) -> httpx2.Response:
+        return httpx2.put(urljoin(self.base, url), content=body, headers=headers)
+
+    def get(self, url: str, **more: object) -> httpx2.Response:
+        return httpx2.get(urljoin(self.base, url), **more)  # type: ignore[arg-type]
+
+
+@contextmanager
+def emptied(storage: Storage) -> Iterator[None]:
+    """Everything of this run is gone at its end."""
+    yield
+    for found in list(storage.objects(run_prefix())):
+        storage.delete(found.path)
+    assert list(storage.objects(run_prefix())) == []
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> Iterator[Place]:
+    settings = make_settings(f"sqlite:///{migrated_sqlite}", tmp_path_factory.mktemp("local"))
+    app = build(settings)
+    with serve(app) as site, emptied(app.files.storage):
+        yield Place("local", app.files.storage, site.url)
+    app.close()
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Place]:
+    with object_store.object_store() as found:
+        keys = (object_store.ACCESS_KEY, object_store.SECRET_KEY)
+        storage = S3(object_store.BUCKET, found.url, "us-east-1", *keys, wall_clock)
+        with closing(storage._client), emptied(storage):
+            yield Place("s3", storage, found.url)
+
+
+@pytest.fixture(scope="module")
+def supabase() -> Iterator[Place]:
+    with supabase_server.supabase() as found:
+        storage = Supabase(found.url, supabase_server.SERVICE_KEY, supabase_server.BUCKET, wall_clock)
+        with closing(storage._client), emptied(storage):
+            yield Place("supabase", storage, found.url)
+
+
+@pytest.fixture(params=["local", "s3", "supabase"])
+def place(request: pytest.FixtureRequest) -> Place:
+    found: Place = request.getfixturevalue(request.param)
+    return found
+
+
+def test_what_is_put_is_there_whole(place: Place) -> None:
+    path, body = place.path(), secrets.token_bytes(3 * CHUNK + 17)
+    place.storage.put(path, (body[at : at + 100_000] for at in range(0, len(body), 100_000)), PDF)
+    assert b"".join(place.storage.stream(path)) == body
+    found = place.storage.head(path)
+    assert found is not None
+    assert (found.path, found.size) == (path, len(body))
+    assert abs(datetime.now(UTC) - found.modified_at) < timedelta(minutes=5)
+
+
+def test_a_stream_is_in_bounded_chunks(place: Place) -> None:
+    path = place.path()
+    place.storage.put(path, [bytes(3 * CHUNK)], PDF)
+    assert max(map(len, place.storage.stream(path))) <= CHUNK
+
+
+def test_what_is_there_is_never_replaced(place: Place) -> None:
+    path = place.path()
+    place.storage.put(path, [BODY], PDF)
+    with pytest.raises(ObjectExists):
+        place.storage.put(path, [b"other"], PDF)
+    assert b"".join(place.storage.stream(path)) == BODY
+
+
+def test_a_put_that_breaks_off_leaves_nothing(place: Place) -> None:
+    def broken() -> Iterator[bytes]:
+        yield BODY
+        raise ConnectionError
+
+    path = place.path()
+    with pytest.raises((ConnectionError, StorageError)):
+        place.storage.put(path, broken(), PDF)
+    assert place.storage.head(path) is None
+
+
+def test_what_is_not_there_says_so(place: Place) -> None:
+    path = place.path()
+    assert place.storage.head(path) is None
+    with pytest.raises(ObjectMissing):
+        list(place.storage.stream(path))
+    place.storage.delete(path)
+
+
+def test_what_is_deleted_is_gone(place: Place) -> None:
+    path = place.path()
+    place.storage.put(path, [BODY], PDF)
+    place.storage.delete(path)
+    assert place.storage.head(path) is None
+    place.storage.put(path, [BODY], PDF)
+
+
+def test_a_listing_has_everything_below_a_prefix_and_nothing_else(place: Place) -> None:
+    inside = f"{run_prefix()}listed-{secrets.token_hex(4)}/"
+    paths = [f"{inside}media/{number:03}/original.pdf" for number in range(105)]
+    for path in paths:
+        place.storage.put(path, [BODY], PDF)
+    assert sorted(found.path for found in place.storage.objects(inside)) == paths
+    assert list(place.storage.objects(f"{inside}media/10")) != []
+    assert {found.size for found in place.storage.objects(f"{inside}media/104/")} == {len(BODY)}
+
+
+def test_an_upload_link_takes_the_file_once(place: Place) -> None:
+    path = place.path()
+    target = place.storage.sign_upload(path, PDF, len(BODY), LIFE)
+    assert place.put(target.url, BODY, dict(target.headers)).is_success
+    replayed = place.put(target.url, bytes(len(BODY)), dict(target.headers))
+    assert replayed.status_code in {400, 409, 412}
+    assert b"".join(place.storage.stream(path)) == BODY
+    assert target.expires_at > datetime.now(UTC)
+
+
+def test_an_upload_link_is_for_its_path_alone(place: Place) -> None:
+    path, other = place.path(), place.path()
+    target = place.storage.sign_upload(path, PDF, len(BODY), LIFE)
+    assert place.put(target.url.replace(path, other), BODY, dict(target.headers)).is_client_error
+    assert place.storage.head(other) is None
+
+
+@pytest.mark.parametrize("lie", ["type", "longer", "shorter"])
+def test_an_upload_link_is_bound_to_type_and_length(place: Place, lie: str) -> None:
+    """Supabase's links are bound to neither: there the check at ingest is what holds."""
+    path = place.path()
+    target = place.storage.sign_upload(path, PDF, len(BODY), LIFE)
+    headers = {**target.headers, "Content-Type": "text/html" if lie == "type" else PDF}
+    body = {"type": BODY, "longer": BODY + b"!", "shorter": BODY[:-1]}[lie]
+    answer = place.put(target.url, body, headers)
+    assert answer.is_client_error == (place.name != "supabase")
+    assert (place.storage.head(path) is None) == (place.name != "supabase")
+
+
+def test_a_link_to_download_is_no_link_to_upload(place: Place) -> None:
+    there, path = place.path(), place.path()
+    place.storage.put(there, [BODY], PDF)
+    upload = place.storage.sign_upload(path, PDF, len(BODY), LIFE)
+    download = place.storage.sign_download(there, "a.pdf", PDF, LIFE)
+    assert place.get(upload.url).is_client_error
+    assert place.put(download.url, BODY, dict(upload.headers)).is_client_error
+    assert b"".join(place.storage.stream(there)) == BODY
+
+
+def test_a_download_link_is_for_its_path_alone(place: Place) -> None:
+    path, other = place.path(), place.path()
+    for each in (path, other):
+        place.storage.put(each, [BODY], PDF)
+    link = place.storage.sign_download(path, "a.pdf", PDF, LIFE)
+    assert place.get(link.url).is_success
+    assert place.get(link.url.replace(path, other)).is_client_error
+
+
+def test_nothing_is_there_for_who_has_no_link(place: Place) -> None:
+    """The stores are private: the address alone opens nothing."""
+    path = place.path()
+    place.storage.put(path, [BODY], PDF)
+    link = place.storage.sign_download(path, "a.pdf", PDF, LIFE)
+    assert place.get(link.url.partition("?")[0]).is_client_error
+    assert place.put(link.url.partition("?")[0], BODY, {"Content-Type": PDF}).is_client_error
+
+
+def test_an_upload_link_ends(place: Place) -> None:
+    if place.name == "supabase":
+        path = f"{supabase_server.BUCKET}/{place.path()}"
+        token = supabase_server.upload_token(path, seconds=-1)
+        url, headers = f"/storage/v1/object/upload/sign/{path}?token={token}", {"Content-Type": PDF}
+    else:
+        target = place.storage.sign_upload(place.path(), PDF, len(BODY), timedelta(seconds=-1))
+        url, headers = target.url, dict(target.headers)
+    assert place.put(url, BODY, headers).is_client_error
+
+
+def test_a_download_link_ends(place: Place) -> None:
+    path = place.path()
+    place.storage.put(path, [BODY], PDF)
+    link = place.storage.sign_download(path, "a.pdf", PDF, timedelta(seconds=-1))
+    assert link.expires_at < datetime.now(UTC)
+    assert place.get(link.url).is_client_error
+
+
+def test_a_tampered_link_is_refused(place: Place) -> None:
+    path = place.path()
+    target = place.storage.sign_upload(path, PDF, len(BODY), LIFE)
+    assert place.put(target.url[:-3] + "abc", BODY, dict(target.headers)).is_client_error
+    place.storage.put(path, [BODY], PDF)
+    link = place.storage.sign_download(path, "a.pdf", PDF, LIFE)
+    broken = link.url.replace("ignature=", "ignature=0").replace("token=", "token=0")
+    assert place.get(broken).is_client_error
+
+
+def test_a_download_link_gives_the_file_under_its_name(place: Place) -> None:
+    path = place.path()
+    place.storage.put(path, [BODY], PDF)
+    link = place.storage.sign_download(path, "my file.pdf", PDF, LIFE)
+    answer = place.get(link.url)
+    assert answer.content == BODY
+    assert answer.headers["content-type"] == PDF
+    assert "my file.pdf" in unquote(answer.headers["content-disposition"])
+
+
+@pytest.mark.parametrize("filename", ['a"; x="b.pdf', "новый файл.pdf", "a\r\nX-Injected: 1.pdf"])
+def test_a_download_under_any_name_is_an_attachment_and_nothing_else(place: Place, filename: str) -> None:
+    path = place.path()
+    place.storage.put(path, [BODY], PDF)
+    answer = place.get(place.storage.sign_download(path, filename, PDF, LIFE).url)
+    assert answer.content == BODY
+    wanted = quote(filename, safe="") if place.name == "supabase" else disposition(filename)
+    assert wanted in answer.headers["content-disposition"]
+    assert answer.headers["content-disposition"].startswith("attachment; ")
+    assert "x-injected" not in answer.headers
+
+
+def test_a_download_link_does_not_outlive_its_object(place: Place) -> None:
+    path = place.path()
+    place.storage.put(path, [BODY], PDF)
+    link = place.storage.sign_download(path, "a.pdf", PDF, LIFE)
+    place.storage.delete(path)
+    assert place.get(link.url).is_client_error
+
+
+def test_of_two_at_once_one_is_the_first(place: Place) -> None:
+    """Create-only holds under a race, too: one object, whole, and it is the winner's."""
+    path, bodies = place.path(), [bytes([number]) * 100_000 for number in range(8)]
+    target = place.storage.sign_upload(path, PDF, 100_000, LIFE)
+
+    def upload(body: bytes) -> bool:
+        return place.put(target.url, body, dict(target.headers)).is_success
+
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        done = list(pool.map(upload, bodies))
+    assert done.count(True) == 1
+    assert b"".join(place.storage.stream(path)) == bodies[done.index(True)]
+
+
+def test_the_whole_way_of_a_file(place: Place, sqlite_url: str, tmp_path: Path) -> None:
+    """Begun, uploaded, confirmed, downloaded and deleted, below the prefix of the run."""
+    app = build(make_settings(sqlite_url, tmp_path, storage_prefix=run_prefix()))
+    files = replace(app.files, storage=place.storage)
+    user, body = uuid4(), BODY + secrets.token_bytes(100)
+    begun = uploads.begin(app.sessions, files, user, Expected("pdf", "a.pdf", PDF, len(body)))
+    assert begun.storage_path == f"{run_prefix()}media/{begun.media_id}/original.pdf"
+    assert place.put(begun.target.url, body, dict(begun.target.headers)).is_success
+    done = uploads.confirm(app.sessions, files, app.queue, user, begun.media_id)
+    assert (done.media_id, done.duplicate) == (begun.media_id, False)
+    with app.sessions.read() as session:
+        link = store.link(session, files, begun.media_id)
+    assert place.get(link.url).content == body
+    with app.sessions.begin() as session:
+        gone = libraries.delete_media(session, begun.media_id, user)
+    store.discard_all(files, gone)
+    assert place.storage.head(begun.storage_path) is None
+    app.close()
+
+
+def test_a_store_never_shows_its_secret(place: Place) -> None:
+    """Not even where a traceback or a log line shows the store itself."""
+    shown = repr(place.storage)
+    for secret in (object_store.SECRET_KEY, supabase_server.SERVICE_KEY, "session-secret-of-the-tests"):
+        assert secret not in shown
+
+
+def test_a_store_that_is_away_is_an_error_of_the_store() -> None:
+    away = "http://127.0.0.1:9"
+    for storage in (S3("b", away, "us-east-1", "k", "s", wall_clock), Supabase(away, "k", "b", wall_clock)):
+        with closing(storage._client), pytest.raises(StorageError) as raised:
+            storage.head("media/x/original.pdf")
+        assert away not in str(raised.value)
+    storage = Supabase(away, "k", "b", wall_clock)
+    with closing(storage._client), pytest.raises(StorageError):
+        storage.sign_upload("media/x/original.pdf", PDF, 1, LIFE)
