@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from bench import over_http, scale, throughput, transition
+from bench import over_http, scale, throughput, transition, uploading
 from bench.places import Place, places
 from bench.table import print_table
 from nexus import logging
@@ -15,6 +15,7 @@ QUESTIONS = {
     "throughput": throughput.ask,
     "scale": scale.ask,
     "http": over_http.ask,
+    "upload": uploading.ask,
 }
 
 

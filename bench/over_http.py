@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -29,6 +30,15 @@ LEAST, SLOWEST = 0.6, 5.0
 PATIENCE = 60.0
 
 
+@dataclass(frozen=True)
+class Running:
+    """A Nexus that serves."""
+
+    port: int
+    pid: int
+    headers: dict[str, str]
+
+
 def ask(place: Place) -> list[Line]:
     return [line for backend in ("sqlite", "postgres") for line in _compare(place, backend)]
 
@@ -37,11 +47,14 @@ def _compare(place: Place, backend: str) -> list[Line]:
     url, folder = place.migrated(backend), place.folder / f"http-{backend}"
     media_id = _one_media(url, folder)
     slow: Rounds = {"nexus": [], "bare": []}
-    with _nexus(url, folder) as (nexus, headers), _bare(url) as bare:
-        measure = partial(_measure, f"/media/{media_id}", headers)
+    with nexus_server(url, folder) as nexus, _bare(url) as bare:
+        measure = partial(_measure, f"/media/{media_id}", nexus.headers)
         speed = interleaved(
             ROUNDS,
-            {"nexus": partial(measure, nexus, slow["nexus"]), "bare": partial(measure, bare, slow["bare"])},
+            {
+                "nexus": partial(measure, nexus.port, slow["nexus"]),
+                "bare": partial(measure, bare, slow["bare"]),
+            },
         )
     return [
         Line(
@@ -78,14 +91,14 @@ def _one_media(url: str, folder: Path) -> UUID:
 
 
 @contextmanager
-def _nexus(url: str, folder: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def nexus_server(url: str, folder: Path, **settings: str) -> Iterator[Running]:
     """`nexus serve`, and the headers that `nexus token` says to send."""
     port, program = free_port(), [sys.executable, "-m", "nexus"]
-    own = {"NEXUS_DATABASE_URL": url, "NEXUS_DATA_DIR": str(folder), "NEXUS_LOG_LEVEL": "warning"}
+    own = {"NEXUS_DATABASE_URL": url, "NEXUS_DATA_DIR": str(folder), "NEXUS_LOG_LEVEL": "warning", **settings}
     environment = os.environ | own
     token = subprocess.run([*program, "token", "--json"], env=environment, check=True, capture_output=True)
-    with _serving([*program, "serve", "--port", str(port)], port, environment):
-        yield port, json.loads(token.stdout)
+    with _serving([*program, "serve", "--port", str(port)], port, environment) as pid:
+        yield Running(port, pid, json.loads(token.stdout))
 
 
 @contextmanager
@@ -96,11 +109,11 @@ def _bare(url: str) -> Iterator[int]:
 
 
 @contextmanager
-def _serving(command: list[str], port: int, environment: dict[str, str]) -> Iterator[None]:
+def _serving(command: list[str], port: int, environment: dict[str, str]) -> Iterator[int]:
     server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     try:
         _wait_for(server, port)
-        yield
+        yield server.pid
     finally:
         server.terminate()
         server.wait()

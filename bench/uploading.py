@@ -1,1 +1,92 @@
 """How fast a large file is taken in through local storage, and how much memory the server needs for it."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import httpx2
+
+from bench.over_http import Running, nexus_server
+from bench.places import Place
+from bench.table import Line, interleaved, ratio
+
+MIB = 1024 * 1024
+SIZE = 1024 * MIB
+ROUNDS = 3
+LEAST = 0.6
+MOST_MEMORY = 64.0
+PDF = "application/pdf"
+
+
+def ask(place: Place) -> list[Line]:
+    """Upload and check of 1 GiB against its sha256 and a plain copy."""
+    source, folder = place.folder / "large.pdf", place.folder / "uploads"
+    _write(source)
+    with nexus_server(place.migrated("sqlite"), folder, NEXUS_MAX_PDF_MIB="2048") as nexus:
+        _take_in(nexus, source)  # what the first request loads is not the file's
+        before = _memory(nexus.pid)
+        speed = interleaved(
+            ROUNDS,
+            {"nexus": partial(_take_in, nexus, source), "limit": partial(_copy_and_hash, source)},
+            warm_up=False,
+        )
+        grown = (_memory(nexus.pid, peak=True) - before) / MIB
+    return [
+        Line(
+            "1 GiB uploaded and checked, hash and copy",
+            f"{median(speed['nexus']):,.0f} MiB/s",
+            f"{median(speed['limit']):,.0f} MiB/s",
+            ratio(speed, "nexus", "limit"),
+            at_least=LEAST,
+        ),
+        Line("memory of the server, MiB", f"{grown:.0f}", "", grown, at_most=MOST_MEMORY),
+    ]
+
+
+def _take_in(nexus: Running, source: Path) -> float:
+    """MiB per second from the first byte to the answer of the check; deleted then, so that none is a duplicate."""
+    given = {"kind": "pdf", "filename": "large.pdf", "content_type": PDF, "size_bytes": SIZE}
+    with httpx2.Client(
+        base_url=f"http://127.0.0.1:{nexus.port}", headers=nexus.headers, timeout=300
+    ) as client:
+        begun = client.post("/media/upload/init", json=given).raise_for_status().json()["data"]
+        began = time.perf_counter()
+        with source.open("rb") as file:
+            chunks = iter(partial(file.read, MIB), b"")
+            headers = {**begun["upload_headers"], "Content-Length": str(SIZE)}
+            httpx2.put(begun["upload_url"], content=chunks, headers=headers, timeout=300).raise_for_status()
+        client.post(f"/media/{begun['media_id']}/ingest").raise_for_status()
+        seconds = time.perf_counter() - began
+        client.delete(f"/media/{begun['media_id']}").raise_for_status()
+    return SIZE / MIB / seconds
+
+
+def _copy_and_hash(source: Path) -> float:
+    """What the machine itself can do: one copy, and one pass of sha256."""
+    copy = source.with_suffix(".copy")
+    began = time.perf_counter()
+    shutil.copyfile(source, copy)
+    with copy.open("rb") as file:
+        hashlib.file_digest(file, "sha256")
+    seconds = time.perf_counter() - began
+    copy.unlink()
+    return SIZE / MIB / seconds
+
+
+def _write(path: Path) -> None:
+    with path.open("wb") as file:
+        file.write(b"%PDF-1.7\n".ljust(MIB, b"\0"))
+        for number in range(1, SIZE // MIB):
+            file.write(number.to_bytes(4, "big") * (MIB // 4))
+
+
+def _memory(pid: int, *, peak: bool = False) -> int:
+    """Bytes that the process holds, or held at most."""
+    name = "VmHWM:" if peak else "VmRSS:"
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

@@ -117,7 +117,7 @@ def retry_media(
             }
         )
     enqueued = submit.retry(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
-    return answer({"media_id": str(media_id), "enqueued": enqueued, "upload": None})
+    return answer({"media_id": str(media_id), "enqueued": enqueued})
 
 
 @router.delete("/{media_id}", responses=answers(Data[Done], 403, 404), summary="Remove it")

@@ -24,6 +24,8 @@ _SAFE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cache-Control": "private, no-store",
 }
+#: How much is gathered before it is written: large enough that the hand-over to a thread does not count.
+PIECE = 4 * CHUNK
 Signature = Annotated[str, Query(max_length=128)]
 Expires = Annotated[int, Query(ge=0, lt=2**40)]
 
@@ -72,25 +74,26 @@ def get_object(
 
 async def _receive(request: Request, draft: Draft, most: int) -> int:
     """Writes one piece while the next one arrives; two of them are all that is ever in memory."""
-    received, piece = 0, bytearray()
+    received, waiting, piece = 0, 0, list[bytes]()
     writing: asyncio.Future[None] | None = None
     try:
         async for chunk in request.stream():
             received += len(chunk)
             if received > most:
                 break
-            piece += chunk
-            if len(piece) >= CHUNK:
+            piece.append(chunk)
+            waiting += len(chunk)
+            if waiting >= PIECE:
                 if writing is not None:
                     await writing
-                writing = asyncio.ensure_future(anyio.to_thread.run_sync(draft.write, bytes(piece)))
-                piece.clear()
+                writing = asyncio.ensure_future(anyio.to_thread.run_sync(draft.write_all, piece))
+                waiting, piece = 0, []
     except ClientDisconnect as error:
         raise InvalidRequest("The upload broke off. Send the file again while the link lives.") from error
     finally:
         if writing is not None:
             await writing
-    draft.write(bytes(piece))
+    draft.write_all(piece)
     return received
 
 

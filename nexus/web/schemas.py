@@ -101,7 +101,9 @@ class LinkOut(BaseModel):
 class RetriedOut(BaseModel):
     media_id: UUID
     enqueued: bool
-    upload: BegunOut | None = Field(description="Where to upload again, when it was the upload that failed.")
+    upload: BegunOut | None = Field(
+        None, description="Where to upload again, when it was the upload that failed."
+    )
 
 
 class CapabilitiesOut(BaseModel):
