@@ -24,8 +24,6 @@ _SAFE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cache-Control": "private, no-store",
 }
-#: How much is gathered before it is written: large enough that the hand-over to a thread does not count.
-PIECE = 4 * CHUNK
 Signature = Annotated[str, Query(max_length=128)]
 Expires = Annotated[int, Query(ge=0, lt=2**40)]
 
@@ -83,7 +81,7 @@ async def _receive(request: Request, draft: Draft, most: int) -> int:
                 break
             piece.append(chunk)
             waiting += len(chunk)
-            if waiting >= PIECE:
+            if waiting >= CHUNK:
                 if writing is not None:
                     await writing
                 writing = asyncio.ensure_future(anyio.to_thread.run_sync(draft.write_all, piece))
