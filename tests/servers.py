@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import psycopg
@@ -129,11 +130,11 @@ class Server:
         return keeper
 
     def _answered(self) -> bool:
-        """True when it answers, False when it ended before it did."""
+        """True when it answers, False when it ended before it did or meanwhile."""
         deadline = time.monotonic() + PATIENCE
         while self.running:
             if self.answers(self):
-                return True
+                return self.running
             if time.monotonic() > deadline:
                 self.kill()
                 raise ServerError(f"{self.name} does not answer. Its log:\n{self._tail()}")
@@ -234,14 +235,25 @@ def chromium() -> Path:
 
 def free_port() -> int:
     """A loopback port that nobody listens on; whoever starts a server on it may still lose a race."""
-    for port in random.sample(PORTS, k=1000):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise ServerError(f"No free port between {PORTS.start} and {PORTS.stop}.")
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """As many different ones. Drawn from the system: tests may seed Python's own numbers alike in all processes."""
+    draw = random.SystemRandom().sample(PORTS, k=1000)
+    found = list(islice(filter(_is_free, draw), count))
+    if len(found) < count:
+        raise ServerError(f"No free port between {PORTS.start} and {PORTS.stop}.")
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @contextmanager
