@@ -1,0 +1,192 @@
+"""Every way in which Nexus says no.
+
+    NexusError
+    ├── ApiError                      answers a request: code, HTTP status, a sentence
+    │   ├── InvalidRequest            E_INVALID_REQUEST                400
+    │   │   ├── InvalidUrl            E_INVALID_URL                    400
+    │   │   ├── InvalidKind           E_INVALID_KIND                   400
+    │   │   ├── InvalidFileType       E_INVALID_FILE_TYPE              400
+    │   │   ├── StorageMissing        E_STORAGE_MISSING                400
+    │   │   ├── UploadExpired         E_UPLOAD_EXPIRED                 400
+    │   │   └── FileTooLarge          E_FILE_TOO_LARGE                 413
+    │   ├── Unauthorized              E_UNAUTHORIZED                   401
+    │   ├── Forbidden                 E_FORBIDDEN                      403
+    │   │   └── DefaultLibrary        E_DEFAULT_LIBRARY_CANNOT_SHARE   403
+    │   ├── NotFound                  E_NOT_FOUND                      404
+    │   ├── Conflict                  E_CONFLICT                       409
+    │   │   └── InvalidState          E_INVALID_STATE                  409
+    │   ├── RateLimited               E_RATE_LIMITED                   429
+    │   ├── Internal                  E_INTERNAL                       500
+    │   ├── SignUploadFailed          E_SIGN_UPLOAD_FAILED             502
+    │   ├── NotReady                  E_NOT_READY                      503
+    │   └── IngestTimeout             E_INGEST_TIMEOUT                 504
+    └── WorkError                     ends an attempt: kept in last_error_code, never answers a request
+        ├── ExtractionFailed          E_EXTRACTION_FAILED
+        │   ├── EmptyContent          E_EMPTY_CONTENT
+        │   ├── BlockedPage           E_BLOCKED_PAGE
+        │   ├── LoginWall             E_LOGIN_WALL
+        │   ├── PageTooLarge          E_PAGE_TOO_LARGE
+        │   ├── PdfEncrypted          E_PDF_ENCRYPTED
+        │   ├── PdfNoText             E_PDF_NO_TEXT
+        │   ├── PdfDamaged            E_PDF_DAMAGED
+        │   ├── EpubDrm               E_EPUB_DRM
+        │   ├── EpubDamaged           E_EPUB_DAMAGED
+        │   ├── EpubTooLarge          E_EPUB_TOO_LARGE
+        │   ├── TextUnreadable        E_TEXT_UNREADABLE
+        │   ├── ParserTimeout         E_PARSER_TIMEOUT
+        │   ├── ParserMemory          E_PARSER_MEMORY
+        │   ├── ParserOutput          E_PARSER_OUTPUT
+        │   └── ParserCrashed         E_PARSER_CRASHED
+        ├── ExtractorNotImplemented   E_EXTRACTOR_NOT_IMPLEMENTED
+        ├── FileMissing               E_FILE_MISSING
+        ├── FileChanged               E_FILE_CHANGED
+        ├── FileUnreachable           E_FILE_UNREACHABLE               transient
+        ├── TranscriptUnavailable     E_TRANSCRIPT_UNAVAILABLE
+        ├── JobTimeout                E_JOB_TIMEOUT
+        ├── FetchFailed               E_FETCH_FAILED                   transient
+        │   ├── FetchTimeout          E_FETCH_TIMEOUT                  transient
+        │   ├── FetchBusy             E_FETCH_BUSY                     transient, not counted
+        │   ├── FetchUnknownHost      E_FETCH_UNKNOWN_HOST             transient
+        │   ├── FetchHttp5xx          E_FETCH_HTTP_5XX                 transient
+        │   ├── FetchRateLimited      E_FETCH_RATE_LIMITED             transient
+        │   ├── FetchHttp4xx          E_FETCH_HTTP_4XX
+        │   ├── FetchBlockedAddress   E_FETCH_BLOCKED_ADDRESS
+        │   ├── FetchTooLarge         E_FETCH_TOO_LARGE
+        │   ├── FetchRedirects        E_FETCH_REDIRECTS
+        │   ├── FetchWrongType        E_FETCH_WRONG_TYPE
+        │   ├── FetchInsecure         E_FETCH_INSECURE
+        │   └── FetchBadAnswer        E_FETCH_BAD_ANSWER
+        ├── UploadFailed              E_UPLOAD_FAILED
+        └── EmbeddingFailed           E_EMBEDDING_FAILED
+            └── EmbeddingTimeout      E_EMBEDDING_TIMEOUT
+
+A class's docstring is its default message: what happened, then what to do next.
+"""
+
+from nexus.errors.api import (
+    ApiError,
+    Conflict,
+    DefaultLibrary,
+    FileTooLarge,
+    Forbidden,
+    IngestTimeout,
+    Internal,
+    InvalidFileType,
+    InvalidKind,
+    InvalidRequest,
+    InvalidState,
+    InvalidUrl,
+    NotFound,
+    NotReady,
+    RateLimited,
+    SignUploadFailed,
+    StorageMissing,
+    Unauthorized,
+    UploadExpired,
+)
+from nexus.errors.base import NexusError, describe, tree
+from nexus.errors.work import (
+    BlockedPage,
+    EmbeddingFailed,
+    EmbeddingTimeout,
+    EmptyContent,
+    EpubDamaged,
+    EpubDrm,
+    EpubTooLarge,
+    ExtractionFailed,
+    ExtractorNotImplemented,
+    FetchBadAnswer,
+    FetchBlockedAddress,
+    FetchBusy,
+    FetchFailed,
+    FetchHttp4xx,
+    FetchHttp5xx,
+    FetchInsecure,
+    FetchRateLimited,
+    FetchRedirects,
+    FetchTimeout,
+    FetchTooLarge,
+    FetchUnknownHost,
+    FetchWrongType,
+    FileChanged,
+    FileMissing,
+    FileUnreachable,
+    JobTimeout,
+    LoginWall,
+    PageTooLarge,
+    ParserCrashed,
+    ParserMemory,
+    ParserOutput,
+    ParserTimeout,
+    PdfDamaged,
+    PdfEncrypted,
+    PdfNoText,
+    TextUnreadable,
+    TranscriptUnavailable,
+    UploadFailed,
+    WorkError,
+)
+
+__all__ = [
+    "ApiError",
+    "BlockedPage",
+    "Conflict",
+    "DefaultLibrary",
+    "EmbeddingFailed",
+    "EmbeddingTimeout",
+    "EmptyContent",
+    "EpubDamaged",
+    "EpubDrm",
+    "EpubTooLarge",
+    "ExtractionFailed",
+    "ExtractorNotImplemented",
+    "FetchBadAnswer",
+    "FetchBlockedAddress",
+    "FetchBusy",
+    "FetchFailed",
+    "FetchHttp4xx",
+    "FetchHttp5xx",
+    "FetchInsecure",
+    "FetchRateLimited",
+    "FetchRedirects",
+    "FetchTimeout",
+    "FetchTooLarge",
+    "FetchUnknownHost",
+    "FetchWrongType",
+    "FileChanged",
+    "FileMissing",
+    "FileTooLarge",
+    "FileUnreachable",
+    "Forbidden",
+    "IngestTimeout",
+    "Internal",
+    "InvalidFileType",
+    "InvalidKind",
+    "InvalidRequest",
+    "InvalidState",
+    "InvalidUrl",
+    "JobTimeout",
+    "LoginWall",
+    "NexusError",
+    "NotFound",
+    "NotReady",
+    "PageTooLarge",
+    "ParserCrashed",
+    "ParserMemory",
+    "ParserOutput",
+    "ParserTimeout",
+    "PdfDamaged",
+    "PdfEncrypted",
+    "PdfNoText",
+    "RateLimited",
+    "SignUploadFailed",
+    "StorageMissing",
+    "TextUnreadable",
+    "TranscriptUnavailable",
+    "Unauthorized",
+    "UploadExpired",
+    "UploadFailed",
+    "WorkError",
+    "describe",
+    "tree",
+]

@@ -1,0 +1,184 @@
+"""What a site answers: its headers read with care, and what a status means for the one who asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from nexus.errors import (
+    FetchBadAnswer,
+    FetchFailed,
+    FetchHttp4xx,
+    FetchHttp5xx,
+    FetchRateLimited,
+    FetchTooLarge,
+    FetchWrongType,
+)
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+NOT_MODIFIED = 304
+PARTIAL = 206
+#: The site may answer otherwise in a moment: request timeout, too early.
+PASSING = frozenset({408, 425})
+
+PDF = "application/pdf"
+HTML = "text/html"
+TEXT = "text/plain"
+ACCEPTED = frozenset({HTML, "application/xhtml+xml", TEXT, PDF})
+ACCEPT = "text/html, application/xhtml+xml, application/pdf, text/plain;q=0.9, */*;q=0.1"
+#: What servers say when they do not know: the bytes are asked instead.
+UNTOLD = frozenset(
+    {
+        "",
+        "*/*",
+        "application/download",
+        "application/force-download",
+        "application/octet-stream",
+        "application/unknown",
+        "application/x-download",
+        "application/x-octet-stream",
+        "application/x-pdf",
+        "binary/octet-stream",
+        "unknown/unknown",
+    }
+)
+MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60}")
+CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([a-z0-9_.:+-]{1,40})", re.IGNORECASE)
+VALIDATOR = re.compile(r"[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,510}[\x21-\x7e\x80-\xff])?")
+
+#: How much of a body is looked at to tell what it is.
+SNIFFED = 1024
+BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+PDF_MARK = b"%PDF-"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF8_MARK = b"\xef\xbb\xbf"
+LOOKS_HTML = re.compile(
+    r"\s*<(!doctype\s+html|!--|\?xml|html|head|body|title|meta|link|script|style|base"
+    r"|(h1|div|p|a|b|br|table|font|iframe|article|main|section|header|nav)[\s>])",
+    re.IGNORECASE,
+)
+
+#: The longest rest that a site may ask for, in seconds.
+MOST_REST = 86_400.0
+
+
+@dataclass(frozen=True)
+class Head:
+    """A status and headers."""
+
+    status: int
+    headers: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Head:
+        found: dict[str, tuple[str, ...]] = {}
+        for raw_name, raw_value in headers:
+            name = raw_name.decode("latin-1").lower()
+            found[name] = (*found.get(name, ()), raw_value.decode("latin-1").strip(" \t"))
+        return cls(status, found)
+
+    def value(self, name: str) -> str:
+        """The last of them, as browsers have it; empty where there is none."""
+        return self.headers.get(name, ("",))[-1]
+
+    def location(self) -> str:
+        """Where a redirect points. Raises FetchBadAnswer unless it is one place."""
+        places = set(self.headers.get("location", ()))
+        if len(places) != 1:
+            raise FetchBadAnswer
+        raw = places.pop().encode("latin-1")
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            return raw.decode("latin-1")
+
+    def media_type(self) -> str | None:
+        """An accepted type, or None where the bytes must tell. Raises FetchWrongType."""
+        said = self.value("content-type").partition(";")[0].strip().lower()
+        if said in ACCEPTED:
+            return said
+        if said in UNTOLD or not MEDIA_TYPE.fullmatch(said):
+            return None
+        raise FetchWrongType(
+            f"This address holds {said}, not a page or a PDF. Add the address of an article."
+        )
+
+    def charset(self) -> str | None:
+        found = CHARSET.search(self.value("content-type"))
+        return found[1].lower() if found else None
+
+    def encoding(self) -> str:
+        return ", ".join(self.headers.get("content-encoding", ()))
+
+    def validator(self, name: str) -> str | None:
+        """An ETag or a date to send back word by word, if it can be sent."""
+        return sendable(self.value(name))
+
+    def require_size(self, most_bytes: int) -> None:
+        """Raises FetchTooLarge where the header already says so."""
+        said = self.value("content-length")
+        if said.isdecimal() and int(said) > most_bytes:
+            raise FetchTooLarge
+
+    def retry_after(self, now: datetime) -> float | None:
+        """Seconds that the site asks to be left alone."""
+        said = self.value("retry-after")
+        if said.isascii() and said.isdigit():
+            return min(float(said), MOST_REST)
+        try:
+            until = parsedate_to_datetime(said)
+        except (ValueError, OverflowError):
+            return None
+        aware = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return min(max((aware - now).total_seconds(), 0.0), MOST_REST)
+
+
+def sendable(validator: str | None) -> str | None:
+    return validator if validator and VALIDATOR.fullmatch(validator) else None
+
+
+def require_page(head: Head, now: datetime) -> None:
+    """Raises what a status other than success means."""
+    if 200 <= head.status < 300 and head.status != PARTIAL:
+        return
+    error = _refusal(head.status)
+    if head.status in {429, 503}:
+        error.retry_after = head.retry_after(now)
+    raise error
+
+
+def _refusal(status: int) -> FetchFailed:
+    if status == 429:
+        return FetchRateLimited()
+    if status in PASSING:
+        return FetchFailed(f"The site answered {status} and may answer otherwise in a moment. Retry later.")
+    if 400 <= status < 500:
+        return FetchHttp4xx(
+            f"The site answered {status} and does not give out this page. "
+            "Open the original to see whether it is still there."
+        )
+    if 500 <= status < 600:
+        return FetchHttp5xx(
+            f"The site answered {status}: it has a fault of its own at the moment. Retry later."
+        )
+    return FetchBadAnswer()
+
+
+def body_type(said: str | None, start: bytes) -> str:
+    """What a body is. A PDF is one, whatever its site calls it. Raises FetchWrongType."""
+    if start.startswith(PDF_MARK):
+        return PDF
+    return said or _sniff(start[:SNIFFED])
+
+
+def _sniff(start: bytes) -> str:
+    if PDF_MARK in start:
+        return PDF
+    wide = start.startswith(UTF16_MARKS)
+    if not start or (not wide and BINARY.search(start)):
+        raise FetchWrongType
+    text = start.decode("utf-16" if wide else "latin-1", "replace")
+    return HTML if LOOKS_HTML.match(text.removeprefix(UTF8_MARK.decode("latin-1"))) else TEXT

@@ -1,0 +1,79 @@
+"""What a status means: what may pass and what is for good, and how long a site asks to be left alone."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from nexus.errors import FetchFailed, FetchHttp4xx, FetchHttp5xx, FetchRateLimited
+from nexus.fetch import Fetcher, Limits, System, pairs
+from tests.hostile_server import Hostile, answer, hostile
+from tests.support import SetClock
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Hostile]:
+    with hostile() as server:
+        yield server
+
+
+@pytest.fixture
+def fetch(site: Hostile) -> Callable[..., object]:
+    return Fetcher(Limits(allow=pairs([site.pair]), delay=0)).get
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 410, 418, 421, 451, 499])
+def test_a_refusal_is_for_good(site: Hostile, fetch: Callable[..., object], status: int) -> None:
+    with pytest.raises(FetchHttp4xx, match=f"answered {status}") as refused:
+        fetch(site.on(answer(status=f"{status} No")))
+    assert refused.value.transient is False
+
+
+@pytest.mark.parametrize("status", [500, 501, 502, 503, 504, 520, 599])
+def test_a_fault_of_the_site_may_pass(site: Hostile, fetch: Callable[..., object], status: int) -> None:
+    with pytest.raises(FetchHttp5xx, match=f"answered {status}") as refused:
+        fetch(site.on(answer(status=f"{status} Oops")))
+    assert refused.value.transient is True
+
+
+@pytest.mark.parametrize("status", [408, 425])
+def test_a_passing_refusal_may_pass(site: Hostile, fetch: Callable[..., object], status: int) -> None:
+    with pytest.raises(FetchFailed, match=f"answered {status}") as refused:
+        fetch(site.on(answer(status=f"{status} Later")))
+    assert type(refused.value) is FetchFailed
+    assert refused.value.transient is True
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("Retry-After: 120", 120.0),
+        ("Retry-After:   7  ", 7.0),
+        ("Retry-After: 0", 0.0),
+        ("Retry-After: 99999999999999999999999999", 86_400.0),
+        ("Retry-After: Thu, 01 Jan 2026 00:05:00 GMT", 300.0),
+        ("Retry-After: Thu, 01 Jan 2026 00:05:00", 300.0),
+        ("Retry-After: Thu, 01 Jan 2026 01:05:00 +0100", 300.0),
+        ("Retry-After: Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Retry-After: Fri, 31 Dec 9999 23:59:59 GMT", 86_400.0),
+        ("Retry-After: soon", None),
+        ("Retry-After: -5", None),
+        ("Retry-After: 1.5", None),
+        ("Retry-After: Thu, 01 Jan 2026 00:05:9999999999999 GMT", None),
+        ("Retry-After:", None),
+        ("X-Nothing: 1", None),
+    ],
+)
+def test_how_long_a_site_asks_to_be_left_alone(
+    site: Hostile, clock: SetClock, status: int, header: str, seconds: float | None
+) -> None:
+    fetcher = Fetcher(Limits(allow=pairs([site.pair])), System(now=clock))
+    with pytest.raises(FetchRateLimited if status == 429 else FetchHttp5xx) as refused:
+        fetcher.get(site.on(answer(b"", header, status=f"{status} Later")))
+    assert refused.value.retry_after == seconds
+
+
+def test_a_status_that_asks_for_no_rest_gives_none(site: Hostile, fetch: Callable[..., object]) -> None:
+    with pytest.raises(FetchHttp4xx) as refused:
+        fetch(site.on(answer(b"", "Retry-After: 10", status="404 Not Found")))
+    assert refused.value.retry_after is None
