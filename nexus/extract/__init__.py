@@ -1,16 +1,133 @@
-"""How bytes become text: what an extractor is, and which kinds have one.
+"""How bytes become text: what an extractor is, what it is given, what it gives back, and which kinds have one.
 
-An extractor registers itself: `AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract_article`. The lifecycle does not
-change for it; while a kind has none, its media wait as pending and nothing is announced.
+An extractor registers itself: `AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract_article`, or as an entry point of the
+group `nexus.extractors`. The lifecycle does not change for it; while a kind has none, its media wait as pending and
+nothing is announced.
+
+An extractor runs in a worker. What parses bytes that strangers made is a *reader*: a function that the workbench runs
+in a process of its own, with limits on time, memory and output.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
 from nexus.states.media import Kind
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A piece of a text, in reading order: an article, a page of a PDF, a chapter of a book.
+
+    `html` is clean, and its text content is exactly `text`: an offset in the one is an offset in the other. Without
+    it the text is shown as it stands.
+    """
+
+    text: str
+    html: str | None = None
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A line of the table of contents. `anchor` is `f{position}` for a fragment, or the id of an element in its html,
+    which begins with `f{position}-`."""
+
+    title: str
+    level: int
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A picture that came inside the file. The html of its document names it as `asset:{name}`."""
+
+    name: str
+    content_type: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a document says of itself. `published` is an ISO date, with a time where it is known."""
+
+    byline: str | None = None
+    site: str | None = None
+    published: str | None = None
+    language: str | None = None
+    lead_image: str | None = None
+    excerpt: str | None = None
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What an extractor gives back: a title, if it found one, and the text in reading order."""
+
+    title: str | None
+    fragments: tuple[Fragment, ...]
+    facts: Facts = Facts()
+    outline: tuple[Heading, ...] = ()
+    assets: tuple[Asset, ...] = ()
+
+    @classmethod
+    def plain(cls, title: str | None, *texts: str) -> Extraction:
+        """Text without any markup."""
+        return cls(title, tuple(map(Fragment, texts)))
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What is known of bytes from outside of them. Anything here may be wrong."""
+
+    url: str | None = None
+    content_type: str | None = None
+    #: From the Content-Type header.
+    charset: str | None = None
+    filename: str | None = None
+
+
+class Reader(Protocol):
+    def __call__(self, data: bytes, hints: Hints) -> Extraction:
+        """Runs in a parser process: no network, no files, no secrets. Raises ExtractionFailed or a kind of it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What an address answered, whole and decoded."""
+
+    #: Where the redirects ended; empty for what lay on disk.
+    url: str
+    status: int
+    content_type: str
+    charset: str | None
+    body: bytes
+    etag: str | None = None
+    last_modified: str | None = None
+
+    def hints(self) -> Hints:
+        return Hints(self.url or None, self.content_type, self.charset)
+
+
+class Workbench(Protocol):
+    """What an extractor works with."""
+
+    def fetch(self, url: str) -> Fetched:
+        """A guarded GET. Raises FetchFailed or a kind of it."""
+        ...
+
+    def file(self) -> bytes:
+        """The media's file, checked against its hash."""
+        ...
+
+    def read(self, reader: str, data: bytes, hints: Hints = ...) -> Extraction:
+        """Run a reader, named as `module:function`, in a parser process. Raises ExtractionFailed or a kind of it."""
+        ...
+
+    def keep(self, fetched: Fetched) -> None:
+        """Make what an address answered the media's file, once the media is readable."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -23,14 +140,7 @@ class Source:
     provider: str | None
     provider_id: str | None
     attempt: int
-
-
-@dataclass(frozen=True)
-class Extraction:
-    """What an extractor gives back: a title, if it found one, and the text in reading order."""
-
-    title: str | None
-    fragments: tuple[str, ...]
+    bench: Workbench = field(repr=False)
 
 
 class Extractor(Protocol):

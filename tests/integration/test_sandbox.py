@@ -1,0 +1,154 @@
+"""What comes back from a parser process: the reader's result, exactly, or the error that it meant."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as StillWaiting
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from nexus.errors import EmptyContent, ExtractionFailed, ParserCrashed, PdfDamaged, describe
+from nexus.extract import Extraction, Fragment, Hints
+from nexus.extract.sandbox import LONGEST_MESSAGE, Limits, Sandbox
+from tests.readers import RICH
+
+LIMITS = Limits(seconds=30.0, memory_bytes=256 * 1024 * 1024, output_bytes=4 * 1024 * 1024)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    made = Sandbox(LIMITS, processes=2, preload=("tests.readers",))
+    yield made
+    made.close()
+
+
+def test_a_result_comes_back_exactly(sandbox: Sandbox) -> None:
+    assert sandbox.read("tests.readers:rich", b"") == RICH
+
+
+def test_bytes_and_hints_arrive_exactly(sandbox: Sandbox) -> None:
+    data = os.urandom(3_000_001)
+    hints = Hints("https://example.com/ä", "text/html", None, "")
+    digest, seen = sandbox.read("tests.readers:echo", data, hints).fragments
+    assert (digest.text, seen.text) == (hashlib.sha256(data).hexdigest(), repr(hints))
+
+
+def test_half_a_surrogate_pair_is_replaced_and_offsets_stay(sandbox: Sandbox) -> None:
+    found = sandbox.read("tests.readers:surrogates", b"")
+    marks = "\ufffd\ufffd\ufffdx"
+    assert found == Extraction("a\ufffdb", (Fragment(marks, f"<p>{marks}</p>"),))
+
+
+def test_many_threads_each_get_their_own_result(sandbox: Sandbox) -> None:
+    documents = [str(n).encode() * 5000 for n in range(200)]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda data: sandbox.read("tests.readers:echo", data), documents))
+    assert [one.fragments[0].text for one in found] == [
+        hashlib.sha256(data).hexdigest() for data in documents
+    ]
+
+
+def test_waiting_for_a_process_is_not_counted(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    sandbox = Sandbox(LIMITS, processes=1, preload=("tests.readers",))
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(sandbox.read, "tests.readers:gate", bytes(gate))
+        wait_until_busy(sandbox)
+        second = threads.submit(sandbox.read, "tests.readers:nothing", b"", limits=Limits(seconds=1.0))
+        with pytest.raises(StillWaiting):
+            second.result(1.1)
+        gate.touch()
+        assert first.result().fragments[0].text == "through the gate"
+        assert second.result().fragments[0].text == "text"
+    sandbox.close()
+
+
+def wait_until_busy(sandbox: Sandbox) -> None:
+    while sandbox._turn._value:
+        pass
+
+
+def test_the_error_of_a_reader_is_the_error_of_the_read(sandbox: Sandbox) -> None:
+    with pytest.raises(EmptyContent) as empty:
+        sandbox.read("tests.readers:no_text", b"")
+    assert empty.value.message == describe(EmptyContent)
+    with pytest.raises(PdfDamaged, match="page 7") as damaged:
+        sandbox.read("tests.readers:damaged", b"")
+    assert len(damaged.value.message) == LONGEST_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("reader", "reason"),
+    [
+        ("not_ours", "FetchTimeout"),
+        ("breaks", "KeyError"),
+        ("recursion", "RecursionError"),
+        ("leaves", "SystemExit"),
+        ("gives_nothing", "AttributeError"),
+        ("gives_something_else", "TypeError"),
+    ],
+)
+def test_what_else_a_reader_raises_is_logged_by_name_alone(
+    sandbox: Sandbox, reader: str, reason: str
+) -> None:
+    name = f"tests.readers:{reader}"
+    with capture_logs() as lines, pytest.raises(ExtractionFailed) as failed:
+        sandbox.read(name, b"")
+    assert type(failed.value) is ExtractionFailed
+    assert failed.value.message == describe(ExtractionFailed)
+    assert lines == [{"event": "reader_failed", "log_level": "warning", "reader": name, "reason": reason}]
+
+
+@pytest.mark.parametrize(
+    ("reader", "reason"),
+    [
+        ("tests.no_such_module:read", "ModuleNotFoundError"),
+        ("tests.readers:no_such_function", "AttributeError"),
+    ],
+)
+def test_a_reader_that_does_not_exist_is_a_crash_with_a_line_in_the_log(
+    sandbox: Sandbox, reader: str, reason: str
+) -> None:
+    with capture_logs() as lines, pytest.raises(ParserCrashed):
+        sandbox.read(reader, b"")
+    assert lines == [{"event": "reader_unknown", "log_level": "error", "reader": reader, "reason": reason}]
+    assert sandbox.read("tests.readers:rich", b"") == RICH
+
+
+def test_a_module_that_can_not_be_preloaded_harms_no_other() -> None:
+    sandbox = Sandbox(LIMITS, preload=("tests.no_such_module", "tests.readers"))
+    with capture_logs() as lines:
+        assert sandbox.read("tests.readers:rich", b"") == RICH
+    sandbox.close()
+    assert [line["event"] for line in lines] == ["reader_unknown"]
+
+
+def test_a_reader_is_found_wherever_this_process_imports_from(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a folder that is named later, relative to where this process works."""
+    sandbox.read("tests.readers:nothing", b"")
+    package = tmp_path / "plugins" / "a_package_of_readers"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "late.py").write_text("WORDS = 'a late import'")
+    (package / "reader.py").write_text(
+        "from nexus.extract import Extraction\n"
+        "def read(data, hints):\n"
+        "    from a_package_of_readers.late import WORDS\n"
+        "    return Extraction.plain(None, WORDS)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("plugins")
+    found = sandbox.read("a_package_of_readers.reader:read", b"")
+    assert found == Extraction.plain(None, "a late import")
+
+
+def test_libraries_may_import_more_of_what_is_installed(sandbox: Sandbox) -> None:
+    found = sandbox.read("tests.readers:late_import", b"")
+    assert [one.text for one in found.fragments] == ["wsgiref.util", "can_ada", "nexus.urls"]
