@@ -1,0 +1,214 @@
+"""A page as a row of blocks: each a run of text that no other block interrupts, with what surrounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lxml.etree import _Element as Element
+
+from nexus.extract.article import hints
+from nexus.extract.article.hints import words
+
+#: What holds no text for a reader.
+SKIPPED = words(
+    "script style noscript template svg math head iframe object embed applet canvas audio video map area select "
+    "option optgroup datalist textarea input progress meter frame frameset noframes link meta base basefont "
+    "source track param title dialog"
+)
+INLINE = words(
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q rp rt ruby s samp "
+    "small span strike strong sub sup time tt u var wbr img picture blink marquee tspan rb rtc"
+)
+#: What a reader sees as structure.
+STRUCTURE = words(
+    "h1 h2 h3 h4 h5 h6 p ul ol li blockquote pre table tr td th caption dl dt dd figure figcaption"
+)
+#: Tags that say something of everything inside them.
+WITHIN = (
+    "article",
+    "main",
+    "nav",
+    "aside",
+    "footer",
+    "header",
+    "form",
+    "table",
+    "ul",
+    "blockquote",
+    "figure",
+    "p",
+    "button",
+    "section",
+    "pre",
+    "dl",
+)
+TAG_BITS = {tag: 1 << at for at, tag in enumerate(WITHIN)}
+#: Where a line ends within a block.
+BREAK = "\u2028"
+#: A piece of a block: text, or an inline element that begins; None ends the innermost one.
+Piece: TypeAlias = "str | Element | None"
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """An element that holds blocks: what it is called, and where it stands."""
+
+    element: Element
+    tag: str
+    parent: Scope | None
+    depth: int
+    #: Groups of words in its own class and id, and in those of everything around it.
+    own: int
+    around: int
+    #: Tags around it, itself included, as bits.
+    within: int
+    #: The same for elements of the same shape in places of the same shape.
+    signature: int
+    hidden: bool
+    #: Where it stands among all of them: outer ones first.
+    order: int
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    scope: Scope
+    text: str
+    linked: int
+    links: int
+    pieces: list[Piece]
+    breaks: int
+    images: int
+
+
+class _Walk:
+    """Goes through a page once. Between two flushes lies one block."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.scopes: list[Scope] = []
+        self.opened: list[Element] = []
+        self.links = 0
+        self._start()
+
+    def _start(self) -> None:
+        self.pieces: list[Piece] = list(self.opened)
+        self.linked = self.link_count = self.breaks = self.images = 0
+        self.solid = False
+
+    def say(self, text: str | None) -> None:
+        if text:
+            self.pieces.append(text)
+            if not text.isspace():
+                self.solid = True
+                if self.links:
+                    self.linked += len(text.strip())
+
+    def flush(self, scope: Scope) -> None:
+        if self.solid or self.images:
+            text = " ".join("".join([piece for piece in self.pieces if isinstance(piece, str)]).split())
+            if text or self.images:
+                block = Block(
+                    scope,
+                    text,
+                    min(self.linked, len(text)),
+                    self.link_count,
+                    self.pieces,
+                    self.breaks,
+                    self.images,
+                )
+                self.blocks.append(block)
+        elif len(self.pieces) == len(self.opened):
+            return
+        self._start()
+
+    def enter(self, element: Element, parent: Scope | None) -> Scope:
+        tag = element.tag
+        given = dict(element.items())
+        own = _own_hints(given) if given else 0
+        bit = TAG_BITS.get(tag, 0)
+        order = len(self.scopes)
+        if parent is None:
+            scope = Scope(element, tag, None, 0, own, own, bit, hash(tag), False, order)
+        else:
+            signature = hash((parent.signature, tag, given.get("class")))
+            hidden = parent.hidden or (bool(given) and _is_hidden(given))
+            around, within = parent.around | own, parent.within | bit
+            scope = Scope(
+                element, tag, parent, parent.depth + 1, own, around, within, signature, hidden, order
+            )
+        self.scopes.append(scope)
+        return scope
+
+    def inside(self, element: Element, scope: Scope) -> None:
+        self.say(element.text)
+        for child in element:
+            tag = child.tag
+            if tag in INLINE:
+                self.inline(child, tag, scope)
+            elif tag == "br":
+                self.line_break(scope)
+            elif tag not in SKIPPED and isinstance(tag, str):
+                self.flush(scope)
+                within = self.enter(child, scope)
+                self.inside(child, within)
+                self.flush(within)
+            self.say(child.tail)
+
+    def inline(self, element: Element, tag: str, scope: Scope) -> None:
+        if tag == "img":
+            self.images += 1
+            self.pieces += (element, None)
+            return
+        self.pieces.append(element)
+        self.opened.append(element)
+        is_link = tag == "a"
+        self.links += is_link
+        self.link_count += is_link
+        self.inside(element, scope)
+        self.links -= is_link
+        self.opened.pop()
+        self.pieces.append(None)
+
+    def line_break(self, scope: Scope) -> None:
+        """One break is a new line, two are a new block."""
+        last = next((piece for piece in reversed(self.pieces) if piece is None or not _is_blank(piece)), None)
+        if last == BREAK:
+            self.flush(scope)
+        else:
+            self.breaks += 1
+            self.pieces.append(BREAK)
+
+
+def _is_blank(piece: Piece) -> bool:
+    return isinstance(piece, str) and piece != BREAK and piece.isspace()
+
+
+def _own_hints(given: dict[str, str]) -> int:
+    names = " ".join([given[key] for key in ("class", "id", "role", "itemprop") if key in given])
+    return hints.mask(names) if names else 0
+
+
+def _is_hidden(given: dict[str, str]) -> bool:
+    style = given.get("style", "")
+    return (
+        "hidden" in given
+        or given.get("aria-hidden") == "true"
+        or ("none" in style and "display:none" in style.replace(" ", "").lower())
+    )
+
+
+def cut(body: Element) -> tuple[list[Block], list[Scope]]:
+    """The blocks of a page in reading order, and the elements around them, outer ones first."""
+    walk = _Walk()
+    scope = walk.enter(body, None)
+    walk.inside(body, scope)
+    walk.flush(scope)
+    return walk.blocks, walk.scopes
+
+
+def upwards(scope: Scope | None) -> Iterator[Scope]:
+    while scope is not None:
+        yield scope
+        scope = scope.parent

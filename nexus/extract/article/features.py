@@ -1,0 +1,260 @@
+"""What is known of each block, as numbers: itself, what is around it, and what the referees kept.
+
+Nothing here depends on a language. The order of the numbers is part of the model: train it anew after a change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nexus.extract.article import hints, rival
+from nexus.extract.article.blocks import TAG_BITS, Block, Scope
+from nexus.extract.article.heads import ARTICLES, Head
+from nexus.extract.article.tally import Tally, commas, count
+
+HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
+#: The tag that says most of a block, as a number; what is not here is 0.
+TAGS = {
+    **dict.fromkeys(HEADINGS, 1),
+    "p": 2,
+    "li": 3,
+    "td": 4,
+    "th": 4,
+    "dd": 5,
+    "dt": 5,
+    "pre": 6,
+    "blockquote": 7,
+    "figcaption": 8,
+    "button": 9,
+    "article": 10,
+    "section": 10,
+    "address": 11,
+    "footer": 12,
+    "nav": 12,
+    "header": 12,
+    "aside": 12,
+}
+#: What an address says of the page behind it.
+ADDRESSES = tuple(
+    re.compile(words, re.IGNORECASE)
+    for words in (
+        r"forum|thread|topic|viewtopic|question|discuss|showthread|community|/t/|/r/|board",
+        r"product|/shop|/store|/item|/dp/|/buy|/p/",
+        r"categor|collection|/tags?/|archive|/list|search|/c/|/all|browse|directory",
+        r"docs?[./]|/api|guide|reference|manual|wiki|/help|tutorial|learn|support|readthedocs",
+        r"blog|news|article|/post|story|/20\d\d/|\d{5,}|\.html?$",
+        r"service|solution|about|company|pricing|/features?",
+    )
+)
+
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_DIGIT = re.compile(r"\d")
+_UPPER = re.compile(r"[A-ZÄÖÜ]")
+_ODD = re.compile(r"©|\||»|›|•|→|@|https?:|www\.|[€$£¥]\s?\d|\d\s?[€$£¥]|\d{1,2}:\d\d|\d{4}")
+
+
+@dataclass(frozen=True)
+class Page:
+    """What is known of a page as a whole."""
+
+    title: str
+    #: What each referee kept, without any space.
+    kept: tuple[str, ...]
+    #: What the page and its address say it is.
+    kinds: tuple[float, ...]
+
+
+def kinds(head: Head, url: str | None) -> tuple[float, ...]:
+    given = (head.first("og:type") or "").lower()
+    types = head.types()
+    path = (url or "").partition("://")[2]
+    last = path.rstrip("/").rpartition("/")[2]
+    return (
+        float("article" in given) + 2.0 * ("product" in given) + 3.0 * ("website" in given),
+        float(bool(types & ARTICLES)),
+        float("Product" in types),
+        float(bool(types & {"DiscussionForumPosting", "QAPage", "Question"})),
+        float(bool(types & {"ItemList", "CollectionPage", "FAQPage"})),
+        *(float(bool(words.search(path))) for words in ADDRESSES),
+        float(path.rstrip("/").count("/")),
+        float(last.count("-") + last.count("_")),
+    )
+
+
+def squeeze(text: str) -> str:
+    return "".join(text.split())
+
+
+def _vote(text: str, kept: str) -> float:
+    """How much of a block a referee kept: all of it, or as many of three pieces."""
+    if text in kept:
+        return 1.0
+    size = len(text)
+    if size < 60:
+        return 0.0
+    spots = (text[:24], text[size // 2 - 12 : size // 2 + 12], text[-24:])
+    return sum(spot in kept for spot in spots) / 3
+
+
+def describe(blocks: list[Block], scopes: list[Scope], page: Page) -> list[list[float]]:
+    """A row of numbers for each block. Every block has text."""
+    squeezed = [squeeze(block.text) for block in blocks]
+    marks = [commas(block.text) for block in blocks]
+    votes = [[_vote(text, kept) for kept in page.kept] for text in squeezed]
+    tallies = count(blocks, scopes, votes, marks)
+    verdict = rival.judge(blocks, scopes, tallies, marks)
+    for block, given in zip(blocks, votes, strict=True):
+        given.append(float(verdict.kept[block.scope.order]))
+    places = _places(scopes, tallies, verdict)
+    seen, alike = Counter(squeezed), Counter(block.scope.signature for block in blocks)
+    own = [
+        [
+            *_text(block, text, pauses),
+            float(bool(page.title) and (text in page.title or page.title in text)),
+            seen[text],
+            alike[block.scope.signature],
+            *places(block.scope),
+        ]
+        for block, text, pauses in zip(blocks, squeezed, marks, strict=True)
+    ]
+    return _in_order(blocks, own, votes, _whole(blocks, scopes, page, tallies, votes, verdict))
+
+
+def _text(block: Block, text: str, pauses: int) -> list[float]:
+    """What a block says, and how."""
+    shown, size = block.text, len(text) or 1
+    words = shown.count(" ") + 1 + (0 if shown.isascii() else len(_CJK.findall(shown)))
+    stops = shown.count(".") + shown.count("!") + shown.count("?") + shown.count("。")
+    return [
+        size,
+        words,
+        block.linked / len(shown),
+        block.links,
+        pauses / size,
+        stops,
+        stops / size,
+        float(shown[-1] in '.!?…。！？"”'),
+        len(_DIGIT.findall(shown)) / size,
+        len(_UPPER.findall(shown)) / size,
+        len(_ODD.findall(shown)),
+        size / words,
+        block.breaks,
+        block.images,
+    ]
+
+
+def _places(
+    scopes: list[Scope], tallies: list[Tally], verdict: rival.Verdict
+) -> Callable[[Scope], tuple[float, ...]]:
+    """What the elements around a block are like. Blocks share them, so each is looked at once."""
+    near_best = _steps(scopes, verdict.best)
+    known: dict[int, tuple[float, ...]] = {}
+
+    def place(scope: Scope) -> tuple[float, ...]:
+        found = known.get(scope.order)
+        if found is None:
+            parent = scope.parent or scope
+            above = parent.parent or parent
+            found = known[scope.order] = (
+                TAGS.get(scope.tag, 0),
+                HEADINGS.get(scope.tag, 0),
+                scope.depth,
+                float(scope.hidden),
+                near_best[scope.order],
+                verdict.loud[parent.order],
+                verdict.loud[above.order],
+                *_within(scope.within),
+                *_named(scope.around, scope.own | parent.own | above.own),
+                *_held(tallies[parent.order]),
+                *_held(tallies[above.order]),
+            )
+        return found
+
+    return place
+
+
+def _steps(scopes: list[Scope], best: Scope) -> list[float]:
+    """How many levels up from the best element each one leaves it: 0 for what is inside."""
+    line: dict[int, float] = {}
+    up: Scope | None = best
+    while up is not None:
+        line[up.order] = float(len(line))
+        up = up.parent
+    steps: list[float] = []
+    for scope in scopes:
+        own = line.get(scope.order)
+        steps.append(own if own is not None else steps[scope.parent.order] if scope.parent else 99.0)
+    return steps
+
+
+@lru_cache(maxsize=4096)
+def _within(bits: int) -> tuple[float, ...]:
+    return tuple(float(bits & bit > 0) for bit in TAG_BITS.values())
+
+
+@lru_cache(maxsize=4096)
+def _named(around: int, near: int) -> tuple[float, ...]:
+    return tuple(float(around & bit > 0) + float(near & bit > 0) for bit in hints.BIT.values())
+
+
+def _held(tally: Tally) -> tuple[float, ...]:
+    chars = tally.chars or 1
+    return (tally.chars, tally.density, tally.blocks, tally.long, *(votes / chars for votes in tally.votes))
+
+
+def _whole(
+    blocks: list[Block],
+    scopes: list[Scope],
+    page: Page,
+    tallies: list[Tally],
+    votes: list[list[float]],
+    verdict: rival.Verdict,
+) -> list[float]:
+    chars = tallies[0].chars or 1
+    comments = hints.BIT["comment"]
+    remarks = sum(len(block.text) for block in blocks if block.scope.around & comments)
+    agreed = sum(len(block.text) for block, given in zip(blocks, votes, strict=True) if sum(given) >= 3)
+    return [
+        len(blocks),
+        chars,
+        tallies[0].density,
+        tallies[0].long,
+        *(held / chars for held in tallies[0].votes),
+        tallies[verdict.best.order].chars / chars,
+        remarks / chars,
+        agreed / chars,
+        sum(scope.tag == "article" for scope in scopes),
+        *page.kinds,
+    ]
+
+
+def _in_order(
+    blocks: list[Block], own: list[list[float]], votes: list[list[float]], whole: list[float]
+) -> list[list[float]]:
+    """Where a block stands, and what the blocks beside it are like."""
+    total = sum(len(block.text) for block in blocks)
+    sums = [-1.0, -1.0, *map(sum, votes), -1.0, -1.0]
+    edge = (0.0, 0.0, -1.0)
+    brief = [edge, edge, *((row[0], row[2], row[17]) for row in own), edge, edge]
+    rows: list[list[float]] = []
+    passed = agreed = 0
+    heading = -1
+    for at, block in enumerate(blocks):
+        if block.scope.tag == "h1":
+            heading = at
+        window = sums[max(at - 4, 2) : at + 9]
+        row = own[at] + votes[at]
+        row += (sums[at + 2], sum(window) / len(window), at / len(blocks), passed / total, agreed)
+        row.append(at - heading if heading >= 0 else -1.0)
+        for beside in (at, at + 1, at + 3, at + 4):
+            row += brief[beside]
+            row.append(sums[beside])
+        row += whole
+        rows.append(row)
+        passed += len(block.text)
+        agreed += len(block.text) if sums[at + 2] >= 3 else 0
+    return rows

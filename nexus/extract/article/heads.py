@@ -1,0 +1,117 @@
+"""What a page says of itself out of sight: meta tags, linked data, its title tag."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from lxml.etree import _Element as Element
+
+from nexus.extract.article.hints import words
+
+#: Linked data of this many characters is read; more of it is a catalogue, not a description.
+LARGEST = 400_000
+DEEPEST = 8
+SITES = words("WebSite Organization NewsMediaOrganization")
+LONGEST_TITLE = 2000
+ARTICLES = words(
+    "Article NewsArticle BlogPosting ReportageNewsArticle TechArticle OpinionNewsArticle AnalysisNewsArticle "
+    "LiveBlogPosting ScholarlyArticle Report Review SocialMediaPosting DiscussionForumPosting Recipe"
+)
+
+_CONTROL = re.compile(r"[\x00-\x1f]+")
+
+
+@dataclass(frozen=True)
+class Head:
+    language: str | None = None
+    title: str | None = None
+    #: By name or property, in lower case.
+    meta: dict[str, list[str]] = field(default_factory=dict)
+    #: Every object of the linked data that has a type.
+    things: tuple[dict[str, Any], ...] = ()
+
+    def first(self, *names: str) -> str | None:
+        return next((value for name in names for value in self.meta.get(name, ())), None)
+
+    def types(self) -> set[str]:
+        return {name for thing in self.things for name in kinds(thing)}
+
+    def articles(self) -> list[dict[str, Any]]:
+        return [thing for thing in self.things if kinds(thing) & ARTICLES]
+
+    def site_names(self) -> list[str]:
+        named = (name_of(thing.get("publisher")) for thing in self.things)
+        sites = (name_of(thing) for thing in self.things if kinds(thing) & SITES)
+        given = (self.first("og:site_name"), self.first("application-name"), self.first("twitter:site"))
+        return [name.lstrip("@") for name in (*given, *named, *sites) if name]
+
+
+def kinds(thing: dict[str, Any]) -> set[str]:
+    given = thing.get("@type")
+    return {str(name) for name in (given if isinstance(given, list) else [given])}
+
+
+def name_of(thing: object) -> str | None:
+    """The name of a person or an organisation, however it is written down."""
+    if isinstance(thing, list):
+        return ", ".join(dict.fromkeys(filter(None, map(name_of, thing[:20])))) or None
+    if isinstance(thing, dict):
+        return name_of(thing.get("name"))
+    return tidy(thing) if isinstance(thing, str) else None
+
+
+def tidy(text: str | None) -> str | None:
+    return " ".join((text or "").split()) or None
+
+
+def read_head(root: Element) -> Head:
+    titles = root.iter("title")
+    shown = next((one for one in titles if one.getparent() is None or one.getparent().tag != "svg"), None)
+    return Head(
+        language=tidy(root.get("lang") or root.get("xml:lang")),
+        title=tidy("".join(shown.itertext())[:LONGEST_TITLE]) if shown is not None else None,
+        meta=_meta(root),
+        things=tuple(_things(root)),
+    )
+
+
+def _meta(root: Element) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for element in root.iter("meta"):
+        value = tidy((element.get("content") or "")[:LONGEST_TITLE])
+        for key in ("property", "name", "itemprop", "http-equiv"):
+            name = element.get(key)
+            if name and value:
+                found.setdefault(name.strip().lower(), []).append(value)
+    return found
+
+
+def _things(root: Element) -> Iterator[dict[str, Any]]:
+    budget = LARGEST
+    for script in root.iter("script"):
+        if "ld+json" not in (script.get("type") or ""):
+            continue
+        text = script.text or ""
+        budget -= len(text)
+        if budget < 0:
+            return
+        try:
+            parsed = json.loads(_CONTROL.sub(" ", text).strip().rstrip(";"))
+        except (ValueError, RecursionError):
+            continue
+        yield from _flat(parsed, 0)
+
+
+def _flat(node: object, depth: int) -> Iterator[dict[str, Any]]:
+    if isinstance(node, list) and depth < DEEPEST:
+        for item in node:
+            yield from _flat(item, depth + 1)
+    elif isinstance(node, dict) and depth < DEEPEST:
+        if "@type" in node:
+            yield node
+        for key in ("@graph", "mainEntity", "mainEntityOfPage", "itemReviewed", "review"):
+            yield from _flat(node.get(key), depth + 1)

@@ -1,0 +1,123 @@
+"""A page's tree, made within limits: parsers lose text below a depth, and take minutes over some shapes of markup."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from lxml import etree
+from lxml.etree import _Element as Element
+from lxml.html import HTMLParser, document_fromstring
+
+from nexus.extract.article.hints import words
+
+#: The parser stops at 256 and drops what follows.
+DEEPEST = 120
+#: A page of more elements keeps its text and loses its markup.
+MOST_ELEMENTS = 60_000
+#: One tag with more attributes loses them: the parser compares each with each.
+MOST_ATTRIBUTES = 250
+
+VOID = words("area base br col embed hr img input link meta source track wbr param frame")
+#: They end by themselves where the next one begins.
+SELF_CLOSING = words("p li dt dd tr td th thead tbody tfoot colgroup caption option optgroup rt rp")
+UNSEEN = re.compile(
+    r"<(script|style|svg|template|noscript)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.DOTALL | re.IGNORECASE
+)
+
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{2000}")
+_ATTRIBUTE = r"""[\s/]++[^\s=>/]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""
+_CROWDED = re.compile(rf"(<[a-zA-Z][^\s/>]*+)(?:{_ATTRIBUTE}){{{MOST_ATTRIBUTES},}}+")
+_TAG = re.compile(r"<(/?[a-zA-Z][^\s/>]*+)[^>]*+>?")
+_BLOCK_TAG = re.compile(
+    r"</?(?:p|div|li|tr|h[1-6]|br|section|article|blockquote|ul|ol|table|pre)\b[^>]*>", re.IGNORECASE
+)
+_ANY_TAG = re.compile(r"<[/!?a-zA-Z][^>]*>?")
+
+
+def parse(html: str) -> tuple[Element | None, str]:
+    """The tree of a page, None where there is nothing in it, and the markup that it was made of."""
+    html = _NOT_XML.sub(" ", html)
+    if _LONG_TAG.search(html):
+        html = _CROWDED.sub(r"\1", html)
+    if html.count("<") > 2 * MOST_ELEMENTS:
+        html = _bare(html)
+    root, lost = _tree(html)
+    if lost:
+        html = _TAG.sub(_Flattener(), html)
+        root, _ = _tree(html)
+    return root, html
+
+
+def _tree(html: str) -> tuple[Element | None, bool]:
+    """The tree, and whether the parser gave up on depth."""
+    parser = HTMLParser(
+        collect_ids=False, default_doctype=False, encoding="utf-8", remove_comments=True, remove_pis=True
+    )
+    try:
+        root = document_fromstring(html.encode(), parser=parser)
+    except (etree.ParserError, ValueError):
+        return None, False
+    return root, any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log)
+
+
+def body_of(root: Element) -> Element:
+    found = root.find("body")
+    return root if found is None else found
+
+
+class _Flattener:
+    """Takes away every element that is too deep; its content stays."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._opened: Counter[str] = Counter()
+        self._skipped: Counter[str] = Counter()
+
+    def __call__(self, found: re.Match[str]) -> str:
+        name = found[1].lstrip("/").lower()
+        if name in VOID or name in SELF_CLOSING:
+            return found[0]
+        kept = self._end(name) if found[1][0] == "/" else self._start(name)
+        return found[0] if kept else " "
+
+    def _start(self, name: str) -> bool:
+        if self._depth >= DEEPEST and name not in {"script", "style"}:
+            self._skipped[name] += 1
+            return False
+        self._opened[name] += 1
+        self._depth += 1
+        return True
+
+    def _end(self, name: str) -> bool:
+        if self._skipped[name]:
+            self._skipped[name] -= 1
+            return False
+        if self._opened[name]:
+            self._opened[name] -= 1
+            self._depth -= 1
+        return True
+
+
+def _bare(html: str) -> str:
+    """A page of nothing but paragraphs, for one with more elements than anybody would write."""
+    head, _, rest = html.partition("<body") if "<body" in html else ("", "", html)
+    return f"{head[:100_000]}<body>{''.join(_paragraphs(rest))}"
+
+
+def _paragraphs(html: str) -> Iterator[str]:
+    """Lines of text, put together until they make a paragraph."""
+    held: list[str] = []
+    size = 0
+    for line in _BLOCK_TAG.split(UNSEEN.sub(" ", html)):
+        text = " ".join(_ANY_TAG.sub(" ", line).split())
+        if text:
+            held.append(text.replace("<", "&lt;"))
+            size += len(text)
+        if size > 500:
+            yield f"<p>{' '.join(held)}</p>"
+            held, size = [], 0
+    if held:
+        yield f"<p>{' '.join(held)}</p>"

@@ -1,0 +1,165 @@
+"""A referee of our own, of another family: paragraphs speak for what they stand in, and the loudest element wins.
+
+It takes one element and the siblings that are like it, and then throws out what in it is made of links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nexus.extract.article import hints
+from nexus.extract.article.blocks import Block, Scope
+from nexus.extract.article.hints import words
+from nexus.extract.article.tally import Tally
+
+UNLIKELY = hints.bits("comment nav foot head side related share ad popup signup")
+MAYBE = hints.bits("body article")
+GOOD = hints.bits("body article reply")
+BAD = hints.bits("comment foot meta side related share ad popup nav signup hidden")
+BONUS = {
+    "div": 5,
+    **dict.fromkeys(words("pre td blockquote"), 3),
+    **dict.fromkeys(words("address ol ul dl dd dt li form"), -3),
+    **dict.fromkeys(words("h1 h2 h3 h4 h5 h6 th"), -5),
+}
+PARAGRAPHS = words("p pre td h2 h3 h4 h5 h6")
+SAFE = words("body article main html table tbody tr td")
+CLEANED = words("div ul ol section table form fieldset header dl")
+DROPPED = words("footer aside nav button")
+#: How loud a paragraph is for the elements around it, from the inside out.
+LOUDNESS = (1.0, 1 / 2, 1 / 6, 1 / 9, 1 / 12)
+LEAST_POINTS = 10
+
+
+@dataclass(frozen=True)
+class Verdict:
+    best: Scope
+    #: By the order of the elements: whether what stands directly in each is kept.
+    kept: list[bool]
+    #: How loud each element is, against the loudest.
+    loud: list[float]
+
+
+def judge(blocks: list[Block], scopes: list[Scope], tallies: list[Tally], marks: list[int]) -> Verdict:
+    banned = _banned(scopes)
+    scores = _scores(blocks, tallies, marks, banned)
+    best = _best(scopes, scores)
+    chosen = _with_siblings(best, scopes, scores, tallies)
+    highest = max(scores.get(best.order, 0.0), 1e-9)
+    loud = [max(scores.get(scope.order, 0.0), 0.0) / highest for scope in scopes]
+    return Verdict(best, _kept(scopes, tallies, banned, chosen), loud)
+
+
+def _banned(scopes: list[Scope]) -> list[bool]:
+    """What is named like the furniture of a page, and everything in it."""
+    banned: list[bool] = []
+    for scope in scopes:
+        above = scope.parent is not None and banned[scope.parent.order]
+        named = bool(scope.own & UNLIKELY) and not scope.own & MAYBE and scope.tag not in SAFE
+        banned.append(above or named or scope.hidden)
+    return banned
+
+
+def _weight(scope: Scope) -> int:
+    return 25 * bool(scope.own & GOOD) - 25 * bool(scope.own & BAD)
+
+
+def _scores(
+    blocks: list[Block], tallies: list[Tally], marks: list[int], banned: list[bool]
+) -> dict[int, float]:
+    scores: dict[int, float] = {}
+    for block, pauses in zip(blocks, marks, strict=True):
+        scope, size = block.scope, len(block.text)
+        if size < 25 or banned[scope.order]:
+            continue
+        points = 1 + pauses + min(size / 100, 3)
+        is_leaf = scope.tag in PARAGRAPHS or (scope.tag == "div" and tallies[scope.order].blocks == 1)
+        up = scope.parent if is_leaf else scope
+        for loudness in LOUDNESS:
+            if up is None:
+                break
+            if up.order not in scores:
+                scores[up.order] = BONUS.get(up.tag, 0) + _weight(up)
+            scores[up.order] += points * loudness
+            up = up.parent
+    return {order: score * (1 - tallies[order].density) for order, score in scores.items()}
+
+
+def _best(scopes: list[Scope], scores: dict[int, float]) -> Scope:
+    if not scores:
+        return scopes[0]
+    ranked = sorted(scores, key=scores.__getitem__, reverse=True)[:5]
+    best = scopes[ranked[0]]
+    best = _shared(
+        best, [scopes[order] for order in ranked[1:] if scores[order] >= 0.75 * scores[best.order]]
+    )
+    last = scores.get(best.order, 0.0)
+    lowest, up = last / 3, best.parent
+    while up is not None and up.tag != "body" and lowest <= scores.get(up.order, -1.0):
+        if scores[up.order] > last:
+            return up
+        last, up = scores[up.order], up.parent
+    return best
+
+
+def _shared(best: Scope, others: list[Scope]) -> Scope:
+    """What three or more others of nearly the same loudness stand in together with the loudest."""
+    lines = [_line(other) for other in others]
+    up = best.parent
+    while len(lines) >= 3 and up is not None and up.tag != "body":
+        if sum(up.order in line for line in lines) >= 3:
+            return up
+        up = up.parent
+    return best
+
+
+def _line(scope: Scope) -> set[int]:
+    line, up = set(), scope.parent
+    while up is not None:
+        line.add(up.order)
+        up = up.parent
+    return line
+
+
+def _with_siblings(
+    best: Scope, scopes: list[Scope], scores: dict[int, float], tallies: list[Tally]
+) -> set[int]:
+    chosen = {best.order}
+    if best.parent is None:
+        return chosen
+    highest = scores.get(best.order, 0.0)
+    least, name = max(LEAST_POINTS, highest * 0.2), best.element.get("class")
+    for scope in scopes:
+        if scope.parent is not best.parent:
+            continue
+        tally = tallies[scope.order]
+        bonus = highest * 0.2 if name and scope.element.get("class") == name else 0.0
+        loud = scope.order in scores and scores[scope.order] + bonus >= least
+        if loud or (scope.tag == "p" and tally.chars > 80 and tally.density < 0.25):
+            chosen.add(scope.order)
+    return chosen
+
+
+def _kept(scopes: list[Scope], tallies: list[Tally], banned: list[bool], chosen: set[int]) -> list[bool]:
+    kept: list[bool] = []
+    for scope in scopes:
+        if scope.order in chosen:
+            kept.append(True)
+            continue
+        above = scope.parent is not None and kept[scope.parent.order]
+        kept.append(above and not banned[scope.order] and not _is_clutter(scope, tallies[scope.order]))
+    return kept
+
+
+def _is_clutter(scope: Scope, tally: Tally) -> bool:
+    """Lists of links and the like, unless they read like sentences."""
+    if scope.tag in DROPPED:
+        return True
+    if scope.tag not in CLEANED:
+        return False
+    weight, density = _weight(scope), tally.density
+    if weight < 0:
+        return True
+    if tally.commas >= 10:
+        return False
+    return density > (0.5 if weight > 0 else 0.2)

@@ -1,0 +1,89 @@
+"""The zip around a book: what may be taken out of it, and how much."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import struct
+import zipfile
+import zlib
+from urllib.parse import unquote
+
+from nexus.errors import EpubDamaged, EpubTooLarge
+
+MiB = 1024 * 1024
+MOST_ENTRIES = 20_000
+#: Of one text, and of all that is taken out.
+LARGEST_TEXT = 64 * MiB
+MOST_BYTES = 256 * MiB
+#: How many times larger than packed an entry may be, once it is larger than the free part.
+HIGHEST_RATIO = 200
+FREE_OF_RATIO = MiB
+STEP = 256 * 1024
+METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+#: What zipfile raises on damaged archives, beside its own error.
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+)
+
+
+class Archive:
+    """Counts what it really unpacks: sizes that an archive states may be lies. It never unpacks to files."""
+
+    def __init__(self, data: bytes) -> None:
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except BROKEN as error:
+            raise EpubDamaged from error
+        entries = self._zip.infolist()
+        if len(entries) > MOST_ENTRIES:
+            raise EpubTooLarge
+        self._packed = len(data)
+        self._unpacked = 0
+        self._entries = {info.filename: info for info in entries if resolve("", info.filename, quoted=False)}
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._entries
+
+    def names(self) -> list[str]:
+        return list(self._entries)
+
+    def read(self, path: str, largest: int | None = None) -> bytes | None:
+        """None where the entry is missing, damaged, or larger than asked for. Raises EpubTooLarge."""
+        info = self._entries.get(path)
+        if info is None or info.compress_type not in METHODS:
+            return None
+        try:
+            return self._unpack(info, largest)
+        except BROKEN:
+            return None
+
+    def _unpack(self, info: zipfile.ZipInfo, largest: int | None) -> bytes | None:
+        ratio_limit = max(FREE_OF_RATIO, HIGHEST_RATIO * min(info.compress_size, self._packed))
+        whole = bytearray()
+        with self._zip.open(info) as stream:
+            while piece := stream.read(STEP):
+                whole += piece
+                self._unpacked += len(piece)
+                if largest is not None and len(whole) > largest:
+                    return None
+                if len(whole) > min(LARGEST_TEXT, ratio_limit) or self._unpacked > MOST_BYTES:
+                    raise EpubTooLarge
+        return bytes(whole)
+
+
+def resolve(base: str, href: str, *, quoted: bool = True) -> str | None:
+    """The path in the archive that a file names, seen from where that file is. None: outside of the archive."""
+    name = href.partition("#")[0].partition("?")[0] if quoted else href
+    name = unquote(name) if quoted else name
+    if not name or "\\" in name or "\x00" in name or name.startswith("/") or ":" in name.partition("/")[0]:
+        return None
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(base), name))
+    return None if path == ".." or path.startswith(("../", "/")) else path

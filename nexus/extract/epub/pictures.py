@@ -1,0 +1,56 @@
+"""The pictures of a book that its text shows."""
+
+from __future__ import annotations
+
+import hashlib
+
+from nexus.extract import Asset
+from nexus.extract.epub.archive import Archive, MiB
+
+LARGEST = 8 * MiB
+MOST_BYTES = 32 * MiB
+
+
+class Pictures:
+    """Takes each picture once, as long as there is room. What is too large or no picture is left out."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._names: dict[str, str | None] = {}
+        self._assets: dict[str, Asset] = {}
+        self._room = MOST_BYTES
+
+    def name(self, path: str | None) -> str | None:
+        """Under which name a picture is kept."""
+        if path is None:
+            return None
+        if path not in self._names:
+            self._names[path] = self._take(path)
+        return self._names[path]
+
+    def assets(self) -> tuple[Asset, ...]:
+        return tuple(self._assets.values())
+
+    def _take(self, path: str) -> str | None:
+        data = self._archive.read(path, LARGEST)
+        kind = data and sniff(data)
+        if not data or not kind:
+            return None
+        name = f"{hashlib.sha256(data).hexdigest()[:32]}.{kind}"
+        if name not in self._assets:
+            if len(data) > self._room:
+                return None
+            self._room -= len(data)
+            self._assets[name] = Asset(name, f"image/{kind}", data)
+        return name
+
+
+def sniff(data: bytes) -> str | None:
+    """What a picture is by its first bytes, whatever it is called."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "gif"
+    return "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None

@@ -1,0 +1,324 @@
+"""Clean html for reading, and the plain text that goes with it, from what a stranger wrote.
+
+nh3 takes out what could do harm; the writer puts down what is left, so that an offset in the text is an offset in the
+html. No id, address or attribute of the source goes through as it stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from html import escape
+from itertools import islice
+from urllib.parse import unquote
+
+import ada_url
+import nh3
+from lxml import etree
+
+from nexus.extract import Fragment, Heading
+from nexus.extract.elements import BARE, DROPPED, INLINES, KEPT_BLOCKS, LOOSE_BLOCKS, SYNONYMS, VOID
+from nexus.extract.shallow import shallow
+from nexus.extract.writer import CELL, HEADINGS, LINE, PARAGRAPH, Node, Place, Writer
+
+#: Says where a link leads, or under which name a picture is kept. None: nowhere, not at all.
+Resolve = Callable[[str], str | None]
+
+LONGEST_HEADING = 500
+LONGEST_URL = 8192
+#: How far into an element is looked for its first word.
+MOST_CHUNKS = 1000
+LARGEST_SIZE = 10_000
+LARGEST_SPAN = 1000
+
+#: What stands between two of a kind; between others, an empty line.
+SMALL_GAPS = dict.fromkeys(("td", "th"), CELL) | dict.fromkeys(
+    ("li", "dt", "dd", "tr", "thead", "tbody", "tfoot", "caption"), LINE
+)
+
+IMAGE_SOURCES = ("src", "data-src", "data-original", "data-lazy-src")
+ATTRIBUTES = {
+    "*": {"id", "lang", "dir"},
+    "a": {"href", "name"},
+    "abbr": {"title"},
+    "acronym": {"title"},
+    "img": {*IMAGE_SOURCES, "srcset", "data-srcset", "alt", "width", "height", "style", "hidden"},
+    "li": {"value"},
+    "ol": {"start", "reversed", "type"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"},
+    "time": {"datetime"},
+}
+#: What the attributes that are kept as they stand may be.
+PLAIN_ATTRIBUTES = {
+    "lang": re.compile(r"[A-Za-z0-9-]{1,35}"),
+    "dir": re.compile(r"ltr|rtl|auto"),
+    "title": re.compile(r".{1,500}", re.DOTALL),
+    "datetime": re.compile(r"[0-9A-Za-z:+. -]{1,40}"),
+    "value": re.compile(r"-?\d{1,6}"),
+    "start": re.compile(r"-?\d{1,6}"),
+    "reversed": re.compile(r".{0,8}"),
+    "type": re.compile(r"[1aAiI]"),
+    "scope": re.compile(r"col|row|colgroup|rowgroup"),
+}
+
+#: The cleaner drops what stands in these; under another name their text stays.
+MATH = re.compile(
+    r"<(/?)(math|m(?:i|n|o|s|text|row|frac|sqrt|root|style|padded|phantom|error|fenced|enclose|table|tr|td)"
+    r"|m(?:labeledtr|sub|sup|subsup|over|under|underover|multiscripts)|semantics|annotation(?:-xml)?)\b",
+    re.IGNORECASE,
+)
+SURROGATE = re.compile("[\ud800-\udfff]")
+CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+SAFE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
+HIDDEN = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|(?:width|height)\s*:\s*[01](?:px)?\s*(?:;|$)", re.IGNORECASE
+)
+
+_CLEANER = nh3.Cleaner(
+    tags=set(KEPT_BLOCKS | LOOSE_BLOCKS - {"body"} | INLINES | BARE | set(SYNONYMS)),
+    clean_content_tags=set(DROPPED),
+    attributes=ATTRIBUTES,
+    link_rel=None,
+    url_schemes={"http", "https", "mailto"},
+)
+_PARSER = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
+
+
+def clean(
+    html: str,
+    base_url: str | None,
+    position: int,
+    asset: Resolve | None = None,
+    link: Resolve | None = None,
+) -> tuple[Fragment, tuple[Heading, ...]]:
+    """The fragment at a position, and its headings in order. Its text may be empty.
+
+    Without `asset` a picture is named by its address; with it, by `asset:` and the name that it gives. Without `link`
+    a link leads to where it leads from `base_url`; with it, every id is kept, since others may lead here.
+    """
+    html = MATH.sub(r"<\1x-\2", SURROGATE.sub("\ufffd", html))
+    safe = CONTROL.sub("", _CLEANER.clean(shallow(html)))
+    # Disorder can make the cleaned html deeper than its source, and the parser leaves out what is too deep for it.
+    root = etree.HTML(f"<body>{shallow(safe)}</body>", _PARSER)
+    page = _Page(root, base_url, position, asset, link)
+    page.walk(root)
+    clean_html, text = page.writer.finish()
+    return Fragment(text, clean_html), tuple(page.writer.headings)
+
+
+def absolute(
+    address: str, base_url: str | None, schemes: tuple[str, ...] = ("http:", "https:")
+) -> str | None:
+    """A whole address of one of the schemes, or nothing."""
+    if len(address) > LONGEST_URL:
+        return None
+    try:
+        url = ada_url.join_url(base_url, address) if base_url else ada_url.normalize_url(address)
+    except ValueError:
+        return None
+    return str(url) if url.startswith(schemes) and len(url) <= LONGEST_URL else None
+
+
+def outward(href: str, base_url: str | None = None) -> str | None:
+    """Where a link leads that may leave the document."""
+    return absolute(href, base_url, ("http:", "https:", "mailto:"))
+
+
+def safe_id(name: str) -> str:
+    """An id of the source in letters that can do no harm; the same for every link to it."""
+    return name if SAFE_ID.fullmatch(name) else "x" + hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+class _Page:
+    """One walk over a cleaned tree."""
+
+    def __init__(
+        self,
+        root: etree._Element,
+        base_url: str | None,
+        position: int,
+        asset: Resolve | None,
+        link: Resolve | None,
+    ) -> None:
+        self.prefix = f"f{position}-"
+        self.writer = Writer(self.prefix)
+        self._base_url = base_url
+        self._asset = asset
+        self._link = link
+        names = {str(name) for name in root.xpath("//@id | //a/@name")}
+        self._targets = names if link else names & self._linked(root)
+        self._taken = {safe_id(name) for name in names}
+        self._headings = 0
+
+    def walk(self, root: etree._Element) -> None:
+        writer = self.writer
+        place = Place((Node("p"),))
+        around: list[tuple[Place, int]] = []
+        for event, element in etree.iterwalk(root, events=("start", "end")):
+            if event == "start":
+                gap = _gap(element)
+                around.append((place, gap))
+                place = self._enter(element, place, gap, len(around))
+                content = element.text
+            else:
+                depth = len(around)
+                place, gap = around.pop()
+                if gap >= 0:
+                    writer.border(depth, gap)
+                content = element.tail
+            if content:
+                writer.text(place, content)
+
+    def _enter(self, element: etree._Element, place: Place, gap: int, depth: int) -> Place:
+        tag = SYNONYMS.get(element.tag, element.tag)
+        if tag in VOID:
+            self._bare(element, place, depth)
+            return place
+        name = self._name(element) if self._targets else None
+        if gap >= 0:
+            self.writer.border(depth, gap)
+            return place if place.firm else place.block(self._block(element, name))
+        if tag not in INLINES:
+            return place
+        attributes = self._link_attributes(element) if tag == "a" else _attributes(element)
+        return place if attributes is None else place.inline(Node(tag, attributes, name))
+
+    def _block(self, element: etree._Element, name: str | None) -> Node:
+        if element.tag in HEADINGS and _is_heading(element):
+            return Node(element.tag, _attributes(element), name or self._heading_name())
+        if element.tag in HEADINGS or element.tag in LOOSE_BLOCKS or not _is_block(element):
+            return Node("p", "", name)
+        return Node(element.tag, _attributes(element), name)
+
+    def _bare(self, element: etree._Element, place: Place, depth: int) -> None:
+        if element.tag == "br":
+            self.writer.line_break()
+        elif element.tag == "hr" and not place.firm:
+            self.writer.border(depth, PARAGRAPH)
+            self.writer.picture(place.rule(), "<hr>")
+            self.writer.border(depth, PARAGRAPH)
+        elif element.tag == "img":
+            self._image(element, place)
+
+    def _image(self, element: etree._Element, place: Place) -> None:
+        source = None if _is_tracker(element) else self._image_source(element)
+        if source is None:
+            return
+        alt = escape(" ".join((element.get("alt") or "").split())[:1000])
+        size = "".join(_number(element, name, LARGEST_SIZE) for name in ("width", "height"))
+        self.writer.picture(
+            place.text(),
+            f'<img src="{escape(source)}" alt="{alt}"{size} loading="lazy" referrerpolicy="no-referrer">',
+        )
+
+    def _image_source(self, element: etree._Element) -> str | None:
+        candidates = [element.get(name) for name in IMAGE_SOURCES]
+        candidates += [(element.get(name) or "").strip().split(" ")[0] for name in ("srcset", "data-srcset")]
+        for candidate in filter(None, candidates):
+            if self._asset is not None:
+                name = self._asset(candidate)
+                found = name and f"asset:{name}"
+            else:
+                found = absolute(candidate, self._base_url)
+            if found:
+                return found
+        return None
+
+    def _name(self, element: etree._Element) -> str | None:
+        name = element.get("id") or (element.get("name") if element.tag == "a" else None)
+        if not name or name not in self._targets:
+            return None
+        return safe_id(name) if self.writer.anchor(safe_id(name)) else None
+
+    def _heading_name(self) -> str:
+        self._headings += 1
+        while f"h{self._headings}" in self._taken:
+            self._headings += 1
+        return f"h{self._headings}"
+
+    def _link_attributes(self, element: etree._Element) -> str | None:
+        """None where it leads nowhere: its text stays."""
+        href = (element.get("href") or "").strip()
+        leads = (self._link or self._lead)(href) if href else None
+        if not leads:
+            return None
+        return f' href="{escape(leads)}" rel="noopener noreferrer nofollow"'
+
+    def _lead(self, href: str) -> str | None:
+        name = self._within(href)
+        if href == "#":
+            return None
+        if name in self._targets:
+            return f"#{self.prefix}{safe_id(name)}"
+        return outward(href, self._base_url)
+
+    def _linked(self, root: etree._Element) -> set[str]:
+        return {self._within(str(href).strip()) for href in root.xpath("//a/@href")}
+
+    def _within(self, href: str) -> str:
+        """The id that a link of this page to itself names."""
+        page, _, name = href.partition("#")
+        if name and page and (not self._base_url or absolute(page, self._base_url) != self._here()):
+            return ""
+        return unquote(name)
+
+    def _here(self) -> str:
+        return (self._base_url or "").partition("#")[0]
+
+
+def _is_heading(element: etree._Element) -> bool:
+    """A heading left open swallows the page after it: that is text."""
+    length = 0
+    for chunk in element.itertext():
+        length += len(chunk)
+        if length > LONGEST_HEADING:
+            return False
+    return True
+
+
+def _is_block(element: etree._Element) -> bool:
+    """So does a `pre` left open; and one without text would be an empty frame."""
+    if element.tag != "pre":
+        return True
+    chunks = islice(element.itertext(), MOST_CHUNKS)
+    return any(map(str.strip, chunks)) and next(element.iter("p", *HEADINGS), None) is None
+
+
+def _gap(element: etree._Element) -> int:
+    """How far a block stands from the next one; below zero, it is not a block."""
+    tag = element.tag
+    if tag in SMALL_GAPS:
+        return SMALL_GAPS[tag]
+    if tag in {"ul", "ol"} and element.getparent().tag == "li":
+        return LINE
+    return PARAGRAPH if tag in KEPT_BLOCKS or tag in LOOSE_BLOCKS else -1
+
+
+def _attributes(element: etree._Element) -> str:
+    given = element.items()
+    if not given:
+        return ""
+    kept = [
+        f' {name}="{escape(value)}"'
+        for name, value in given
+        if name in PLAIN_ATTRIBUTES and PLAIN_ATTRIBUTES[name].fullmatch(value)
+    ]
+    kept += [_number(element, name, LARGEST_SPAN) for name in ("colspan", "rowspan")]
+    return "".join(kept)
+
+
+def _number(element: etree._Element, name: str, largest: int) -> str:
+    value = (element.get(name) or "").strip().removesuffix("px")
+    fits = value.isascii() and value.isdigit() and len(value) < 6 and 1 <= int(value) <= largest
+    return f' {name}="{int(value)}"' if fits else ""
+
+
+def _is_tracker(element: etree._Element) -> bool:
+    sizes = [(element.get(name) or "").strip().removesuffix("px") for name in ("width", "height")]
+    return (
+        any(size in {"0", "1"} for size in sizes)
+        or element.get("hidden") is not None
+        or HIDDEN.search(element.get("style") or "") is not None
+    )

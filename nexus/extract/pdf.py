@@ -1,0 +1,204 @@
+"""Reads PDFs: one fragment for each page that has text, the bookmarks as the outline."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta, timezone
+from html import escape
+from itertools import islice
+
+import pypdfium2
+import pypdfium2.raw
+
+from nexus.errors import PdfDamaged, PdfEncrypted, PdfNoText
+from nexus.extract import Extraction, Facts, Fragment, Heading, Hints
+
+MOST_PAGES = 20_000
+MOST_BOOKMARKS = 10_000
+LONGEST_TITLE = 300
+LOWEST_LEVEL = 6
+LOCKED = frozenset({pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY})
+
+#: What stands for a hyphen at the end of a line: the word goes on after it.
+HYPHEN = re.compile("[\x02\ufffe]\n?")
+HYPHEN_THAT_STAYS = re.compile("[\x02\ufffe]\n?(?=[A-Z0-9])")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff\ufffe\uffff]")
+LIGATURES = str.maketrans(
+    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xad": None}
+)
+ITEM = re.compile(r"[•●▪■◦‣·*–—-]\s|\(?\w{1,3}[.)]\s")
+SENTENCE_END = re.compile(r"[.!?:;…][\"'”’»)\]]*$")
+#: A line this long, and this large a part of the longest one around it, goes on in the next.
+RUNNING_LENGTH = 40
+RUNNING_SHARE = 0.7
+ENDING_SHARE = 0.9
+NEIGHBOURS = 6
+
+DATE = re.compile(
+    r"(?:D:)?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?(?:([Zz+-])(?:(\d{2})'?(\d{2})?)?)?"
+)
+#: What programs write where a title should be.
+NO_TITLE = re.compile(
+    r"untitled.*|microsoft .* - .*|powerpoint presentation|(?:document|slide|book|layout|doc|print)\s?\d*|"
+    r".*\.(?:docx?|pdf|pptx?|xlsx?|indd|tex|dvi|ps|eps|qxd|pmd|rtf|odt|html?|txt|cdr|ai|fm|jpe?g|png|tiff?)|\W*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def read(data: bytes, hints: Hints) -> Extraction:
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        locked = getattr(error, "err_code", None) in LOCKED
+        raise (PdfEncrypted if locked else PdfDamaged) from error
+    with closing(document):
+        return _read(document, hints)
+
+
+def _read(document: pypdfium2.PdfDocument, hints: Hints) -> Extraction:
+    texts = {index: text for index, text in _pages(document) if text}
+    if not texts:
+        raise PdfNoText
+    fragments = tuple(
+        _fragment(paragraphs, position, index + 1)
+        for position, (index, paragraphs) in enumerate(texts.items())
+    )
+    info = document.get_metadata_dict()
+    return Extraction(
+        _title(info.get("Title", ""), hints),
+        fragments,
+        Facts(
+            byline=_line(info.get("Author", "")),
+            published=_date(info.get("CreationDate", "")),
+            language=_language(document),
+        ),
+        _outline(document, list(texts)),
+    )
+
+
+def _pages(document: pypdfium2.PdfDocument) -> Iterator[tuple[int, list[list[str]]]]:
+    """The paragraphs of each page. A damaged page costs itself; if no page can be opened, the file is damaged."""
+    opened = 0
+    for index in range(min(len(document), MOST_PAGES)):
+        try:
+            with closing(document[index]) as page, closing(page.get_textpage()) as text:
+                raw = text.get_text_bounded()
+        except pypdfium2.PdfiumError:
+            continue
+        opened += 1
+        yield index, _paragraphs(_lines(raw))
+    if not opened:
+        raise PdfDamaged
+
+
+def _lines(raw: str) -> list[str]:
+    text = raw.replace("\r\n", "\n").replace("\r", "\n")
+    text = HYPHEN.sub("", HYPHEN_THAT_STAYS.sub("-", text))
+    text = CONTROL.sub("", text).translate(LIGATURES)
+    return [" ".join(line.split()) for line in text.split("\n")]
+
+
+def _paragraphs(lines: list[str]) -> list[list[str]]:
+    """Paragraphs of lines: running text is one line, what is set line by line stays so."""
+    paragraphs: list[list[str]] = []
+    previous = ""
+    running = False
+    for index, line in enumerate(lines):
+        if not line:
+            previous = ""
+            continue
+        full = _is_full(line, lines, index)
+        if previous and _goes_on(previous, line, lines, index - 1):
+            paragraphs[-1][-1] += f" {line}"
+            running = True
+        elif previous and not running and not full:
+            paragraphs[-1].append(line)
+        else:
+            paragraphs.append([line])
+            running = full
+        previous = line
+    return paragraphs
+
+
+def _goes_on(line: str, following: str, lines: list[str], index: int) -> bool:
+    """Whether a sentence runs over the end of a line."""
+    if ITEM.match(following):
+        return False
+    ended = SENTENCE_END.search(line) is not None
+    if _is_full(line, lines, index, ENDING_SHARE if ended else RUNNING_SHARE):
+        return True
+    return not ended and len(line) >= RUNNING_LENGTH and following[0].islower()
+
+
+def _is_full(line: str, lines: list[str], index: int, share: float = RUNNING_SHARE) -> bool:
+    around = lines[max(0, index - NEIGHBOURS) : index + NEIGHBOURS + 1]
+    return len(line) >= max(RUNNING_LENGTH, share * max(map(len, around)))
+
+
+def _fragment(paragraphs: list[list[str]], position: int, page: int) -> Fragment:
+    """The html says which page it is: pages without text are left out, so positions don't."""
+    shown = ["<br>\n".join(escape(line, quote=False) for line in lines) for lines in paragraphs]
+    html = "\n\n".join(f"<p>{paragraph}</p>" for paragraph in shown)
+    named = html.replace("<p>", f'<p id="f{position}-page{page}">', 1)
+    return Fragment("\n\n".join("\n".join(lines) for lines in paragraphs), named)
+
+
+def _outline(document: pypdfium2.PdfDocument, pages: list[int]) -> tuple[Heading, ...]:
+    outline = []
+    for mark in islice(document.get_toc(), MOST_BOOKMARKS):
+        title = _line(mark.get_title())
+        destination = mark.get_dest()
+        index = destination and destination.get_index()
+        if title and index is not None:
+            level = min(mark.level + 1, LOWEST_LEVEL)
+            outline.append(Heading(title, level, f"f{_position(pages, index)}"))
+    return tuple(outline)
+
+
+def _position(pages: list[int], index: int) -> int:
+    """The fragment of a page, or of the next one that has text."""
+    return min(bisect_left(pages, index), len(pages) - 1)
+
+
+def _line(text: str) -> str | None:
+    return " ".join(CONTROL.sub("", text).split())[:LONGEST_TITLE] or None
+
+
+def _title(text: str, hints: Hints) -> str | None:
+    title = _line(text)
+    return None if title is None or NO_TITLE.fullmatch(title) or title == hints.filename else title
+
+
+def _date(text: str) -> str | None:
+    """A day, with the time where it is given whole."""
+    found = DATE.match(text.strip())
+    if not found:
+        return None
+    year, month, day, hour, minute, second = (int(part) if part else None for part in found.groups()[:6])
+    try:
+        moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0, tzinfo=UTC)
+        if hour is None or minute is None:
+            return moment.date().isoformat()
+        return moment.replace(tzinfo=_zone(found[7], found[8], found[9])).isoformat()
+    except ValueError:
+        return None
+
+
+def _zone(sign: str | None, hours: str | None, minutes: str | None) -> timezone | None:
+    if sign is None:
+        return None
+    ahead = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    return timezone(-ahead if sign == "-" else ahead)
+
+
+def _language(document: pypdfium2.PdfDocument) -> str | None:
+    size = pypdfium2.raw.FPDFCatalog_GetLanguage(document, None, 0)
+    if not 2 < size < 100:
+        return None
+    buffer = (ctypes.c_ushort * (size // 2))()
+    pypdfium2.raw.FPDFCatalog_GetLanguage(document, buffer, size)
+    return bytes(buffer).decode("utf-16-le", "ignore").rstrip("\x00") or None

@@ -1,0 +1,257 @@
+"""Grow the forest that judges the blocks of a page: `python -m tools.train_article [--folds N] [--check]`.
+
+It reads the labelled pages in the folder `articles` of DATA (../shared/data unless set), prints how well pages are read
+that the forest has not seen, and writes nexus/extract/article/model.json. It needs what requirements/bench.txt lists.
+
+A block's label is the part of its words that the truth has in the same order; where the truth is a list of sentences
+that must and must not be there, only blocks with such a sentence have one. Each page counts the same, each block by
+its length: that is how pages are scored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from bench.scorer import data_folder, scorer
+from nexus.extract.article import features, referees
+from nexus.extract.article.blocks import cut
+from nexus.extract.article.heads import read_head
+from nexus.extract.article.page import body_of, parse
+
+MODEL = Path(__file__).parent.parent / "nexus/extract/article/model.json"
+#: How much a page of each set counts: the small sets are few, not unimportant.
+WEIGHTS = {"scrapinghub": 2.5, "trafilatura": 1.0, "readability": 2.5, "wcxb": 1.0, "magic": 2.0}
+THRESHOLD = 0.5
+#: Light blocks that are not content are most of a page: a part of them is enough to learn from.
+LIGHT, LIGHT_SHARE = 0.01, 0.2
+OPTIONS = {
+    "max_iter": 140,
+    "learning_rate": 0.08,
+    "max_leaf_nodes": 16,
+    "min_samples_leaf": 40,
+    "l2_regularization": 1.0,
+    "max_features": 0.3,
+    "max_bins": 64,
+    "early_stopping": False,
+    "random_state": 0,
+}
+GRAM = 4
+
+Matrix = Any
+
+
+@dataclass(frozen=True)
+class Example:
+    """A page: what is known of its blocks, and how much speaks for and against keeping each."""
+
+    name: str
+    key: str
+    texts: list[str]
+    rows: list[list[float]]
+    wanted: list[float]
+    unwanted: list[float]
+
+
+def example(name: str, key: str, html: str, truth: dict[str, Any]) -> Example | None:
+    root, html = parse(html)
+    if root is None:
+        return None
+    head = read_head(root)
+    blocks, scopes = cut(body_of(root))
+    kept = referees.ask(root, html)
+    blocks = [block for block in blocks if block.text]
+    if not blocks:
+        return None
+    page = features.Page(
+        features.squeeze(head.title or ""),
+        tuple(map(features.squeeze, kept)),
+        features.kinds(head, truth.get("url")),
+    )
+    texts = [block.text for block in blocks]
+    wanted, unwanted = _sentences(truth, texts) if name == "trafilatura" else _words(truth, texts)
+    rows = features.describe(blocks, scopes, page)
+    return Example(name, key, texts, rows, wanted, unwanted)
+
+
+def _words(truth: dict[str, Any], texts: list[str]) -> tuple[list[float], list[float]]:
+    """By how many of a block's words stand in the truth beside the same words."""
+    tokens = scorer()._CJK_WORD.findall  # noqa: SLF001
+    true = tokens((truth["text"] or "").lower())
+    grams = set(zip(*(true[at:] for at in range(GRAM)), strict=False))
+    lines = {tuple(tokens(line.lower())) for line in (truth["text"] or "").splitlines()}
+    parts = [tokens(text.lower()) for text in texts]
+    flat = [token for part in parts for token in part]
+    covered = [False] * len(flat)
+    for at in range(len(flat) - GRAM + 1):
+        if tuple(flat[at : at + GRAM]) in grams:
+            covered[at : at + GRAM] = [True] * GRAM
+    shares, at = [], 0
+    for part in parts:
+        share = sum(covered[at : at + len(part)]) / max(len(part), 1)
+        shares.append(_settled(share, tuple(part) in lines, len(part)))
+        at += len(part)
+    return _weighed(shares, [len(part) for part in parts])
+
+
+def _settled(share: float, is_line: bool, size: int) -> float:
+    if size < 6 and is_line:
+        return 1.0
+    if share > 0.9 or share < 0.1 or (size < GRAM and share <= 0.5):
+        return round(share) if size >= GRAM else float(share > 0.5)
+    return share
+
+
+def _weighed(shares: list[float], sizes: list[int]) -> tuple[list[float], list[float]]:
+    """Against all that is wanted of the page. What is unwanted counts no more than twice that."""
+    total = max(sum(share * size for share, size in zip(shares, sizes, strict=True)), 30.0)
+    weights = [min((size + 1) / total, 1.0) for size in sizes]
+    against = sum(weight * (1 - share) for weight, share in zip(weights, shares, strict=True))
+    scale = min(1.0, 2.0 / against) if against else 1.0
+    wanted = [weight * share for weight, share in zip(weights, shares, strict=True)]
+    return wanted, [weight * (1 - share) * scale for weight, share in zip(weights, shares, strict=True)]
+
+
+def _sentences(truth: dict[str, Any], texts: list[str]) -> tuple[list[float], list[float]]:
+    squeeze = scorer().squeeze
+    flat = [squeeze(text) for text in texts]
+    sides = []
+    for side in ("with", "without"):
+        weights = [0.0] * len(texts)
+        for sentence in map(squeeze, truth[side]):
+            hits = [at for at, text in enumerate(flat) if sentence and sentence in text]
+            for at in hits:
+                weights[at] += 1 / 6 / len(hits)
+        sides.append(weights)
+    return sides[0], sides[1]
+
+
+def grow(examples: list[Example], matrices: list[Matrix]) -> Any:
+    matrix = np.vstack(matrices)
+    scale = np.concatenate([np.full(len(one.texts), WEIGHTS[one.name]) for one in examples])
+    wanted = np.concatenate([one.wanted for one in examples]) * scale
+    unwanted = np.concatenate([one.unwanted for one in examples]) * scale
+    labels, weights = (wanted > unwanted).astype(int), np.abs(wanted - unwanted)
+    light = (labels == 0) & (weights < LIGHT)
+    skipped = light & (np.random.RandomState(0).rand(len(weights)) > LIGHT_SHARE)
+    weights = np.where(light, weights / LIGHT_SHARE, weights)
+    kept = (weights > 1e-9) & ~skipped
+    grown = HistGradientBoostingClassifier(**OPTIONS)
+    return grown.fit(matrix[kept], labels[kept], sample_weight=weights[kept] / weights[kept].mean())
+
+
+def judged(grown: Any, matrix: Matrix) -> list[float]:
+    return [float(value) for value in grown.predict_proba(matrix)[:, 1]]
+
+
+def unseen(examples: list[Example], matrices: list[Matrix], folds: int) -> list[list[float]]:
+    """What each page's blocks are judged by forests that were grown without it."""
+    fold = np.random.RandomState(0).permutation(len(examples)) % folds
+    found: list[list[float]] = [[] for _ in examples]
+    for number in range(folds):
+        inside = [at for at in range(len(examples)) if fold[at] != number]
+        grown = grow([examples[at] for at in inside], [matrices[at] for at in inside])
+        for at in range(len(examples)):
+            if fold[at] == number:
+                found[at] = judged(grown, matrices[at])
+    return found
+
+
+def scores(examples: list[Example], values: list[list[float]], threshold: float) -> dict[str, float]:
+    """F1 by set, on the blocks' plain text."""
+    tool, truths = scorer(), _truths()
+    pages: dict[str, list[dict[str, Any]]] = {}
+    for one, judgement in zip(examples, values, strict=True):
+        text = "\n".join(text for text, value in zip(one.texts, judgement, strict=True) if value > threshold)
+        truth = truths[one.name][one.key]
+        page = tool.score_page(tool.SETS[one.name][0], truth, {"text": text})
+        pages.setdefault(one.name, []).append(page)
+        if truth.get("type"):
+            pages.setdefault(f"{one.name}/{truth['type']}", []).append(page)
+    return {
+        name: tool.aggregate(tool.SETS[name.partition("/")[0]][0], held)[2] for name, held in pages.items()
+    }
+
+
+_TRUTHS: dict[str, dict[str, Any]] = {}
+
+
+def _truths() -> dict[str, dict[str, Any]]:
+    if not _TRUTHS:
+        for name in scorer().SETS:
+            _TRUTHS[name] = {
+                key: truth for key, _, truth, _ in scorer().load(str(data_folder()), name, "dev")
+            }
+    return _TRUTHS
+
+
+def _load_one(job: tuple[str, str, bytes, dict[str, Any]]) -> Example | None:
+    name, key, html, truth = job
+    return example(name, key, html.decode("utf-8", "replace"), truth)
+
+
+def load() -> list[Example]:
+    jobs = [
+        (name, key, html, truth)
+        for name in scorer().SETS
+        for key, html, truth, _ in scorer().load(str(data_folder()), name, "dev")
+    ]
+    with ProcessPoolExecutor(2) as pool:
+        return [found for found in pool.map(_load_one, jobs, chunksize=8) if found]
+
+
+def tree_of(nodes: Any, at: int = 0) -> Any:
+    """A leaf's value, or [feature, limit, left, right]."""
+    node = nodes[at]
+    if node["is_leaf"]:
+        return round(float(node["value"]), 4)
+    limit = float(f"{float(node['num_threshold']):.6g}")
+    return [
+        int(node["feature_idx"]),
+        limit,
+        tree_of(nodes, int(node["left"])),
+        tree_of(nodes, int(node["right"])),
+    ]
+
+
+def forest_of(grown: Any) -> dict[str, Any]:
+    trees = [tree_of(predictors[0].nodes) for predictors in grown._predictors]  # noqa: SLF001
+    base = float(grown._baseline_prediction[0][0])  # noqa: SLF001
+    return {"base": round(base, 4), "trees": trees}
+
+
+def _show(title: str, found: dict[str, float]) -> None:
+    print(title, " ".join(f"{name} {value:.4f}" for name, value in sorted(found.items())), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.train_article", description=__doc__)
+    parser.add_argument("--folds", type=int, default=4, help="how often to leave pages out (0: not at all)")
+    parser.add_argument("--check", action="store_true", help="only print scores, write nothing")
+    given = parser.parse_args()
+    train(load(), given.folds, write=not given.check)
+
+
+def train(examples: list[Example], folds: int, write: bool) -> None:
+    matrices = [np.array(one.rows, np.float32) for one in examples]
+    if folds:
+        values = unseen(examples, matrices, folds)
+        for threshold in (0.4, THRESHOLD, 0.6):
+            _show(f"unseen, {threshold}:", scores(examples, values, threshold))
+    if write:
+        grown = grow(examples, matrices)
+        _show("seen:", scores(examples, [judged(grown, matrix) for matrix in matrices], THRESHOLD))
+        model = {**forest_of(grown), "threshold": THRESHOLD}
+        MODEL.write_text(json.dumps(model, separators=(",", ":")) + "\n", "utf-8")
+        print(f"{MODEL.name}: {MODEL.stat().st_size // 1024} kB, {len(examples)} pages")
+
+
+if __name__ == "__main__":
+    main()
