@@ -11,11 +11,17 @@ from types import MappingProxyType
 
 from nexus.db.session import Clock, Sessions, connect, wall_clock
 from nexus.extract import AVAILABLE_EXTRACTORS, Extractor
+from nexus.extract.builtin import READERS
+from nexus.extract.registry import load_installed
+from nexus.extract.sandbox import Limits as ParserLimits
+from nexus.extract.sandbox import Sandbox
+from nexus.fetch import Fetcher, pairs
+from nexus.fetch import Limits as FetchLimits
 from nexus.ingest import pipeline
 from nexus.ingest.files import Files
 from nexus.ingest.leases import Leases
-from nexus.ingest.pipeline import Tools
 from nexus.ingest.quota import Limits, Operation
+from nexus.ingest.workbench import Tools
 from nexus.queue import Queue
 from nexus.queue.celery import CeleryQueue, create
 from nexus.queue.inline import Inline
@@ -41,22 +47,59 @@ class App:
 
     def close(self) -> None:
         self.tools.leases.close()
+        self.tools.sandbox.close()
+        self.tools.fetcher.close()
         self.sessions.dispose()
+
+
+def load_extractors(settings: Settings) -> None:
+    """Register what is installed, then what the settings name: for processes that do the work."""
+    load_installed()
+    for plugin in settings.plugins:
+        importlib.import_module(plugin)
 
 
 def build(settings: Settings, clock: Clock = wall_clock) -> App:
     """Nothing is opened yet but the pool; call `close` at the end."""
-    for plugin in settings.plugins:
-        importlib.import_module(plugin)
     sessions = connect(settings.database, settings.database_pool, clock)
     leases = Leases(
         sessions, timedelta(seconds=settings.lease_seconds), timedelta(seconds=settings.work_seconds)
     )
-    tools = Tools(sessions, _extractors(settings), leases, settings.backoff_seconds)
-    app = App(settings, sessions, _queue(settings, tools), tools, _limits(settings), _files(settings, clock))
+    files = _files(settings, clock)
+    tools = Tools(
+        sessions,
+        _extractors(settings),
+        leases,
+        settings.backoff_seconds,
+        files,
+        fetcher(settings),
+        sandbox(settings),
+    )
+    app = App(settings, sessions, _queue(settings, tools), tools, _limits(settings), files)
     if isinstance(app.queue, CeleryQueue):
         app.queue.app.nexus = app
     return app
+
+
+def fetcher(settings: Settings, wait_seconds: float = FetchLimits.wait_seconds) -> Fetcher:
+    """One for all threads of a process; who has nothing else to do waits longer for a busy site."""
+    return Fetcher(
+        FetchLimits(
+            seconds=settings.fetch_seconds,
+            wait_seconds=wait_seconds,
+            most_bytes=settings.fetch_mib * MIB,
+            ports=frozenset(settings.fetch_ports),
+            allow=pairs(settings.fetch_allow),
+            at_once=settings.fetch_per_host,
+            delay=settings.fetch_delay_seconds,
+        )
+    )
+
+
+def sandbox(settings: Settings) -> Sandbox:
+    """Parser processes start with the first document."""
+    limits = ParserLimits(seconds=settings.parser_seconds, memory_bytes=settings.parser_memory_mib * MIB)
+    return Sandbox(limits, processes=settings.parser_processes, preload=READERS)
 
 
 def _extractors(settings: Settings) -> Mapping[Kind, Extractor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import uuid
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
 SECRETS = ("jwt_secret", "internal_secret", "session_secret")
+HOST_AND_PORT = re.compile(r"[^\s/@\\]+:[1-9][0-9]{0,4}", re.ASCII)
 DATABASES = ("sqlite", "postgresql", "postgres")
 
 
@@ -55,7 +57,30 @@ class Settings(BaseSettings):
         (), description="Modules to import at start, comma-separated; they register extractors."
     )
     worker_threads: int = Field(
-        2, ge=1, le=64, description="How many media one worker process works on at once."
+        8, ge=1, le=64, description="How many media one worker process works on at once; most of them wait."
+    )
+    parser_processes: int = Field(
+        default_factory=lambda: os.cpu_count() or 1,
+        ge=1,
+        le=64,
+        description="How many documents are parsed at once, each in a process of its own; by default one per core.",
+    )
+    parser_seconds: float = Field(60.0, gt=0, description="How long reading one document may take.")
+    parser_memory_mib: int = Field(
+        1024, ge=256, description="How much memory a parser process may have, in MiB."
+    )
+    fetch_allow: CommaList = Field(
+        (),
+        description="Exact `host:port` pairs that may be fetched although they are not public; never in prod.",
+    )
+    fetch_ports: Annotated[tuple[int, ...], NoDecode] = Field(
+        (80, 443, 8080, 8443), description="The ports that may be fetched from, comma-separated."
+    )
+    fetch_seconds: float = Field(30.0, gt=0, description="How long one fetch may take in all.")
+    fetch_mib: int = Field(10, ge=1, description="The most that is fetched from one address, in MiB.")
+    fetch_per_host: int = Field(2, ge=1, description="How many requests one host gets at once.")
+    fetch_delay_seconds: float = Field(
+        0.25, ge=0, description="The least time between two requests to one host."
     )
     poll_seconds: float = Field(
         1.0, gt=0, description="How often an idle worker looks for due work on its own."
@@ -135,7 +160,7 @@ class Settings(BaseSettings):
         None, description="The user that the CLI and the sign-in link act as; made with the local secrets."
     )
 
-    @field_validator("plugins", mode="before")
+    @field_validator("plugins", "fetch_allow", "fetch_ports", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return (
@@ -143,6 +168,13 @@ class Settings(BaseSettings):
             if isinstance(value, str)
             else value
         )
+
+    @field_validator("fetch_allow", mode="after")
+    @classmethod
+    def _know_pairs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [entry for entry in value if not HOST_AND_PORT.fullmatch(entry)]:
+            raise ValueError(f"{wrong[0]} is no host:port pair")
+        return value
 
     @field_validator("database_url", mode="after")
     @classmethod
@@ -167,6 +199,14 @@ class Settings(BaseSettings):
         missing = [name for name, value in wanted.items() if not value]
         if self.env == "prod" and missing:
             raise ValueError(f"NEXUS_ENV=prod needs {', '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _fetch_only_public_addresses_in_prod(self) -> Settings:
+        if self.env == "prod" and self.fetch_allow:
+            raise ValueError(
+                "NEXUS_FETCH_ALLOW can't be set in prod: only public addresses are fetched there"
+            )
         return self
 
     @model_validator(mode="after")

@@ -64,7 +64,7 @@ def extract(source: Source) -> Extraction:
     folder = Path(os.environ[FOLDER])
     _note(folder / "started", f"{source.media_id} {source.attempt} {os.getpid()}\n")
     _BEHAVIOURS[str(source.url).split("/")[3]](source.attempt, folder)
-    return Extraction(f"Attempt {source.attempt}", tuple(texts(source.attempt)))
+    return Extraction.plain(f"Attempt {source.attempt}", *texts(source.attempt))
 
 
 def _note(path: Path, line: str) -> None:

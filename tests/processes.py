@@ -80,6 +80,8 @@ QUICK: dict[str, Any] = {
     "sweep_seconds": 0.2,
     "poll_seconds": 0.1,
     "backoff_seconds": 0.1,
+    "worker_threads": 2,
+    "plugins": ("tests.plugins",),
 }
 
 _COUNT = Statement(select(func.count().label("many")).where(media.c.processing_status == bindparam("status")))
@@ -234,13 +236,12 @@ class Nexus:
     def environment(self, **more: Any) -> dict[str, str]:
         own = make_settings(self.database, self.folder, **{**self._settings, **more})
         given = own.model_dump(mode="json", exclude_defaults=True, exclude={"celery_always_eager"})
-        mine = {f"NEXUS_{name.upper()}": str(value) for name, value in given.items()}
-        others = {name: value for name, value in os.environ.items() if not name.startswith("NEXUS_")}
-        tests = {
-            "NEXUS_PLUGINS": "tests.plugins",
-            "NEXUS_LOG_FORMAT": "json",
-            plugins.FOLDER: os.fspath(self.folder),
+        mine = {
+            f"NEXUS_{name.upper()}": ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            for name, value in given.items()
         }
+        others = {name: value for name, value in os.environ.items() if not name.startswith("NEXUS_")}
+        tests = {"NEXUS_LOG_FORMAT": "json", plugins.FOLDER: os.fspath(self.folder)}
         return {**others, **mine, **tests}
 
     def starts(self) -> list[plugins.Start]:
@@ -383,6 +384,9 @@ def _become(question: dict[str, Any]) -> None:
     os.environ.update(question["environment"])
     os.chdir(question["folder"])
     sys.argv = ["nexus", *question["start"]]
+    # A plugin registers itself when it is imported, which must happen in this process.
+    for plugin in os.environ.get("NEXUS_PLUGINS", "").split(","):
+        sys.modules.pop(plugin, None)
     code = 1
     try:
         from nexus.cli import main  # noqa: PLC0415

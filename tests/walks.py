@@ -15,6 +15,7 @@ from nexus.extract import Extraction, Source
 from nexus.ingest import access, libraries
 from nexus.ingest.access import Role
 from nexus.ingest.add import hold
+from nexus.ingest.documents import Origin
 from nexus.ingest.media import (
     mark_embedded,
     mark_failed,
@@ -116,7 +117,9 @@ def start(app: App, media_id: UUID) -> int:
 
 def publish(app: App, media_id: UUID, attempt: int, texts: tuple[str, ...] = TEXTS) -> bool:
     with app.sessions.begin() as session:
-        return mark_ready_for_reading(session, media_id, attempt, "A title", texts)
+        return mark_ready_for_reading(
+            session, media_id, attempt, Extraction.plain("A title", *texts), Origin("tests")
+        )
 
 
 def start_embedding(app: App, media_id: UUID) -> int:
@@ -174,4 +177,4 @@ def let_in(app: App, owner: UUID, media_id: UUID, *guests: tuple[UUID, Role]) ->
 
 def good(source: Source) -> Extraction:
     """An extractor that always finds its text."""
-    return Extraction("A title", TEXTS)
+    return Extraction.plain("A title", *TEXTS)

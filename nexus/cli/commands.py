@@ -151,6 +151,44 @@ def retry(
 
 
 @app.command()
+def refresh(
+    ids: Ids = None,
+    outdated: Annotated[
+        bool, typer.Option("--outdated", help="Everything that an older extractor has read.")
+    ] = False,
+    user: User = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per media.")] = False,
+) -> None:
+    """Read readable media anew; the text that is there stays until the new one takes its place."""
+    from nexus.cli import refresh as command
+
+    command.run(data_dir, user, ids or [], outdated=outdated, as_json=as_json)
+
+
+@app.command()
+def extract(
+    sources: Annotated[
+        list[str],
+        typer.Argument(help="Web addresses and files to read.", metavar="URL-OR-FILE...", show_default=False),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """Show what Nexus reads from web addresses and files. Nothing is kept."""
+    from nexus.cli import extract as command
+
+    command.run(sources, as_json=as_json)
+
+
+@app.command()
+def extractors(as_json: AsJson = False) -> None:
+    """List what is installed to read each kind."""
+    from nexus.cli import extractors as command
+
+    command.run(as_json=as_json)
+
+
+@app.command()
 def token(
     user: User = None,
     data_dir: DataDir = None,

@@ -12,6 +12,7 @@ from nexus import logging, settings
 from nexus.app import App
 from nexus.cli.failures import MISUSED, Refused
 from nexus.db import migrate
+from nexus.extract.registry import BadExtractor
 from nexus.settings import Settings
 
 
@@ -28,10 +29,14 @@ def load(data_dir: Path | None, **overrides: object) -> Settings:
 
 def build(chosen: Settings, *, quiet: bool) -> App:
     """Quiet commands log warnings alone, unless NEXUS_LOG_LEVEL asks for more."""
-    silenced = quiet and "log_level" not in chosen.model_fields_set
-    logging.configure(json=chosen.json_logs, level="warning" if silenced else chosen.log_level)
+    _speak(chosen, quiet=quiet)
     try:
+        nexus_app.load_extractors(chosen)
         return nexus_app.build(chosen)
+    except BadExtractor as error:
+        raise Refused(
+            f"An installed extractor can't be used: {error}. Mend or uninstall it.", MISUSED
+        ) from error
     except ImportError as error:
         raise Refused(
             f"A module of NEXUS_PLUGINS can't be imported: {error}. Install it, or correct the list.", MISUSED
@@ -41,6 +46,33 @@ def build(chosen: Settings, *, quiet: bool) -> App:
             f"The folder of the database can't be made: {error.filename}: {error.strerror}. "
             "Check NEXUS_DATABASE_URL.",
         ) from error
+
+
+def registered(chosen: Settings) -> None:
+    """Every extractor that is installed or named is there afterwards."""
+    try:
+        nexus_app.load_extractors(chosen)
+    except BadExtractor as error:
+        raise Refused(
+            f"An installed extractor can't be used: {error}. Mend or uninstall it.", MISUSED
+        ) from error
+    except ImportError as error:
+        raise Refused(
+            f"A module of NEXUS_PLUGINS can't be imported: {error}. Install it, or correct the list.", MISUSED
+        ) from error
+
+
+def unopened() -> Settings:
+    """For commands that need no database: settings alone, and no folder is made."""
+    chosen = Settings()
+    _speak(chosen, quiet=True)
+    registered(chosen)
+    return chosen
+
+
+def _speak(chosen: Settings, *, quiet: bool) -> None:
+    silenced = quiet and "log_level" not in chosen.model_fields_set
+    logging.configure(json=chosen.json_logs, level="warning" if silenced else chosen.log_level)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -215,7 +216,77 @@ fragments = Table(
     metadata,
     Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
     Column("position", Integer, primary_key=True),
+    #: Made from the text: a new revision keeps it wherever the text is the same.
+    Column("id", Uuid, nullable=False),
     Column("text", Text, nullable=False),
+    #: Clean, and its text content is exactly `text`: an offset in the one is an offset in the other.
+    Column("html", Text),
+)
+Index("uq_fragments_id", fragments.c.id, unique=True)
+
+#: What a readable media's text is, beside its fragments. One row per readable media; its revision counts the swaps.
+documents = Table(
+    "documents",
+    metadata,
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("revision", Integer, nullable=False),
+    #: Who read it, with its version.
+    Column("extractor", Text, nullable=False),
+    Column("byline", Text),
+    Column("site", Text),
+    Column("published", Text),
+    Column("language", Text),
+    Column("lead_image", Text),
+    Column("excerpt", Text),
+    Column("words", Integer, nullable=False),
+    #: The table of contents: JSON, a list of title, level and anchor.
+    Column("outline", Text, nullable=False),
+    #: What the fetch ended at, and what to ask with when it is fetched again.
+    Column("fetched_url", Text),
+    Column("etag", Text),
+    Column("last_modified", Text),
+    Column("written_at", Moment, nullable=False),
+)
+
+#: Pictures that came inside a file, in the database because they change places with the text they belong to.
+assets = Table(
+    "assets",
+    metadata,
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("content_type", String(64), nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+#: A readable media that is to be read anew. The row goes when that is done; one that failed says why.
+refreshes = Table(
+    "refreshes",
+    metadata,
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("requested_by", ForeignKey("users.id"), nullable=False),
+    Column("requested_at", Moment, nullable=False),
+    #: The fence, as processing_attempts is for a media.
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("tries", Integer, nullable=False, server_default="0"),
+    Column("run_after", Moment, nullable=False),
+    Column("lease_expires_at", Moment),
+    Column("error_code", String(64)),
+    Column("error_message", Text),
+    CheckConstraint("(error_code IS NULL) = (error_message IS NULL)", name="error_is_told"),
+    CheckConstraint("error_code IS NULL OR lease_expires_at IS NULL", name="failed_has_no_lease"),
+)
+Index(
+    "ix_refreshes_waiting",
+    refreshes.c.run_after,
+    refreshes.c.media_id,
+    sqlite_where=text("error_code IS NULL AND lease_expires_at IS NULL"),
+    postgresql_where=text("error_code IS NULL AND lease_expires_at IS NULL"),
+)
+Index(
+    "ix_refreshes_held",
+    refreshes.c.lease_expires_at,
+    sqlite_where=text("lease_expires_at IS NOT NULL"),
+    postgresql_where=text("lease_expires_at IS NOT NULL"),
 )
 
 history = Table(

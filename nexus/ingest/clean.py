@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, exists, select
+from sqlalchemy import bindparam, delete, exists, or_, select
 
 from nexus.db.session import Session, Sessions, Statement
-from nexus.db.tables import duplicates, history, media, media_file, uploads
+from nexus.db.tables import duplicates, history, media, media_file, one_of, uploads
 from nexus.ingest.files import Files, discard
-from nexus.states.media import Kind
+from nexus.states.media import Kind, Status
 from nexus.storage import Stored
 from nexus.storage.local import Local
 from nexus.storage.names import media_of
@@ -22,12 +22,17 @@ GRACE = timedelta(hours=1)
 DAY = timedelta(days=1)
 TEST_RUNS = "test_runs/"
 
-# A media has its file, or waits for it; one whose upload failed does neither.
+# An object is a media's file, or a file that the media waits for; one whose upload failed does neither. What an
+# address answered is in the store a moment before it becomes the file.
+_IS_FILE = exists(
+    select(media_file.c.media_id)
+    .where(media_file.c.media_id == media.c.id, media_file.c.storage_path == bindparam("path"))
+    .correlate(media)
+)
 _EXPECTED = Statement(
     select(media.c.id).where(
         media.c.id == bindparam("media_id"),
-        exists(select(media_file.c.media_id).where(media_file.c.media_id == media.c.id).correlate(media))
-        | (media.c.processing_status == "pending"),
+        or_(_IS_FILE, one_of(media.c.processing_status, {Status.PENDING, Status.EXTRACTING})),
     )
 )
 _ABANDONED = Statement(
@@ -73,7 +78,7 @@ def orphaned_objects(sessions: Sessions, files: Files) -> Iterator[Stored]:
     before = sessions.clock() - GRACE
     for stored in files.storage.objects(f"{files.prefix}media/"):
         media_id = media_of(stored.path, files.prefix)
-        if stored.modified_at < before and not (media_id and _is_expected(sessions, media_id)):
+        if stored.modified_at < before and not (media_id and _is_expected(sessions, media_id, stored.path)):
             yield stored
 
 
@@ -124,9 +129,9 @@ def _old_drafts(sessions: Sessions, files: Files, remove: bool) -> Iterator[Foun
             yield Found("an upload that broke off", draft.path)
 
 
-def _is_expected(sessions: Sessions, media_id: UUID) -> bool:
+def _is_expected(sessions: Sessions, media_id: UUID, path: str) -> bool:
     with sessions.read() as session:
-        return session.first(_EXPECTED, media_id=media_id) is not None
+        return session.first(_EXPECTED, media_id=media_id, path=path) is not None
 
 
 def _delete(session: Session, media_id: UUID) -> None:

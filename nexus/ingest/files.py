@@ -40,6 +40,13 @@ class Files:
     def path(self, media_id: UUID, kind: Kind) -> str:
         return object_path(media_id, kind.value, self.prefix)
 
+    def remove(self, path: str) -> None:
+        """Where the store is away the object stays behind, and `nexus clean` finds it."""
+        try:
+            self.storage.delete(path)
+        except StorageError as error:
+            log.warning("object_left_behind", reason=str(error))
+
 
 def link(session: Session, files: Files, media_id: UUID) -> Link:
     """To the file of a media that the caller may read. Raises NotFound where it has none."""
@@ -55,16 +62,15 @@ def link(session: Session, files: Files, media_id: UUID) -> Link:
 
 
 def discard(files: Files, media_id: UUID, kind: Kind) -> None:
-    """Remove a media's object. Where the store is away it stays behind, and `nexus clean` finds it."""
-    if kind not in FILE_KINDS:
-        return
-    try:
-        files.storage.delete(files.path(media_id, kind))
-    except StorageError as error:
-        log.warning("object_left_behind", media_id=str(media_id), reason=str(error))
+    """Remove what was uploaded for a media."""
+    if kind in FILE_KINDS:
+        files.remove(files.path(media_id, kind))
 
 
 def discard_all(files: Files, gone: Iterable[Gone]) -> None:
     """After the commit: the objects of media that no library holds any more."""
     for each in gone:
-        discard(files, each.media_id, each.kind)
+        if each.storage_path is None:
+            discard(files, each.media_id, each.kind)
+        else:
+            files.remove(each.storage_path)

@@ -27,7 +27,7 @@ class Leases:
 
     def __init__(self, sessions: Sessions, length: timedelta, longest: timedelta) -> None:
         self.length = length
-        self._longest = longest.total_seconds()
+        self.longest = longest
         self._sessions = sessions
         self._held: dict[Hold, float] = {}
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class Leases:
     @contextmanager
     def hold(self, claims: Iterable[Row]) -> Iterator[None]:
         """Renewed while inside, for as long as one media may take. Each claim may be let go earlier."""
-        until = time.monotonic() + self._longest
+        until = time.monotonic() + self.longest.total_seconds()
         held = {(row.id, row.processing_attempts): until for row in claims}
         with self._lock:
             self._held |= held

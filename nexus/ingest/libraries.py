@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, exists, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from nexus.db.session import Row, Session, Statement
-from nexus.db.tables import history, libraries, library_media, media, memberships, users
+from nexus.db.tables import history, libraries, library_media, media, media_file, memberships, users
 from nexus.errors import Conflict, DefaultLibrary, Forbidden, InvalidRequest, NotFound
 from nexus.ingest import access
 from nexus.ingest.access import Role
@@ -25,6 +25,8 @@ class Gone:
 
     media_id: UUID
     kind: Kind
+    #: Where its file was, if it had one.
+    storage_path: str | None
 
 
 _CREATE = Statement(insert(libraries).values({c: bindparam(c.name) for c in libraries.c}))
@@ -87,6 +89,7 @@ _HOLDERS = exists(
 _DELETE_UNHELD = Statement(
     delete(media).where(media.c.id == bindparam("media_id"), ~_HOLDERS).returning(media.c.kind)
 )
+_FILE = Statement(select(media_file.c.storage_path).where(media_file.c.media_id == bindparam("media_id")))
 _DELETE_HISTORY = Statement(
     delete(history).where(history.c.subject == "media", history.c.subject_id == bindparam("media_id"))
 )
@@ -208,7 +211,9 @@ def _drop(session: Session, library_id: UUID, media_id: UUID) -> list[Gone] | No
 
 
 def _delete_unheld(session: Session, media_id: UUID) -> list[Gone]:
-    gone = [Gone(media_id, Kind(row.kind)) for row in session.all(_DELETE_UNHELD, media_id=media_id)]
-    if gone:
-        session.run(_DELETE_HISTORY, media_id=media_id)
-    return gone
+    file = session.first(_FILE, media_id=media_id)
+    deleted = session.first(_DELETE_UNHELD, media_id=media_id)
+    if deleted is None:
+        return []
+    session.run(_DELETE_HISTORY, media_id=media_id)
+    return [Gone(media_id, Kind(deleted.kind), file and file.storage_path)]

@@ -12,21 +12,25 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, case, delete, func, insert, literal_column, null, select, text, update
+from sqlalchemy import bindparam, case, func, literal_column, null, select, text, update
 
 from nexus import logging
 from nexus.db.moves import MEDIA_ROWS, Missed, Move
 from nexus.db.session import Row, Session, Statement
-from nexus.db.tables import WAITING, fragments, media, media_file
-from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout
-from nexus.ingest import access
+from nexus.db.tables import WAITING, media
+from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout, WorkError
+from nexus.extract import Extraction
+from nexus.ingest import access, documents
+from nexus.ingest.documents import Origin
 from nexus.states import media as edges
-from nexus.states.media import HELD, Kind, Stage, Status
+from nexus.states.media import HELD, URL_KINDS, Kind, Stage, Status
 
 log = logging.get(__name__)
 
 DEFAULT_LEASE = timedelta(seconds=60)
 MAX_TRIES = 3
+#: A site that asks to be left alone for longer is asked again all the same.
+LONGEST_WAIT = timedelta(hours=1)
 WORKER = "worker"
 SWEEP = "sweep"
 
@@ -99,7 +103,7 @@ _RELEASE_EMBEDDING = Move(MEDIA_ROWS, edges.RELEASE_EMBEDDING, sets=_RELEASE, fe
 _GIVE_BACK = Move(
     MEDIA_ROWS,
     edges.RELEASE,
-    sets={"run_after": bindparam("now"), "tries": media.c.tries - literal_column("1"), **_NO_LEASE},
+    sets={**_RELEASE, "tries": media.c.tries - literal_column("1")},
     fenced=True,
 )
 _FAIL_HELD = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=HELD, fenced=True)
@@ -113,9 +117,6 @@ _RETRY_EMBEDDING = Move(
     guards=[_SAME_STAGE],
 )
 
-_WRITE_FRAGMENT = Statement(insert(fragments).values({c: bindparam(c.name) for c in fragments.c}))
-_DROP_FRAGMENTS = Statement(delete(fragments).where(fragments.c.media_id == bindparam("media_id")))
-_DROP_FILE = Statement(delete(media_file).where(media_file.c.media_id == bindparam("media_id")))
 _KIND = Statement(select(media.c.kind).where(media.c.id == bindparam("media_id")))
 _STAGE = Statement(select(media.c.failure_stage).where(media.c.id == bindparam("media_id")))
 _RENEW = Statement(
@@ -155,16 +156,13 @@ def claim_due(
 
 
 def mark_ready_for_reading(
-    session: Session, media_id: UUID, attempt: int, title: str | None, texts: Iterable[str]
+    session: Session, media_id: UUID, attempt: int, found: Extraction, origin: Origin
 ) -> bool:
     """extracting → ready_for_reading, with its text. False when the attempt is no longer the present one."""
-    row = _READABLE(session, media_id, actor=WORKER, fence=attempt, title=title)
+    row = _READABLE(session, media_id, actor=WORKER, fence=attempt, title=found.title)
     if isinstance(row, Missed):
         return _unexpected("mark_ready_for_reading", media_id, attempt, row)
-    session.run_many(
-        _WRITE_FRAGMENT,
-        [{"media_id": media_id, "position": place, "text": piece} for place, piece in enumerate(texts)],
-    )
+    documents.write(session, media_id, found, origin)
     return True
 
 
@@ -217,9 +215,9 @@ def release(
     return _unexpected("release", media_id, attempt, row) if isinstance(row, Missed) else True
 
 
-def give_back(session: Session, media_id: UUID, attempt: int) -> bool:
-    """A claim that nobody began to work on: due again at once, and no try is counted."""
-    row = _GIVE_BACK(session, media_id, actor=WORKER, fence=attempt)
+def give_back(session: Session, media_id: UUID, attempt: int, wait: timedelta = timedelta(0)) -> bool:
+    """A claim that nobody began to work on: due again, at once or a little later, and no try is counted."""
+    row = _GIVE_BACK(session, media_id, actor=WORKER, fence=attempt, run_after=session.now + wait)
     return _unexpected("give_back", media_id, attempt, row) if isinstance(row, Missed) else True
 
 
@@ -247,10 +245,10 @@ def reset_failed(session: Session, media_id: UUID, actor_user_id: UUID) -> Row:
     row = move(session, media_id, actor=str(actor_user_id), stage=stage.value)
     if isinstance(row, Missed):
         raise InvalidState
-    if stage is Stage.UPLOAD:
-        session.run(_DROP_FILE, media_id=media_id)
+    if stage is Stage.UPLOAD or (stage is not Stage.EMBED and Kind(row.kind) in URL_KINDS):
+        documents.drop_file(session, media_id)
     if stage is not Stage.EMBED:
-        session.run(_DROP_FRAGMENTS, media_id=media_id)
+        documents.drop(session, media_id)
     return row
 
 
@@ -279,6 +277,12 @@ def release_expired(session: Session, backoff_seconds: float, most: int = 100) -
 def backoff(seconds: float, tries: int) -> timedelta:
     """Doubled with each try, and somewhere between half and all of that, so that a crowd does not return at once."""
     return timedelta(seconds=seconds * 2 ** max(tries - 1, 0) * random.uniform(0.5, 1.0))  # noqa: S311
+
+
+def wait_for(error: WorkError, seconds: float, tries: int) -> timedelta:
+    """Until the next try: the backoff, or what the other side asked for where that is longer."""
+    asked = timedelta(seconds=error.retry_after or 0)
+    return max(backoff(seconds, tries), min(asked, LONGEST_WAIT))
 
 
 def _fail_timed_out(session: Session, row: Row) -> None:

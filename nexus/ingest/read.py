@@ -7,13 +7,14 @@ import binascii
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Integer,
     Select,
     bindparam,
     exists,
@@ -37,6 +38,8 @@ PAGE = 50
 MOST = 200
 #: With more libraries than this, the list is sorted as a whole instead of walked library by library.
 WALKS = 8
+#: Statements of the list that are kept: those of the usual page sizes stay.
+SHAPES = 128
 NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
 
 _WITH_FILE = media_file.c.media_id == media.c.id
@@ -55,7 +58,7 @@ _ONE = Statement(
     .where(media.c.id == bindparam("media_id"), access.READABLE)
 )
 _FRAGMENTS = Statement(
-    select(fragments.c.position, fragments.c.text)
+    select(fragments.c.id, fragments.c.position, fragments.c.text, fragments.c.html)
     .where(
         fragments.c.media_id == bindparam("media_id"),
         fragments.c.position > bindparam("after", type_=BigInteger),
@@ -118,15 +121,15 @@ def newest(
         return Page([], None)
     added_at, media_id = _moment_and_id(cursor)
     if len(chosen) > WALKS:
-        statement, values = _long_listing(status is not None, cursor is not None), dict[str, Any]()
+        statement, values = _long_listing(status is not None, cursor is not None, most + 1), dict[str, Any]()
     else:
-        statement = _listing(len(chosen), status is not None, cursor is not None)
+        statement = _listing(len(chosen), status is not None, cursor is not None, most + 1)
         values = {f"library_{place}": value for place, value in enumerate(chosen)}
     if cursor is not None:
         values |= {"added_at": added_at, "last_id": media_id}
     if status is not None:
         values["status"] = status.value
-    rows = session.all(statement, viewer=viewer, most=most + 1, **values)
+    rows = session.all(statement, viewer=viewer, **values)
     more = len(rows) > most
     rows = rows[:most]
     return Page(
@@ -177,16 +180,17 @@ def _view(row: Row) -> View:
     return View(row, derived, may_retry=bool(row.managed) and status is Status.FAILED)
 
 
-@cache
-def _listing(count: int, by_status: bool, resumed: bool) -> Statement:
+@lru_cache(SHAPES)
+def _listing(count: int, by_status: bool, resumed: bool, most: int) -> Statement:
     """One limited walk along each library, then merged: the cost does not grow with the libraries' size."""
-    walks = [_walk(place, by_status, resumed, alone=count == 1) for place in range(count)]
+    walks = [_walk(place, by_status, resumed, most, alone=count == 1) for place in range(count)]
     merged = (union_all(*walks) if count > 1 else walks[0]).subquery("merged")
-    return _latest(select(merged.c.media_id, func.max(merged.c.added_at).label("added_at")), merged, None)
+    query = select(merged.c.media_id, func.max(merged.c.added_at).label("added_at"))
+    return _latest(query, merged, None, most)
 
 
-@cache
-def _long_listing(by_status: bool, resumed: bool) -> Statement:
+@lru_cache(SHAPES)
+def _long_listing(by_status: bool, resumed: bool, most: int) -> Statement:
     """For a viewer of many libraries: everything they hold, once, sorted."""
     held = library_media.join(memberships, memberships.c.library_id == library_media.c.library_id)
     latest = func.max(library_media.c.added_at)
@@ -198,24 +202,28 @@ def _long_listing(by_status: bool, resumed: bool) -> Statement:
     if by_status:
         query = query.where(_of_status(library_media.c.media_id))
     place = _place()
-    return _latest(
-        query, library_media, tuple_(latest, library_media.c.media_id) < place if resumed else None
-    )
+    having = tuple_(latest, library_media.c.media_id) < place if resumed else None
+    return _latest(query, library_media, having, most)
 
 
-def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None) -> Statement:
+def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None, most: int) -> Statement:
     """The next of what a query holds, each once and the latest added first, with all that is known of it."""
     grouped = query.group_by(held.c.media_id)
     if having is not None:
         grouped = grouped.having(having)
     order = (func.max(held.c.added_at).desc(), held.c.media_id.desc())
-    latest = grouped.order_by(*order).limit(bindparam("most")).subquery("latest")
+    latest = grouped.order_by(*order).limit(_written_out(most)).subquery("latest")
     return Statement(
         select(*_FACTS, latest.c.added_at)
         .join_from(media, latest, latest.c.media_id == media.c.id)
         .outerjoin(media_file, _WITH_FILE)
         .order_by(latest.c.added_at.desc(), media.c.id.desc())
     )
+
+
+def _written_out(most: int) -> ColumnElement[int]:
+    """Not a parameter: without the number PostgreSQL expects a tenth of the library, and plans anew at each call."""
+    return literal_column(str(most), Integer)
 
 
 def _place() -> Any:
@@ -230,7 +238,7 @@ def _of_status(media_id: ColumnElement[UUID]) -> ColumnElement[bool]:
     )
 
 
-def _walk(place: int, by_status: bool, resumed: bool, alone: bool) -> Select[Any]:
+def _walk(place: int, by_status: bool, resumed: bool, most: int, alone: bool) -> Select[Any]:
     """The next entries of one library, less those that another library of the list shows earlier in it."""
     mine = library_media.alias(f"held_{place}")
     order = tuple_(mine.c.added_at, mine.c.media_id)
@@ -247,7 +255,7 @@ def _walk(place: int, by_status: bool, resumed: bool, alone: bool) -> Select[Any
         select(mine.c.media_id, mine.c.added_at)
         .where(*conditions)
         .order_by(mine.c.added_at.desc(), mine.c.media_id.desc())
-        .limit(bindparam("most"))
+        .limit(_written_out(most))
     )
     return select(walk.subquery(f"walk_{place}"))
 

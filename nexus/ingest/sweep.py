@@ -11,11 +11,13 @@ from uuid import UUID, uuid4
 from sqlalchemy import bindparam, select, text
 
 from nexus import logging
-from nexus.db.session import Statement
+from nexus.db.session import Session, Statement
 from nexus.db.tables import WAITING, media
+from nexus.ingest import refresh
 from nexus.ingest.media import release_expired
-from nexus.ingest.pipeline import Tools, maybe_enqueue_extraction
+from nexus.ingest.pipeline import maybe_enqueue_extraction
 from nexus.ingest.turns import waiting_users
+from nexus.ingest.workbench import Tools
 from nexus.queue import Queue
 from nexus.states.media import Kind
 
@@ -49,18 +51,18 @@ class Swept:
 
 def run(tools: Tools, queue: Queue, stopped: Callable[[], bool] = lambda: False) -> Swept:
     """Safe to run in several processes at once: rows that another one holds are passed over."""
-    released = _release_all(tools)
+    released = _release_all(tools, release_expired) + _release_all(tools, refresh.release_expired)
     announced = 0 if queue.workers_look else _remind(tools, queue, stopped)
     if released or announced:
         log.info("swept", released=released, announced=announced)
     return Swept(released, announced)
 
 
-def _release_all(tools: Tools) -> int:
+def _release_all(tools: Tools, release: Callable[[Session, float, int], int]) -> int:
     total = 0
     while True:
         with tools.sessions.begin() as session:
-            released = release_expired(session, tools.backoff_seconds, BATCH)
+            released = release(session, tools.backoff_seconds, BATCH)
         total += released
         if released < BATCH:
             return total
@@ -75,7 +77,13 @@ def _remind(tools: Tools, queue: Queue, stopped: Callable[[], bool]) -> int:
             if stopped():
                 return announced
             announced += maybe_enqueue_extraction(queue, kind, media_id, None)
-    return announced
+    return announced + (_remind_of_refreshes(tools, queue) if idle else 0)
+
+
+def _remind_of_refreshes(tools: Tools, queue: Queue) -> int:
+    with tools.sessions.read() as session:
+        waiting = refresh.waiting(session, REMINDERS_WHILE_BUSY)
+    return sum(maybe_enqueue_extraction(queue, Kind(row.kind), row.media_id, None) for row in waiting)
 
 
 def _forgotten(tools: Tools, kind: Kind, before: datetime, most: int) -> list[UUID]:

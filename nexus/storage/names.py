@@ -13,6 +13,11 @@ def object_path(media_id: UUID, kind: str, prefix: str = "") -> str:
     return f"{prefix}media/{media_id}/original.{EXTENSIONS[kind]}"
 
 
+def fetched_path(media_id: UUID, sha256: str, extension: str, prefix: str = "") -> str:
+    """Of a file that an address answered with: named after its content, for the next answer may be another."""
+    return f"{prefix}media/{media_id}/fetched-{sha256[:32]}.{extension}"
+
+
 def media_of(path: str, prefix: str = "") -> UUID | None:
     """The media that a path belongs to, or None where it is no path of ours."""
     parts = path.removeprefix(prefix).split("/")

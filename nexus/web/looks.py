@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from markupsafe import Markup, escape
+
 from nexus.db.session import Row
+from nexus.extract import Heading
+from nexus.ingest.passages import Passage
 from nexus.ingest.read import View
+from nexus.ingest.reader import Document
+from nexus.ingest.refresh import AT_REST
 from nexus.states.media import FILE_KINDS, PUBLISHED, Kind, Stage, Status
+from nexus.web.render import readable, same_words, way_to
 from nexus.web.schemas import actor
 
 KINDS = {
@@ -43,6 +51,13 @@ EVENTS = {
     "retry_embedding": "Retried",
 }
 ACTORS = {"you": "you", "worker": "a worker", "sweep": "the sweep", "someone": "someone else"}
+NOT_RENEWED = "It could not be read anew, and stays as it was"
+ASSET = "asset:"
+#: How many levels of a table of contents are set off from each other.
+DEEPEST = 4
+
+_ANCHOR = re.compile(r"f(\d{1,9})(?:-|$)")
+_BEGINS_WITH_IMAGE = re.compile(r"\s*(?:<(?!img\b)[a-z][^>]*>\s*)*<img\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,7 @@ FILTERS: dict[str, tuple[str, tuple[Status, ...]]] = {
 
 @dataclass(frozen=True)
 class Failure:
+    #: Where it happened.
     stage: str
     #: What happened, in one sentence.
     sentence: str
@@ -106,6 +122,44 @@ class Item:
     file_size: int | None
     can_download: bool
     has_text: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a table of contents, and those below it."""
+
+    title: str
+    #: The id of what it leads to.
+    anchor: str
+    href: str
+    entries: list[Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What there is to read of a media."""
+
+    #: What is shown: `text`, `pages`, or nothing yet.
+    view: str
+    #: What can be shown, the usual one first.
+    views: tuple[str, ...]
+    revision: int
+    passage: Passage
+    #: Position and html of each fragment.
+    pieces: list[tuple[int, Markup]]
+    contents: list[Entry]
+    lead_image: str | None
+    published: str | None
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """Reading a media anew: whether the viewer may ask for it, whether it is asked for, what came of it."""
+
+    may_ask: bool
+    asked: bool
+    failure: Failure | None
+    said: str
 
 
 @dataclass(frozen=True)
@@ -143,6 +197,37 @@ def item(view: View, processors: Container[Kind], viewer: UUID) -> Item:
     )
 
 
+def reading(found: View, asked: str, document: Document | None, passage: Passage, has_pdf: bool) -> Reading:
+    """What is asked for where there is such a thing, or else what the kind is first of all: a PDF is its pages."""
+    order = ("pages", "text") if Kind(found.row.kind) is Kind.PDF else ("text", "pages")
+    there = {"pages": has_pdf, "text": bool(passage.fragments)}
+    views = tuple(view for view in order if there[view])
+    view = asked if asked in views else next(iter(views), "")
+    media_id, title = found.row.id, found.row.title or ""
+    return Reading(
+        view=view,
+        views=views,
+        revision=document.row.revision if document else 0,
+        passage=passage,
+        pieces=[(row.position, readable(row, media_id, passage, title)) for row in passage.fragments],
+        contents=_below(_contents(document.outline, media_id, passage), title) if document else [],
+        lead_image=_lead_image(document.row.lead_image, media_id, passage) if document else None,
+        published=_day(document.row.published) if document else None,
+    )
+
+
+def renewal(found: View, asked: Row | None, processors: Container[Kind], said: str = "") -> Renewal:
+    row = found.row
+    at_rest = Status(row.processing_status) in AT_REST and Kind(row.kind) in processors
+    failed = asked is not None and asked.error_code is not None
+    return Renewal(
+        may_ask=bool(row.managed) and at_rest,
+        asked=asked is not None and not failed,
+        failure=_told(NOT_RENEWED, asked.error_message, asked.error_code) if asked and failed else None,
+        said=said,
+    )
+
+
 def badge(row: Row, processors: Container[Kind]) -> Badge:
     status, kind = Status(row.processing_status), Kind(row.kind)
     if status is Status.PENDING and kind in FILE_KINDS and not row.has_file:
@@ -165,8 +250,56 @@ def safe_link(url: str | None) -> str | None:
 def _failure(row: Row) -> Failure | None:
     if Status(row.processing_status) is not Status.FAILED:
         return None
-    first, dot, rest = row.last_error_message.partition(". ")
-    return Failure(STAGES[Stage(row.failure_stage)], first + dot.strip(), rest, row.last_error_code)
+    return _told(STAGES[Stage(row.failure_stage)], row.last_error_message, row.last_error_code)
+
+
+def _told(stage: str, message: str, code: str) -> Failure:
+    first, dot, rest = message.partition(". ")
+    return Failure(stage, first + dot.strip(), rest, code)
+
+
+def _contents(outline: list[Heading], media_id: UUID, passage: Passage) -> list[Entry]:
+    """Nested by level, as deep as a page can show."""
+    top: list[Entry] = []
+    above: list[tuple[int, list[Entry]]] = []
+    for line in outline:
+        place = _ANCHOR.match(line.anchor)
+        if place is None:
+            continue
+        while above and (above[-1][0] >= line.level or len(above) >= DEEPEST):
+            above.pop()
+        href = way_to(line.anchor, int(place[1]), media_id, passage)
+        entry = Entry(line.title, line.anchor, href)
+        (above[-1][1] if above else top).append(entry)
+        above.append((line.level, entry.entries))
+    return top
+
+
+def _below(entries: list[Entry], title: str) -> list[Entry]:
+    """What is below the title, where all of it is. One line alone says no more than the title."""
+    if len(entries) == 1 and same_words(entries[0].title, title):
+        entries = entries[0].entries
+    return entries if len(entries) > 1 or (entries and entries[0].entries) else []
+
+
+def _lead_image(address: str | None, media_id: UUID, passage: Passage) -> str | None:
+    """Where the text begins, unless it begins with a picture or has this one in it."""
+    if not address or not passage.fragments or passage.before is not None:
+        return None
+    html = passage.fragments[0].html or ""
+    if _BEGINS_WITH_IMAGE.match(html) or str(escape(address)) in html:
+        return None
+    if address.startswith(ASSET):
+        return f"/items/{media_id}/assets/{address.removeprefix(ASSET)}"
+    return safe_link(address)
+
+
+def _day(published: str | None) -> str | None:
+    """The date alone; None where it is none."""
+    try:
+        return f"{date.fromisoformat((published or '')[:10]):%-d %b %Y}"
+    except ValueError:
+        return None
 
 
 def _tried(row: Row) -> str:

@@ -8,15 +8,16 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 
 from nexus.errors import InvalidRequest
-from nexus.ingest import libraries, read, submit
+from nexus.ingest import libraries, read, reader, refresh, submit
 from nexus.ingest.files import discard_all
 from nexus.states.media import Status
 from nexus.web import uploads
 from nexus.web.context import Cursor, Limit, Nexus, Viewer, answers
-from nexus.web.envelope import answer, request_id
+from nexus.web.envelope import answer, picture, request_id
 from nexus.web.schemas import (
     BegunOut,
     Data,
+    DocumentOut,
     Done,
     EventPage,
     FragmentPage,
@@ -26,7 +27,9 @@ from nexus.web.schemas import (
     SubmittedOut,
     UploadBody,
     UrlBody,
+    document_json,
     event_json,
+    fragment_json,
     media_json,
     page_json,
 )
@@ -84,7 +87,36 @@ def get_fragments(
     """In reading order."""
     with nexus.sessions.read() as session:
         page = read.text(session, media_id, viewer, cursor, limit)
-    return answer(page_json(page, [{"position": row.position, "text": row.text} for row in page.items]))
+    return answer(page_json(page, [fragment_json(row) for row in page.items]))
+
+
+@router.get("/{media_id}/document", responses=answers(Data[DocumentOut], 404), summary="About its text")
+def get_document(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
+    """What the text says of itself, its table of contents, and where it was read."""
+    with nexus.sessions.read() as session:
+        found = reader.document(session, media_id, viewer)
+    return answer(document_json(found))
+
+
+@router.get(
+    "/{media_id}/assets/{name}",
+    responses={200: {"content": {"image/*": {}}}, **answers(None, 404)},
+    summary="A picture in its text",
+)
+def get_asset(nexus: Nexus, viewer: Viewer, media_id: UUID, name: str) -> Response:
+    """The html of a fragment names it as `asset:{name}`."""
+    with nexus.sessions.read() as session:
+        found = reader.asset(session, media_id, viewer, name)
+    return picture(found)
+
+
+@router.post(
+    "/{media_id}/refresh", responses=answers(Data[RetriedOut], 403, 404, 409), summary="Read it anew"
+)
+def refresh_media(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
+    """The text that is there stays until the new one takes its place, and for good where there is none."""
+    enqueued = refresh.request(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
+    return answer({"media_id": str(media_id), "enqueued": enqueued})
 
 
 @router.get("/{media_id}/history", responses=answers(Data[EventPage], 404), summary="What happened to it")

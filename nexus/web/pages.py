@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Form, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from nexus import urls
 from nexus.app import App
-from nexus.db.session import Row, Session
+from nexus.db.session import Session
 from nexus.errors import ApiError, InvalidState, RateLimited, Unauthorized
 from nexus.errors import InvalidRequest as Invalid
 from nexus.ingest import libraries, read, submit
@@ -19,12 +18,13 @@ from nexus.ingest.files import discard_all
 from nexus.ingest.read import Page, View
 from nexus.ingest.uploads import failed_upload
 from nexus.states.media import Status
-from nexus.web import auth, looks, reference, uploads
+from nexus.web import auth, looks, page_reader, reference, uploads
 from nexus.web.context import Cursor, Nexus, PageViewer
 from nexus.web.envelope import PAGE, request_id
-from nexus.web.render import fragment, page, signed_in
+from nexus.web.render import by_htmx, changed, fragment, go, page, signed_in
 
 router = APIRouter(tags=[PAGE])
+router.include_router(page_reader.router)
 
 _KINDS = ("web_article", "video")
 _EMPTY_FORM = {"url": "", "kind": _KINDS[0], "error": "", "done": ""}
@@ -40,9 +40,9 @@ def sign_in(request: Request, nexus: Nexus, token: str = "") -> Response:
         user = auth.open_own_token(nexus.settings, token, "sign-in")
     except Unauthorized:
         if signed_in(request):
-            return _go("/")
+            return go("/")
         return page(request, "sign_in.html", 401, problem="This sign-in link is too old, or not complete.")
-    response = _go("/")
+    response = go("/")
     response.set_cookie(
         auth.COOKIE,
         auth.session_token(nexus.settings, user),
@@ -56,7 +56,7 @@ def sign_in(request: Request, nexus: Nexus, token: str = "") -> Response:
 
 @router.post("/sign-out")
 def sign_out(_viewer: PageViewer) -> Response:
-    response = _go("/sign-in")
+    response = go("/sign-in")
     response.delete_cookie(auth.COOKIE, httponly=True, samesite="lax")
     return response
 
@@ -83,35 +83,15 @@ def add(
         )
     except (Invalid, RateLimited) as error:
         form = {"url": url, "kind": kind, "error": error.message, "done": ""}
-        if _by_htmx(request):
+        if by_htmx(request):
             return fragment(request, "add.html", error.status, form=form, video_hosts=_video_hosts())
         return _library(request, nexus, viewer, "all", None, form, error.status)
-    if not _by_htmx(request):
-        return _go(f"/#item-{done.media_id}" if done.created else f"/items/{done.media_id}")
+    if not by_htmx(request):
+        return go(f"/#item-{done.media_id}" if done.created else f"/items/{done.media_id}")
     said = "Added." if done.created else "This is in your library already: here it is."
     form = {**_EMPTY_FORM, "kind": kind, "done": said}
     return fragment(
-        request, "add.html", headers=_changed(done.media_id), form=form, video_hosts=_video_hosts()
-    )
-
-
-@router.get("/items/{media_id}")
-def item(
-    request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, cursor: Cursor = None
-) -> Response:
-    with nexus.sessions.read() as session:
-        view = read.get(session, media_id, viewer)
-        text: Page[Row] = Page([], None)
-        if view.capabilities.can_read:
-            text = read.text(session, media_id, viewer, cursor)
-        events = _events(session, media_id, viewer)
-    return page(
-        request,
-        "item.html",
-        item=looks.item(view, nexus.tools.extractors, viewer),
-        text=text,
-        continued=cursor is not None,
-        history=[looks.moment(row, viewer) for row in events],
+        request, "add.html", headers=changed(done.media_id), form=form, video_hosts=_video_hosts()
     )
 
 
@@ -124,7 +104,7 @@ def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> R
 
 @router.get("/items/{media_id}/file")
 def file(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
-    return _go(uploads.link_to(nexus, viewer, media_id).url)
+    return go(uploads.link_to(nexus, viewer, media_id).url)
 
 
 @router.post("/items/{media_id}/retry")
@@ -139,9 +119,9 @@ def retry(
         if failed_upload(session, viewer, media_id):
             raise InvalidState("Its file never arrived. Choose the file again on its page.")
     submit.retry(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
-    if _by_htmx(request):
-        return Response(status_code=204, headers=_changed(media_id))
-    return _go(f"/items/{media_id}" if back == "item" else f"/#item-{media_id}")
+    if by_htmx(request):
+        return Response(status_code=204, headers=changed(media_id))
+    return go(f"/items/{media_id}" if back == "item" else f"/#item-{media_id}")
 
 
 @router.post("/items/{media_id}/delete")
@@ -149,7 +129,7 @@ def delete(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     with nexus.sessions.begin() as session:
         gone = libraries.delete_media(session, media_id, viewer)
     discard_all(nexus.files, gone)
-    return _go("/")
+    return go("/")
 
 
 @router.get("/docs")
@@ -160,7 +140,7 @@ def docs(request: Request) -> Response:
 
 def refusal(request: Request, error: ApiError, status: int) -> Response:
     """An error as a page; for htmx as a notice, which it puts into the place for notices."""
-    if _by_htmx(request):
+    if by_htmx(request):
         place = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
         return fragment(request, "notice.html", status, place, message=error.message)
     if status == 401:
@@ -212,29 +192,6 @@ def _newest(session: Session, viewer: UUID, statuses: tuple[Status, ...], cursor
 
 def _place(view: View) -> tuple[object, UUID]:
     return view.row.added_at, view.row.id
-
-
-def _events(session: Session, media_id: UUID, viewer: UUID) -> list[Row]:
-    found = read.events(session, media_id, viewer, most=read.MOST)
-    rows = found.items
-    while found.next_cursor is not None:
-        found = read.events(session, media_id, viewer, found.next_cursor, read.MOST)
-        rows += found.items
-    return rows
-
-
-def _go(address: str) -> RedirectResponse:
-    """See other: reloading what comes next sends nothing again. The address of a link stays out of caches."""
-    return RedirectResponse(address, 303, {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"})
-
-
-def _by_htmx(request: Request) -> bool:
-    return request.headers.get("hx-request") == "true"
-
-
-def _changed(media_id: UUID) -> dict[str, str]:
-    """Tells static/app.js to look at this media again, whether or not the stream of events is up."""
-    return {"HX-Trigger": json.dumps({"nexus:changed": {"id": str(media_id)}})}
 
 
 def _video_hosts() -> str:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from nexus.db.session import Row
 from nexus.ingest.read import Page, View
+from nexus.ingest.reader import Document
 
 T = TypeVar("T")
 _EXAMPLE_ID = "6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d"
@@ -146,13 +147,46 @@ class MediaPage(BaseModel):
 
 
 class FragmentOut(BaseModel):
+    id: UUID = Field(description="Stays the same in a new revision where the text stays the same.")
     position: int
     text: str
+    html: str | None = Field(
+        description="Clean, and its text content is exactly `text`: offsets are the same in both."
+    )
 
 
 class FragmentPage(BaseModel):
     items: list[FragmentOut]
     next_cursor: str | None
+
+
+class HeadingOut(BaseModel):
+    title: str
+    level: int
+    anchor: str = Field(examples=["f0-h1"], description="The id of an element in the html, or `f{position}`.")
+
+
+class RefreshOut(BaseModel):
+    requested_at: datetime
+    error_code: str | None
+    error_message: str | None
+
+
+class DocumentOut(BaseModel):
+    revision: int
+    extractor: str = Field(examples=["nexus 0.1.0"])
+    byline: str | None
+    site: str | None
+    published: str | None = Field(examples=["2026-01-31"])
+    language: str | None = Field(examples=["en"])
+    lead_image: str | None
+    excerpt: str | None
+    words: int
+    reading_minutes: int
+    outline: list[HeadingOut]
+    fetched_url: str | None = Field(description="What the fetch ended at.")
+    written_at: datetime
+    refresh: RefreshOut | None = Field(description="What is asked for and not done yet, or has failed.")
 
 
 class EventOut(BaseModel):
@@ -226,6 +260,35 @@ def media_json(view: View, viewer: UUID) -> dict[str, Any]:
         "updated_at": iso(row.updated_at),
         "capabilities": vars(view.capabilities),
         "may_retry": view.may_retry,
+    }
+
+
+def fragment_json(row: Row) -> dict[str, Any]:
+    return {"id": str(row.id), "position": row.position, "text": row.text, "html": row.html}
+
+
+def document_json(found: Document) -> dict[str, Any]:
+    row, asked = found.row, found.refresh
+    return {
+        "revision": row.revision,
+        "extractor": row.extractor,
+        "byline": row.byline,
+        "site": row.site,
+        "published": row.published,
+        "language": row.language,
+        "lead_image": row.lead_image,
+        "excerpt": row.excerpt,
+        "words": row.words,
+        "reading_minutes": found.reading_minutes,
+        "outline": [vars(line) for line in found.outline],
+        "fetched_url": row.fetched_url,
+        "written_at": iso(row.written_at),
+        "refresh": asked
+        and {
+            "requested_at": iso(asked.requested_at),
+            "error_code": asked.error_code,
+            "error_message": asked.error_message,
+        },
     }
 
 

@@ -46,5 +46,7 @@ def app_of(celery: Celery) -> App:
     """The app that this Celery was made for; one from the environment where it was made for none."""
     known: App | None = getattr(celery, "nexus", None)
     if known is None:
-        known = celery.nexus = nexus_app.build(settings.load())
+        chosen = settings.load()
+        nexus_app.load_extractors(chosen)
+        known = celery.nexus = nexus_app.build(chosen)
     return known

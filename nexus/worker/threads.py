@@ -8,7 +8,7 @@ import time
 from nexus import logging
 from nexus.app import App
 from nexus.db.session import Row
-from nexus.ingest import pipeline, sweep
+from nexus.ingest import pipeline, refresh, sweep
 from nexus.ingest.turns import Turns
 from nexus.queue.local import Local
 
@@ -75,6 +75,8 @@ class Workers:
     def _work_once(self, pace: Pace) -> bool:
         """Whether there was anything to do."""
         claims = self._turns.claim(self._app.tools.extractors, pace.batch())
+        if not claims:
+            return refresh.run_next(self._app.tools)
         left = {(claim.id, claim.processing_attempts): claim for claim in claims}
         with self._app.tools.leases.hold(claims):
             try:
@@ -85,7 +87,7 @@ class Workers:
             finally:
                 if left:
                     pipeline.give_back(self._app.tools, left)
-        return bool(claims)
+        return True
 
     def _work_on(self, claim: Row, pace: Pace) -> None:
         began = time.monotonic()

@@ -21,6 +21,7 @@ from nexus.ingest import pipeline
 from nexus.settings import Settings
 from nexus.web import auth
 from tests import servers
+from tests.http import headers_of
 from tests.servers import Server
 from tests.support import make_settings
 
@@ -80,13 +81,20 @@ class Site:
         return self.server.folder / "data"
 
     def settings(self) -> Settings:
-        """Of the same database and with the same secret, for what a test does beside the server."""
-        secret = json.loads((self.data / "secrets.json").read_text())["session_secret"]
-        return make_settings(f"sqlite:///{self.data / 'nexus.sqlite3'}", self.data, session_secret=secret)
+        """Of the same database and with the same secrets, for what a test does beside the server."""
+        kept = json.loads((self.data / "secrets.json").read_text())
+        secrets = {name: value for name, value in kept.items() if name.endswith("_secret")}
+        return make_settings(f"sqlite:///{self.data / 'nexus.sqlite3'}", self.data, **secrets)
 
     def link_of_someone_new(self) -> str:
         token = auth.sign_in_token(self.settings(), uuid4())
         return f"{self.url}/sign-in?token={token}"
+
+    def headers(self, page: Page) -> dict[str, str]:
+        """With which who is signed in on this page calls the API."""
+        (cookie,) = page.context.cookies(self.url)
+        user = auth.open_own_token(self.settings(), cookie["value"], "session")
+        return headers_of(self.settings(), user)
 
     def fail(self, media_id: str) -> None:
         """As a worker without a processor for it would."""
@@ -176,8 +184,8 @@ def add_failed(page: Page, what: str) -> Locator:
 
 
 def opened(page: Page, added: Locator) -> Page:
-    added.get_by_role("link").click()
-    expect(page.locator("#history")).to_be_visible()
+    added.locator(".item-title a").click()
+    expect(page.locator("#reader")).to_be_visible()
     return page
 
 

@@ -21,7 +21,8 @@ DAY = 86_400
 def terminal(tmp_path: Path, migrated_sqlite: Path) -> Terminal:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "nexus.sqlite3").write_bytes(migrated_sqlite.read_bytes())
-    return Terminal(tmp_path, {"NEXUS_DATA_DIR": str(tmp_path / "data")})
+    folder = str(tmp_path / "data")
+    return Terminal(tmp_path, {"NEXUS_DATA_DIR": folder, "NEXUS_PLUGINS": "tests.no_extractors"})
 
 
 def written(terminal: Terminal, name: str, body: bytes) -> Path:

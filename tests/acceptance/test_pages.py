@@ -217,6 +217,7 @@ def test_the_story_of_a_failure_holds_its_code_and_the_retry(page: Page) -> None
 def test_removing_asks_first(page: Page, site: Site) -> None:
     added = add_ready(page, "article/unwanted")
     opened(page, added)
+    page.get_by_text("About this").click()
     expect(page.get_by_role("button", name="Remove it")).to_be_hidden()
     page.get_by_text("Remove…").click()
     page.get_by_role("button", name="Remove it").click()

@@ -24,15 +24,18 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from nexus.app import App, build
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import media, memberships
+from nexus.extract import Asset, Extraction, Fragment
 from nexus.ingest import access, libraries, uploads
 from nexus.ingest.access import Role
+from nexus.ingest.documents import Origin
+from nexus.ingest.media import mark_ready_for_reading
 from nexus.ingest.uploads import Expected
 from nexus.settings import Settings
 from nexus.states.media import Status
 from nexus.web import auth
 from tests.http import Site, headers_of, problem, serve
 from tests.support import make_settings
-from tests.walks import put, whole
+from tests.walks import put, start, whole
 
 
 class May(NamedTuple):
@@ -62,7 +65,10 @@ TABLE: dict[str, May | None] = {
     "GET /media": EVERYONE,
     "GET /media/{media_id}": READERS,
     "GET /media/{media_id}/fragments": READERS,
+    "GET /media/{media_id}/document": READERS,
+    "GET /media/{media_id}/assets/{name}": READERS,
     "GET /media/{media_id}/history": READERS,
+    "POST /media/{media_id}/refresh": May(404, 403, 200, 200),
     "POST /media/{media_id}/retry": May(404, 403, 200, 200),
     "DELETE /media/{media_id}": ADMINS,
     "GET /libraries": EVERYONE,
@@ -82,13 +88,21 @@ TABLE: dict[str, May | None] = {
 }
 GUARDED = {call: may for call, may in TABLE.items() if may is not None}
 
+#: Those that are about a readable text; the others meet a media that has failed.
+READABLE = {
+    "GET /media/{media_id}/document",
+    "GET /media/{media_id}/assets/{name}",
+    "POST /media/{media_id}/refresh",
+}
+PICTURE = Asset("picture.png", "image/png", b"\x89PNG")
+
 URL = "https://example.com/guarded"
 FILE = {"kind": "pdf", "filename": "a.pdf", "content_type": "application/pdf", "size_bytes": 21}
 
 
 @dataclass(frozen=True)
 class World:
-    """A failed file of the creator, in a library of the admin's, to which the creator, a member and a guest belong."""
+    """A file of the creator, failed or readable, in a library of the admin's with a member and a guest in it."""
 
     app: App
     stranger: UUID = field(default_factory=uuid4)
@@ -97,12 +111,18 @@ class World:
     creator: UUID = field(default_factory=uuid4)
     guest: UUID = field(default_factory=uuid4)
 
-    def build(self) -> tuple[UUID, UUID]:
+    def build(self, *, readable: bool = False) -> tuple[UUID, UUID]:
         body = b"%PDF-" + uuid4().bytes
         media_id = uploads.take_in(
             self.app.sessions, self.app.files, self.creator, Expected(**FILE), [body]
         ).media_id
-        put(self.app, media_id, Status.FAILED)
+        if readable:
+            found = Extraction("A title", (Fragment("text"),), assets=(PICTURE,))
+            attempt = start(self.app, media_id)
+            with self.app.sessions.begin() as session:
+                mark_ready_for_reading(session, media_id, attempt, found, Origin("tests"))
+        else:
+            put(self.app, media_id, Status.FAILED)
         with self.app.sessions.begin() as session:
             for user in (self.stranger, self.member, self.admin, self.guest):
                 access.ensure_user(session, user)
@@ -133,7 +153,7 @@ def call(
 ) -> httpx2.Response:
     """A request that is all right in itself."""
     method, _, path = endpoint.partition(" ")
-    path = path.format(media_id=media_id, library_id=library_id, user_id=user_id)
+    path = path.format(media_id=media_id, library_id=library_id, user_id=user_id, name=PICTURE.name)
     bodies = {
         "POST /media": {"kind": "web_article", "url": URL},
         "POST /media/url": {"kind": "web_article", "url": URL},
@@ -175,7 +195,7 @@ def test_who_may_do_what(site: Site) -> None:
         statuses = []
         for role in May._fields:
             world = World(site.app)
-            media_id, library_id = world.build()
+            media_id, library_id = world.build(readable=endpoint in READABLE)
             viewer = getattr(world, role)
             headers = headers_of(site.app.settings, viewer)
             answer = call(client, endpoint, headers, media_id, library_id, world.guest)

@@ -172,7 +172,7 @@ def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_t
         if not gate.is_set() and count(nexus, Status.EXTRACTING) >= 5:
             reached.set()
             assert gate.wait(30)
-        return Extraction(None, ("text",))
+        return Extraction.plain(None, "text")
 
     with (
         installed(database_url, tmp_path, worker_threads=1, lease_seconds=60.0) as nexus,
@@ -205,7 +205,7 @@ def test_an_announcement_wakes_a_waiting_worker(sqlite_url: str, tmp_path: Path)
 
     def extract(source: Source) -> Extraction:
         seen.set()
-        return Extraction(None, ("text",))
+        return Extraction.plain(None, "text")
 
     with installed(sqlite_url, tmp_path, poll_seconds=60.0) as nexus, ExitStack() as stack:
         looked = threading.Event()
@@ -227,7 +227,7 @@ def test_one_url_of_one_user_is_not_held_up_by_five_hundred_of_another(
 
     def extract(source: Source) -> Extraction:
         order.append(source.media_id)
-        return Extraction(None, ("text",))
+        return Extraction.plain(None, "text")
 
     with (
         installed(database_url, tmp_path, worker_threads=2, lease_seconds=60.0) as nexus,
@@ -254,7 +254,7 @@ def test_a_batch_is_shared_out_among_those_who_wait(database_url: str, tmp_path:
             late.extend(
                 submitted(nexus, "ok", user=UUID(int=1)) + submitted(nexus, "ok", user=UUID(int=2**128 - 1))
             )
-        return Extraction(None, ("text",))
+        return Extraction.plain(None, "text")
 
     settings = {"worker_threads": 1, "lease_seconds": 60.0}
     with installed(database_url, tmp_path, **settings) as nexus, ExitStack() as stack:

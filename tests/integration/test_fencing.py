@@ -135,7 +135,7 @@ class TakenOver:
         self.left = whole(self._app.sessions, source.media_id)
         if self._ending:
             raise self._ending
-        return Extraction("Too late", ("too late",))
+        return Extraction.plain("Too late", "too late")
 
 
 @pytest.mark.parametrize("ending", [None, ExtractionFailed(), FetchFailed()])
@@ -162,7 +162,7 @@ def test_a_result_of_an_older_attempt_does_not_end_the_present_one(app: App, clo
         sweep.run(app.tools, app.queue)
         clock.forward(seconds=61)
         present.extend(claim(app))
-        return Extraction("Too late", ("too late",))
+        return Extraction.plain("Too late", "too late")
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     media_id = new_media(app)

@@ -443,8 +443,10 @@ def test_fragments(app: App, me: Caller) -> None:
     media_id = me.add()
     assert data(me.get(f"/media/{media_id}/fragments")) == {"items": [], "next_cursor": None}
     put(app, media_id, Status.READY_FOR_READING)
-    expected = [{"position": place, "text": text} for place, text in enumerate(TEXTS)]
-    assert data(me.get(f"/media/{media_id}/fragments"))["items"] == expected
+    expected = data(me.get(f"/media/{media_id}/fragments"))["items"]
+    found = [(piece["position"], piece["text"], piece["html"]) for piece in expected]
+    assert found == [(place, text, None) for place, text in enumerate(TEXTS)]
+    assert len({UUID(piece["id"]) for piece in expected}) == len(TEXTS)
     assert pages(me, f"/media/{media_id}/fragments", limit=1) == [[piece] for piece in expected]
 
 

@@ -8,6 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from nexus.app import App
+from nexus.extract import Extraction
+from nexus.ingest.documents import Origin
 from nexus.ingest.media import (
     claim_due,
     give_back,
@@ -95,7 +97,13 @@ def test_lifecycle_functions_never_commit(app: App) -> None:
     def work() -> None:
         with app.sessions.begin() as session:
             claim = worker_start_attempt(session, media_id)
-            assert mark_ready_for_reading(session, media_id, claim.processing_attempts, "t", TEXTS)
+            assert mark_ready_for_reading(
+                session,
+                media_id,
+                claim.processing_attempts,
+                Extraction.plain("t", *TEXTS),
+                Origin("tests"),
+            )
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

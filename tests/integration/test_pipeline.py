@@ -7,7 +7,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from nexus.app import App
-from nexus.errors import ExtractionFailed, FetchFailed, TranscriptUnavailable, UploadFailed
+from nexus.errors import (
+    ExtractionFailed,
+    FetchBusy,
+    FetchFailed,
+    FetchRateLimited,
+    TranscriptUnavailable,
+    UploadFailed,
+)
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.ingest import media, pipeline, submit, sweep
 from nexus.ingest.pipeline import Outcome, maybe_enqueue_extraction
@@ -45,13 +52,13 @@ def test_a_good_extractor_makes_a_media_readable(app: App) -> None:
     def extract(source: Source) -> Extraction:
         seen.append(source)
         assert status_of(app.sessions, source.media_id) is Status.EXTRACTING
-        return Extraction("A \x00title", ("one\x00", "two"))
+        return Extraction.plain("A \x00title", "one\x00", "two")
 
     AVAILABLE_EXTRACTORS[Kind.VIDEO] = extract
     media_id = new_media(app, url="https://youtu.be/dQw4w9WgXcQ", kind="video")
     assert pipeline.run(app.tools, media_id, "request-1") is Outcome.READABLE
     canonical = "https://www.youtube.com/watch?v=dQw4w9WgXcQ"
-    assert seen == [Source(media_id, Kind.VIDEO, canonical, "youtube", "dQw4w9WgXcQ", 1)]
+    assert seen == [Source(media_id, Kind.VIDEO, canonical, "youtube", "dQw4w9WgXcQ", 1, seen[0].bench)]
     after = whole(app.sessions, media_id)
     assert (after.row.title, after.texts) == ("A title", ["one", "two"])
     assert after.row.processing_status == "ready_for_reading"
@@ -294,3 +301,34 @@ def test_the_sweep_frees_every_lease_whose_worker_is_gone(app: App, clock: SetCl
     assert sweep.run(app.tools, Told()).released == len(held)
     assert {status_of(app.sessions, media_id) for media_id in held} == {Status.PENDING}
     assert history_of(app.sessions, held[0])[-1].error_code == "E_JOB_TIMEOUT"
+
+
+def test_a_site_that_is_busy_costs_no_try(app: App, clock: SetClock) -> None:
+    """However often: other pages of the site were fetched meanwhile, and this one was never asked for."""
+    failing(FetchBusy())
+    media_id = new_media(app)
+    for _ in range(5):
+        assert pipeline.run(app.tools, media_id) is Outcome.RELEASED
+        assert row_of(app.sessions, media_id).tries == 0
+        assert pipeline.run(app.tools, media_id) is Outcome.NOTHING, "it is put off"
+        clock.forward(minutes=1)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+
+
+def test_a_site_that_asks_for_rest_is_left_alone_for_as_long(app: App) -> None:
+    error = FetchRateLimited()
+    error.retry_after = 600.0
+    failing(error)
+    media_id = new_media(app)
+    assert pipeline.run(app.tools, media_id) is Outcome.RELEASED
+    assert row_of(app.sessions, media_id).run_after == app.sessions.clock() + timedelta(minutes=10)
+
+
+def test_nobody_is_left_alone_for_more_than_an_hour(app: App) -> None:
+    error = FetchRateLimited()
+    error.retry_after = 1e9
+    failing(error)
+    media_id = new_media(app)
+    assert pipeline.run(app.tools, media_id) is Outcome.RELEASED
+    assert row_of(app.sessions, media_id).run_after == app.sessions.clock() + timedelta(hours=1)

@@ -55,7 +55,7 @@ def failed_file(app: App, user: UUID, stage: Stage) -> UUID:
     media_id = new_file(app, user, "c" * 64, stored=True)
     attempt = start(app, media_id)
     with app.sessions.begin() as session:
-        session.run(_LEFTOVER, media_id=media_id, position=0, text="half of it")
+        session.run(_LEFTOVER, media_id=media_id, position=0, id=uuid4(), text="half of it", html=None)
     assert fail(app, media_id, attempt, stage, "E_ANY", "It failed.")
     return media_id
 

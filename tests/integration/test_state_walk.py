@@ -17,8 +17,10 @@ from nexus.app import build
 from nexus.db.session import Row, Statement
 from nexus.db.tables import media
 from nexus.errors import InvalidState, NotFound
+from nexus.extract import Extraction
 from nexus.ingest import libraries
 from nexus.ingest.add import add_url
+from nexus.ingest.documents import Origin
 from nexus.ingest.media import (
     MAX_TRIES,
     give_back,
@@ -176,7 +178,7 @@ class Walk(RuleBasedStateMachine):
     def report_text(self, attempt: tuple[UUID, int]) -> None:
         text = f"text of attempt {attempt[1]}"
         with self.app.sessions.begin() as session:
-            done = mark_ready_for_reading(session, *attempt, "title", [text])
+            done = mark_ready_for_reading(session, *attempt, Extraction.plain("title", text), Origin("tests"))
         model = self.holder(attempt, S.EXTRACTING)
         assert done == (model is not None)
         if model:

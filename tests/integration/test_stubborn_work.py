@@ -11,6 +11,7 @@ import pytest
 from nexus.app import App, build
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.ingest import libraries, pipeline, read, submit
+from nexus.ingest.documents import Origin
 from nexus.ingest.leases import Leases
 from nexus.ingest.media import claim_due, mark_ready_for_reading, release, renew_leases, worker_start_attempt
 from nexus.ingest.pipeline import Outcome
@@ -37,8 +38,8 @@ def test_a_lease_is_not_renewed_beyond_what_one_media_may_take(app: App) -> None
 
 
 def test_text_that_no_database_can_hold_is_cleaned(app: App) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction(
-        "A \ud800title\x00", ("bad \ud800 text",)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction.plain(
+        "A \ud800title\x00", "bad \ud800 text"
     )
     media_id = new_media(app)
     assert pipeline.run(app.tools, media_id) is Outcome.READABLE
@@ -47,16 +48,16 @@ def test_text_that_no_database_can_hold_is_cleaned(app: App) -> None:
 
 @pytest.mark.parametrize("empty", [(), ("",), (" \n",), ("\x00",), ("\ud800",)])
 def test_what_holds_no_text_is_not_readable(app: App, empty: tuple[str, ...]) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction("A title", empty)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction.plain("A title", *empty)
     media_id = new_media(app)
     assert pipeline.run(app.tools, media_id) is Outcome.FAILED
-    assert row_of(app.sessions, media_id).last_error_code == "E_EXTRACTION_FAILED"
+    assert row_of(app.sessions, media_id).last_error_code == "E_EMPTY_CONTENT"
 
 
 def test_a_worker_that_stumbles_gives_back_what_it_did_not_begin(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction(None, ("text",))
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction.plain(None, "text")
     user = uuid4()
     waiting = {new_media(app, user) for _ in range(5)}
     claims = Turns(app.sessions, timedelta(seconds=60)).claim([Kind.WEB_ARTICLE], 5)
@@ -108,11 +109,13 @@ def test_a_claim_of_another_process_is_not_given_back(app: App) -> None:
     assert app.tools.leases.held() == []
     pipeline.give_back(app.tools, app.tools.leases.held())
     with app.sessions.begin() as session:
-        assert mark_ready_for_reading(session, media_id, attempt, None, ["text"])
+        assert mark_ready_for_reading(
+            session, media_id, attempt, Extraction.plain(None, "text"), Origin("tests")
+        )
 
 
 def test_what_is_put_off_is_not_announced(app: App, clock: SetClock) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction(None, ("text",))
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction.plain(None, "text")
     user, url = uuid4(), "https://example.com/put-off"
     first = submit.url(app.sessions, app.queue, {}, user, "web_article", url)
     assert first.enqueued

@@ -17,6 +17,7 @@
     if (fresh.dataset.version !== undefined && fresh.dataset.version === shown.dataset.version) return true;
     announce(shown, fresh);
     htmx.swap(shown, fresh.outerHTML, { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 0 });
+    document.dispatchEvent(new CustomEvent("nexus:put", { detail: { id: fresh.id } }));
     return true;
   }
 
@@ -195,7 +196,7 @@
     }
   }, 30000);
 
-  // ── The keyboard ──
+  // ── The keyboard. A page's own script is asked first ──
 
   function step(by) {
     const links = [...document.querySelectorAll(".item-title a")];
@@ -215,9 +216,12 @@
 
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input:not([type=radio], [type=file]), textarea, select, dialog, [contenteditable]");
-    if (typing || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const asked = new CustomEvent("nexus:key", { detail: { key: event.key }, cancelable: true });
+    const taken = !document.dispatchEvent(asked);
+    if (!taken && !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
-    keys[event.key]();
+    if (!taken) keys[event.key]();
   });
   byId("keys-button")?.addEventListener("click", () => byId("keys").showModal());
   byId("keys-button")?.removeAttribute("hidden");

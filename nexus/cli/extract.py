@@ -1,0 +1,140 @@
+"""`nexus extract`: what Nexus would read from an address or a file, with no database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import typer
+from rich.text import Text
+
+from nexus import app, urls
+from nexus.cli import say
+from nexus.cli.add import guess_kind, is_file
+from nexus.cli.context import unopened
+from nexus.cli.failures import FAILED
+from nexus.errors import ExtractorNotImplemented, InvalidRequest, NexusError
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fetched, Hints, Source
+from nexus.extract.sandbox import Sandbox
+from nexus.fetch import Fetcher
+from nexus.ingest.documents import count_words
+from nexus.ingest.inspect import HEAD, looks_like
+from nexus.ingest.workbench import as_fetched
+from nexus.settings import Settings
+from nexus.states.media import Kind
+
+#: How many seconds an address waits while others of the same site are fetched.
+PATIENCE = 3600.0
+PAGES = {".htm": "text/html", ".html": "text/html", ".xhtml": "application/xhtml+xml"}
+
+
+@dataclass(frozen=True)
+class Loose:
+    """A workbench for what is in no library: a file on disk, or an address."""
+
+    fetcher: Fetcher
+    sandbox: Sandbox
+    path: Path | None
+
+    def fetch(self, url: str) -> Fetched:
+        if self.path is not None:
+            return Fetched("", 200, PAGES.get(self.path.suffix.lower(), "text/html"), None, self.file())
+        return as_fetched(self.fetcher.get(url))
+
+    def file(self) -> bytes:
+        if self.path is None:
+            raise InvalidRequest("There is no file.")
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise InvalidRequest(f"This file can't be read: {error.strerror}.") from error
+
+    def read(self, reader: str, data: bytes, hints: Hints = Hints()) -> Extraction:
+        named = hints if self.path is None else Hints(hints.url, hints.content_type, None, self.path.name)
+        return self.sandbox.read(reader, data, named)
+
+    def keep(self, fetched: Fetched) -> None:
+        """Nothing is kept."""
+
+
+def run(sources: Sequence[str], *, as_json: bool) -> None:
+    chosen = unopened()
+    failed = False
+    for result in _read_all(chosen, sources):
+        failed = failed or "error" in result
+        say.as_json(result) if as_json else _show(result)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _read_all(chosen: Settings, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Several at once, told in the order they were named."""
+    fetcher, sandbox = app.fetcher(chosen, PATIENCE), app.sandbox(chosen)
+    try:
+        with ThreadPoolExecutor(chosen.worker_threads) as threads:
+            yield from threads.map(lambda given: _read(fetcher, sandbox, given), sources)
+    finally:
+        sandbox.close()
+        fetcher.close()
+
+
+def _read(fetcher: Fetcher, sandbox: Sandbox, given: str) -> dict[str, Any]:
+    path = Path(given).expanduser() if is_file(given) else None
+    name = {"url": given} if path is None else {"file": given}
+    try:
+        found = _extract(Loose(fetcher, sandbox, path), given)
+    except NexusError as error:
+        return {**name, "error": {"code": error.code, "message": error.message}}
+    text = "\n\n".join(fragment.text for fragment in found.fragments)
+    facts = {**asdict(found.facts), "words": count_words(text), "outline": [vars(h) for h in found.outline]}
+    html = "\n\n".join(fragment.html or "" for fragment in found.fragments)
+    return {**name, "title": found.title, "text": text, "html": html, "metadata": facts}
+
+
+def _extract(bench: Loose, given: str) -> Extraction:
+    source = _address(bench, given) if bench.path is None else _file(bench)
+    extractor = AVAILABLE_EXTRACTORS.get(source.kind)
+    if extractor is None:
+        raise ExtractorNotImplemented
+    return extractor(source)
+
+
+def _address(bench: Loose, given: str) -> Source:
+    kind = Kind(guess_kind(given))
+    found = (urls.video if kind is Kind.VIDEO else urls.article)(given)
+    return Source(uuid4(), kind, found.canonical_url, found.provider, found.provider_id, 1, bench)
+
+
+def _file(bench: Loose) -> Source:
+    return Source(uuid4(), _kind_of(bench), None, None, None, 1, bench)
+
+
+def _kind_of(bench: Loose) -> Kind:
+    """By what the file holds, then by what it is called."""
+    data, suffix = bench.file(), "" if bench.path is None else bench.path.suffix.lower()
+    for kind in (Kind.PDF, Kind.EPUB):
+        if looks_like(kind, data[:HEAD]) or suffix == f".{kind}":
+            return kind
+    head = data[:HEAD].lower()
+    is_page = suffix in PAGES or b"<html" in head or b"<!doctype html" in head
+    return Kind.WEB_ARTICLE if is_page else Kind.TEXT
+
+
+def _show(result: dict[str, Any]) -> None:
+    given = result.get("url") or result.get("file")
+    if "error" in result:
+        say.problem(f"{given}: {result['error']['message']} ({result['error']['code']})")
+        return
+    facts = result["metadata"]
+    told = [facts["byline"], facts["site"], facts["published"], f"{facts['words']} words"]
+    out = say.out()
+    out.print(Text(say.clean(result["title"] or str(given)), "bold"), soft_wrap=True)
+    out.print(Text(" · ".join(say.clean(fact) for fact in told if fact), "dim"), soft_wrap=True)
+    out.print()
+    for line in result["text"].splitlines():
+        out.print(Text(say.clean(line)), soft_wrap=True)
+    out.print()

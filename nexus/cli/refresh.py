@@ -1,0 +1,64 @@
+"""`nexus refresh`: readable media are read anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+import typer
+
+from nexus.app import App
+from nexus.cli import say
+from nexus.cli.context import acting_user, opened
+from nexus.cli.failures import FAILED, MISUSED, Refused
+from nexus.errors import ApiError
+from nexus.ingest import access, refresh
+from nexus.queue.celery import CeleryQueue
+
+ELSEWHERE = "left to a worker"
+
+
+def run(
+    data_dir: Path | None, user: UUID | None, media_ids: Sequence[UUID], *, outdated: bool, as_json: bool
+) -> None:
+    if bool(media_ids) == outdated:
+        raise Refused("Name what to read anew by its id, or give --outdated for all that is.", MISUSED)
+    with opened(data_dir) as app:
+        viewer = acting_user(app.settings, user)
+        chosen = _outdated(app, viewer) if outdated else list(dict.fromkeys(media_ids))
+        if not chosen:
+            say.hint("Everything was read by what is installed now.")
+        results = [_tell(app, viewer, media_id, as_json=as_json) for media_id in chosen]
+    if not all(results):
+        raise typer.Exit(FAILED)
+
+
+def _outdated(app: App, viewer: UUID) -> list[UUID]:
+    with app.sessions.begin() as session:
+        access.ensure_user(session, viewer)
+        return refresh.outdated(session, app.tools, viewer)
+
+
+def _tell(app: App, viewer: UUID, media_id: UUID, *, as_json: bool) -> bool:
+    """Whether it went well, so far as that is known."""
+    outcome, code, why = _refreshed(app, viewer, media_id)
+    if as_json:
+        say.as_json({"media_id": str(media_id), "outcome": outcome, "code": code, "message": why})
+    else:
+        say.line(media_id, outcome, why or "")
+    return code is None
+
+
+def _refreshed(app: App, viewer: UUID, media_id: UUID) -> tuple[str, str | None, str | None]:
+    """Done here and now, unless Celery workers do it or another process was faster."""
+    try:
+        refresh.request(app.sessions, app.queue, media_id, viewer, None)
+    except ApiError as error:
+        return "refused", error.code, error.message
+    done = None if isinstance(app.queue, CeleryQueue) else refresh.run(app.tools, media_id)
+    with app.sessions.read() as session:
+        left = refresh.present(session, media_id)
+    if left is not None and left.error_code is not None:
+        return "failed", left.error_code, left.error_message
+    return done or ELSEWHERE, None, None

@@ -1,0 +1,104 @@
+"""One attempt to get a media's text: its source, its workbench, and what came of it, fit for a database."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+from nexus import logging
+from nexus.db.session import Row
+from nexus.errors import EmptyContent, ExtractionFailed, ExtractorNotImplemented, WorkError
+from nexus.extract import Extraction, Extractor, Facts, Fragment, Heading, Source
+from nexus.extract.registry import origin
+from nexus.extract.sandbox import SandboxClosed
+from nexus.ingest.documents import Kept, Origin
+from nexus.ingest.workbench import Bench, Tools, Unchanged
+from nexus.states.media import Kind
+
+log = logging.get(__name__)
+T = TypeVar("T", Facts, Fragment, Heading)
+
+#: What a database can't hold: NUL, and halves of characters.
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A text, and where it comes from."""
+
+    extraction: Extraction
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Why there is none, and the file that came instead of it, if one did."""
+
+    error: WorkError
+    kept: Kept | None = None
+
+
+def attempt(tools: Tools, media: Row, number: int, known: Row | None = None) -> Found | Nothing:
+    """Run the extractor of its kind. With a known document, raises Unchanged where its address has nothing new; raises
+    SandboxClosed where this process is ending."""
+    bench = Bench(tools, media, known)
+    try:
+        extractor = _extractor(tools, Kind(media.kind))
+        extraction = _storable_extraction(extractor(_source(media, number, bench)))
+    except (Unchanged, SandboxClosed):
+        # Nothing is wrong with the media: there is nothing new, or the process is ending and leaves it to its lease.
+        raise
+    except WorkError as error:
+        return Nothing(error, bench.kept)
+    except Exception as error:
+        # Its message may hold the source's text: only its name and its place are kept.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{PurePath(place.filename).name}:{place.lineno}"
+        log.warning("extractor_crashed", media_id=str(media.id), reason=type(error).__name__, where=where)
+        return Nothing(ExtractionFailed(), bench.kept)
+    return Found(extraction, bench.origin(origin(extractor)))
+
+
+def _extractor(tools: Tools, kind: Kind) -> Extractor:
+    extractor = tools.extractors.get(kind)
+    if extractor is None:
+        raise ExtractorNotImplemented
+    return extractor
+
+
+def _source(media: Row, number: int, bench: Bench) -> Source:
+    return Source(
+        media_id=media.id,
+        kind=Kind(media.kind),
+        url=media.canonical_url,
+        provider=media.provider,
+        provider_id=media.provider_id,
+        attempt=number,
+        bench=bench,
+    )
+
+
+def _storable_extraction(found: Extraction) -> Extraction:
+    fragments = tuple(map(_storable, found.fragments))
+    if not any(fragment.text.strip() for fragment in fragments):
+        raise EmptyContent
+    return Extraction(
+        title=None if found.title is None else UNSTORABLE.sub("", found.title).strip() or None,
+        fragments=fragments,
+        facts=_storable(found.facts),
+        outline=tuple(map(_storable, found.outline)),
+        assets=found.assets,
+    )
+
+
+def _storable(part: T) -> T:
+    """The same with every text of it fit for a database; what is fit already is not copied."""
+    mended: dict[str, Any] = {
+        name: UNSTORABLE.sub("", value)
+        for name, value in vars(part).items()
+        if isinstance(value, str) and UNSTORABLE.search(value)
+    }
+    return replace(part, **mended) if mended else part

@@ -1,0 +1,282 @@
+"""Reading a readable media anew: the new text takes the old one's place in one transaction, or nothing changes.
+
+The media keeps its status: it is readable all the while. What is asked for waits in a row of its own, which a worker
+claims with an attempt number as fence and a lease as long as work may take.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, bindparam, delete, func, literal_column, null, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from nexus import logging
+from nexus.db.session import Row, Session, Sessions, Statement
+from nexus.db.tables import documents as documents_table
+from nexus.db.tables import media, media_file, one_of, refreshes
+from nexus.errors import InvalidState, JobTimeout, WorkError
+from nexus.extract.registry import origin
+from nexus.ingest import access, documents, extraction
+from nexus.ingest.extraction import Found
+from nexus.ingest.media import MAX_TRIES, backoff, wait_for
+from nexus.ingest.workbench import Tools, Unchanged
+from nexus.queue import Queue
+from nexus.states.media import URL_KINDS, Kind, Status
+
+log = logging.get(__name__)
+
+#: Readable, and nobody is making vectors of the present text.
+AT_REST = frozenset({Status.READY_FOR_READING, Status.READY})
+
+_NO_ERROR = {"error_code": null(), "error_message": null()}
+_ONE = refreshes.c.media_id == bindparam("row_id")
+_MINE = (_ONE, refreshes.c.attempt == bindparam("fence"), refreshes.c.lease_expires_at.is_not(None))
+_FREE = refreshes.c.lease_expires_at.is_(None)
+_WAITING = (refreshes.c.error_code.is_(None), _FREE)
+_DUE = refreshes.c.run_after <= bindparam("now", type_=refreshes.c.run_after.type)
+_UNTIL = bindparam("until", type_=refreshes.c.lease_expires_at.type)
+_RUN_AFTER = bindparam("run_after", type_=refreshes.c.run_after.type)
+
+_AT_REST = Statement(
+    select(media.c.id, media.c.kind)
+    .where(media.c.id == bindparam("media_id"), one_of(media.c.processing_status, AT_REST))
+    .with_for_update(key_share=True)
+)
+_ASK = insert(refreshes).values(
+    {
+        refreshes.c.media_id: bindparam("media_id"),
+        refreshes.c.requested_by: bindparam("user_id"),
+        refreshes.c.requested_at: bindparam("now"),
+        refreshes.c.run_after: bindparam("now"),
+    }
+)
+_REQUEST = Statement(
+    _ASK.on_conflict_do_update(
+        index_elements=[refreshes.c.media_id],
+        set_={
+            "requested_by": _ASK.excluded.requested_by,
+            "requested_at": _ASK.excluded.requested_at,
+            "run_after": _ASK.excluded.run_after,
+            "tries": literal_column("0"),
+            **_NO_ERROR,
+        },
+        where=_FREE,
+    )
+)
+
+
+def _claim(which: Any) -> Statement:
+    return Statement(
+        update(refreshes)
+        .where(which, *_WAITING, _DUE)
+        .values(
+            attempt=refreshes.c.attempt + literal_column("1"),
+            tries=refreshes.c.tries + literal_column("1"),
+            lease_expires_at=_UNTIL,
+        )
+        .returning(*refreshes.c)
+    )
+
+
+def _next_due() -> Select[Any]:
+    pick = (
+        select(refreshes.c.media_id)
+        .where(*_WAITING, _DUE)
+        .order_by(refreshes.c.run_after, refreshes.c.media_id)
+        .limit(literal_column("1"))
+        .with_for_update(skip_locked=True)
+    ).cte("picked")
+    return select(pick.c.media_id)
+
+
+_CLAIM_ONE = _claim(_ONE)
+_CLAIM_NEXT = _claim(refreshes.c.media_id.in_(_next_due()))
+_DONE = Statement(delete(refreshes).where(*_MINE))
+_FAIL = Statement(
+    update(refreshes)
+    .where(*_MINE)
+    .values(lease_expires_at=null(), error_code=bindparam("code"), error_message=bindparam("message"))
+)
+_RELEASE = Statement(update(refreshes).where(*_MINE).values(lease_expires_at=null(), run_after=_RUN_AFTER))
+_EXPIRED = Statement(
+    select(refreshes.c.media_id, refreshes.c.attempt, refreshes.c.tries)
+    .where(refreshes.c.lease_expires_at <= bindparam("now", type_=refreshes.c.lease_expires_at.type))
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+_WAITING_IDS = Statement(
+    select(refreshes.c.media_id, media.c.kind)
+    .join(media, media.c.id == refreshes.c.media_id)
+    .where(*_WAITING, _DUE)
+    .order_by(refreshes.c.run_after)
+    .limit(bindparam("most"))
+)
+_MEDIA = Statement(select(media).where(media.c.id == bindparam("media_id")))
+_RENAME = Statement(
+    update(media)
+    .where(media.c.id == bindparam("media_id"))
+    .values(
+        title=func.coalesce(bindparam("title", type_=media.c.title.type), media.c.title),
+        updated_at=bindparam("now"),
+    )
+)
+_FILE = Statement(select(media_file.c.storage_path).where(media_file.c.media_id == bindparam("media_id")))
+_PRESENT = Statement(select(refreshes).where(refreshes.c.media_id == bindparam("media_id")))
+_OUTDATED = Statement(
+    select(media.c.id, media.c.kind)
+    .outerjoin(documents_table, documents_table.c.media_id == media.c.id)
+    .where(
+        one_of(media.c.processing_status, AT_REST),
+        media.c.kind == bindparam("kind"),
+        or_(documents_table.c.extractor.is_(None), documents_table.c.extractor != bindparam("extractor")),
+        access.READABLE,
+        access.MANAGED,
+    )
+    .order_by(media.c.id)
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    media: Row
+    attempt: int
+    tries: int
+
+
+def request(sessions: Sessions, queue: Queue, media_id: UUID, viewer: UUID, request_id: str | None) -> bool:
+    """Ask for it; whether a worker was told. Raises NotFound, Forbidden, or InvalidState for what is not readable."""
+    with sessions.begin() as session:
+        access.require_manager(session, media_id, viewer)
+        found = session.first(_AT_REST, media_id=media_id)
+        if found is None:
+            raise InvalidState("Only what is readable can be read anew. Something that failed is retried.")
+        session.run(_REQUEST, media_id=media_id, user_id=viewer, now=session.now)
+    return queue.announce(media_id, request_id)
+
+
+def outdated(session: Session, tools: Tools, viewer: UUID) -> list[UUID]:
+    """What the viewer may change and another extractor, or an older version, has read."""
+    return [
+        row.id
+        for kind, extractor in tools.extractors.items()
+        for row in session.all(_OUTDATED, kind=kind.value, extractor=origin(extractor), viewer=viewer)
+    ]
+
+
+def present(session: Session, media_id: UUID) -> Row | None:
+    """What is asked for and not done, or has failed."""
+    return session.first(_PRESENT, media_id=media_id)
+
+
+def run(tools: Tools, media_id: UUID) -> str | None:
+    """Claim the refresh of one media and do it: how it ended, or None where there was none to do."""
+    return _run(tools, _CLAIM_ONE, row_id=media_id)
+
+
+def run_next(tools: Tools) -> bool:
+    """The same for the one that waits longest; whether there was one.
+
+    It looks first: on SQLite a claim is the only writer.
+    """
+    with tools.sessions.read() as session:
+        if not waiting(session, 1):
+            return False
+    return _run(tools, _CLAIM_NEXT) is not None
+
+
+def waiting(session: Session, most: int) -> list[Row]:
+    return session.all(_WAITING_IDS, now=session.now, most=most)
+
+
+def release_expired(session: Session, backoff_seconds: float, most: int = 100) -> int:
+    """Those whose worker is gone: tried again, or failed after the third try. How many."""
+    rows = session.all(_EXPIRED, now=session.now, most=most)
+    for row in rows:
+        if row.tries < MAX_TRIES:
+            _release(session, row.media_id, row.attempt, backoff(backoff_seconds, row.tries))
+        else:
+            _fail(session, row.media_id, row.attempt, JobTimeout())
+    return len(rows)
+
+
+def _run(tools: Tools, statement: Statement, **values: Any) -> str | None:
+    claim = _claimed(tools, statement, **values)
+    if claim is None:
+        return None
+    with logging.task_log_context(request_id=None, media_id=claim.media.id):
+        log.info("refresh_started", media_id=str(claim.media.id), attempt=claim.attempt)
+        outcome = _work(tools, claim)
+        log.info("refresh_ended", media_id=str(claim.media.id), attempt=claim.attempt, outcome=outcome)
+    return outcome
+
+
+def _claimed(tools: Tools, statement: Statement, **values: Any) -> Claim | None:
+    with tools.sessions.begin() as session:
+        until = session.now + tools.leases.longest
+        row = session.first(statement, now=session.now, until=until, **values)
+        if row is None:
+            return None
+        return Claim(session.first(_MEDIA, media_id=row.media_id), row.attempt, row.tries)
+
+
+def _work(tools: Tools, claim: Claim) -> str:
+    try:
+        result = extraction.attempt(tools, claim.media, claim.attempt, _known(tools, claim))
+    except Unchanged:
+        with tools.sessions.begin() as session:
+            return "unchanged" if _finish(session, claim) else "stale"
+    if isinstance(result, Found):
+        return _swap(tools, claim, result)
+    error = result.error
+    with tools.sessions.begin() as session:
+        if error.transient and (claim.tries < MAX_TRIES or not error.counted):
+            return _release(
+                session, claim.media.id, claim.attempt, wait_for(error, tools.backoff_seconds, claim.tries)
+            )
+        return _fail(session, claim.media.id, claim.attempt, error)
+
+
+def _known(tools: Tools, claim: Claim) -> Row | None:
+    """The document that is there, unless another extractor made it: then an unchanged page is worth reading too."""
+    extractor = tools.extractors.get(Kind(claim.media.kind))
+    with tools.sessions.read() as session:
+        known = documents.read(session, claim.media.id)
+    return known if known and extractor and known.extractor == origin(extractor) else None
+
+
+def _swap(tools: Tools, claim: Claim, found: Found) -> str:
+    media_id = claim.media.id
+    with tools.sessions.begin() as session:
+        if session.first(_AT_REST, media_id=media_id) is None:
+            wait = backoff(tools.backoff_seconds, claim.tries)  # its vectors are being made just now
+            return _release(session, media_id, claim.attempt, wait)
+        if not _finish(session, claim):
+            return "stale"
+        session.run(_RENAME, media_id=media_id, title=found.extraction.title, now=session.now)
+        before = session.first(_FILE, media_id=media_id) if Kind(claim.media.kind) in URL_KINDS else None
+        if before is not None:
+            documents.drop_file(session, media_id)
+        revision = documents.replace(session, media_id, found.extraction, found.origin)
+    kept = found.origin.kept and found.origin.kept.storage_path
+    if before is not None and before.storage_path != kept:
+        tools.files.remove(before.storage_path)
+    return f"revision {revision}"
+
+
+def _finish(session: Session, claim: Claim) -> bool:
+    return session.run(_DONE, row_id=claim.media.id, fence=claim.attempt) > 0
+
+
+def _fail(session: Session, media_id: UUID, fence: int, error: WorkError) -> str:
+    """The text that is there stays."""
+    failed = session.run(_FAIL, row_id=media_id, fence=fence, code=error.code, message=error.message)
+    return "failed" if failed else "stale"
+
+
+def _release(session: Session, media_id: UUID, fence: int, wait: timedelta) -> str:
+    released = session.run(_RELEASE, row_id=media_id, fence=fence, run_after=session.now + wait)
+    return "released" if released else "stale"

@@ -1,0 +1,113 @@
+"""What the work needs, and the workbench of one attempt: the guarded GET, the media's file, parser processes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from nexus.db.session import Row, Sessions
+from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable
+from nexus.extract import Extraction, Extractor, Fetched, Hints
+from nexus.extract.sandbox import Sandbox
+from nexus.fetch import Fetcher, NotModified, Response
+from nexus.ingest.documents import Kept, Origin
+from nexus.ingest.files import Files
+from nexus.ingest.leases import Leases
+from nexus.states.media import Kind
+from nexus.storage import ObjectExists, ObjectMissing, StorageError
+from nexus.storage.names import fetched_path
+
+NAME_LENGTH = 120
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the work needs."""
+
+    sessions: Sessions
+    extractors: Mapping[Kind, Extractor]
+    leases: Leases
+    backoff_seconds: float
+    files: Files
+    fetcher: Fetcher
+    sandbox: Sandbox
+
+
+class Unchanged(Exception):
+    """The address answers with what it answered when it was read last."""
+
+
+class Bench:
+    """One attempt at one media. It remembers what was fetched and kept: that is where the text comes from."""
+
+    def __init__(self, tools: Tools, media: Row, known: Row | None = None) -> None:
+        self._tools = tools
+        self._media = media
+        #: The document that is there already, where asking "has it changed?" is enough.
+        self._known = known
+        self._fetched: Fetched | None = None
+        self.kept: Kept | None = None
+
+    def origin(self, extractor: str) -> Origin:
+        return Origin(extractor, self._fetched, self.kept)
+
+    def fetch(self, url: str) -> Fetched:
+        answer = self._ask(url)
+        if isinstance(answer, NotModified):
+            if self._known is not None and answer.url == self._known.fetched_url:
+                raise Unchanged
+            # Another page than the known one, now that the address leads elsewhere.
+            answer = self._tools.fetcher.get(url)
+        self._fetched = as_fetched(answer)
+        return self._fetched
+
+    def _ask(self, url: str) -> Response | NotModified:
+        """Has it changed? But only of the media's own address, and where there is something to compare with."""
+        if self._known is None or url != self._media.canonical_url:
+            return self._tools.fetcher.get(url)
+        return self._tools.fetcher.get(url, etag=self._known.etag, last_modified=self._known.last_modified)
+
+    def file(self) -> bytes:
+        media, files = self._media, self._tools.files
+        try:
+            data = b"".join(files.storage.stream(files.path(media.id, Kind(media.kind))))
+        except ObjectMissing as error:
+            raise FileMissing from error
+        except StorageError as error:
+            raise FileUnreachable from error
+        if hashlib.sha256(data).hexdigest() != media.file_sha256:
+            raise FileChanged
+        return data
+
+    def read(self, reader: str, data: bytes, hints: Hints = Hints()) -> Extraction:
+        return self._tools.sandbox.read(reader, data, hints)
+
+    def keep(self, fetched: Fetched) -> None:
+        """Named after its content, so that two attempts can't replace each other's bytes."""
+        digest = hashlib.sha256(fetched.body).hexdigest()
+        path = fetched_path(self._media.id, digest, "pdf", self._tools.files.prefix)
+        try:
+            self._tools.files.storage.put(path, [fetched.body], fetched.content_type)
+        except ObjectExists:
+            pass
+        except StorageError as error:
+            raise FileUnreachable from error
+        self.kept = Kept(path, fetched.content_type, len(fetched.body), file_name(fetched.url))
+
+
+def as_fetched(answer: Response | NotModified) -> Fetched:
+    """What an unconditional request is answered with."""
+    if isinstance(answer, NotModified):
+        raise FetchBadAnswer
+    return Fetched(**vars(answer))
+
+
+def file_name(url: str) -> str:
+    """What a download is called: the last part of the address, ending as a PDF does."""
+    name = PurePosixPath(unquote(urlsplit(url).path)).name
+    safe = "".join(c for c in name if c.isprintable() and c not in '/\\:*?"<>|')[:NAME_LENGTH].strip()
+    stem = safe[:-4] if safe.lower().endswith(".pdf") else safe
+    return f"{stem or 'document'}.pdf"

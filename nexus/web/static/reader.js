@@ -1,0 +1,284 @@
+// What reading needs beside the page itself: settings, the table of contents, the place where one was, the keyboard.
+// The page can be read without it. What it remembers stays in this browser.
+"use strict";
+
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const media = byId("reader").dataset.media;
+  const asked = new URLSearchParams(location.search);
+  const wide = matchMedia("(min-width: 70rem)");
+  // Where a place that is gone to comes to stand, below the bar; and a little further down, what is being read.
+  const LANDING = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop);
+  const READING_LINE = LANDING + 24;
+
+  // ── What is remembered ──
+
+  function recall(name) {
+    try {
+      return JSON.parse(localStorage.getItem(name)) ?? {};
+    } catch {
+      return {}; // nothing can be kept, or it was not ours
+    }
+  }
+
+  function keep(name, value) {
+    try {
+      if (value) localStorage.setItem(name, JSON.stringify(value));
+      else localStorage.removeItem(name);
+    } catch {
+      // It is only forgotten.
+    }
+  }
+
+  // ── Settings: static/look.js puts them on ──
+
+  const SIZES = [0.8, 0.9, 1, 1.1, 1.25, 1.4, 1.6, 1.8];
+
+  function choose(part, value) {
+    const place = here();
+    keep("nexus:look", { ...recall("nexus:look"), [part]: value });
+    document.dispatchEvent(new Event("nexus:look"));
+    showSettings();
+    if (place) goTo(place);
+  }
+
+  function resize(by) {
+    const size = recall("nexus:look").size ?? 1;
+    const next = SIZES.indexOf(size) + by;
+    if (SIZES[next]) choose("size", SIZES[next]);
+  }
+
+  function showSettings() {
+    const form = byId("look");
+    if (!form) return;
+    const look = recall("nexus:look");
+    for (const part of ["width", "face", "theme"]) form.elements[part].value = look[part] ?? "";
+    byId("size").textContent = `${Math.round((look.size ?? 1) * 100)} %`;
+    for (const button of form.querySelectorAll("[data-size]")) {
+      button.disabled = (look.size ?? 1) === SIZES.at(button.dataset.size > 0 ? -1 : 0);
+    }
+  }
+
+  document.addEventListener("change", (event) => {
+    if (event.target.form?.id === "look") choose(event.target.name, event.target.value);
+  });
+
+  // ── Places: a fragment, a block in it, and how far down in that block ──
+
+  const fragments = () => [...document.querySelectorAll("#prose > .fragment")];
+  const top = (element) => element.getBoundingClientRect().top;
+
+  // The last of some elements in reading order that begins above the line.
+  function lastAbove(elements, line) {
+    let low = 0;
+    let high = elements.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (top(elements[middle]) <= line) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+
+  // None before the beginning of the text.
+  function here() {
+    const shown = fragments();
+    const fragment = shown[lastAbove(shown, READING_LINE)] ?? (byId("earlier") ? shown[0] : null);
+    if (!fragment) return null;
+    const blocks = [...fragment.children];
+    const block = Math.max(lastAbove(blocks, READING_LINE), 0);
+    const box = (blocks[block] ?? fragment).getBoundingClientRect();
+    const far = box.height ? (READING_LINE - box.top) / box.height : 0;
+    return { fragment: Number(fragment.id.slice(1)), block, far: Math.min(Math.max(far, 0), 1) };
+  }
+
+  // Whether it is loaded.
+  function goTo(place) {
+    const fragment = byId(`f${place.fragment}`);
+    if (!fragment) return false;
+    const box = (fragment.children[place.block] ?? fragment).getBoundingClientRect();
+    scrollTo({ top: scrollY + box.top + box.height * place.far - READING_LINE, behavior: "instant" });
+    return true;
+  }
+
+  const PLACE = `nexus:place:${media}`;
+  let settled = false;
+  let waiting = 0;
+
+  function remember() {
+    waiting = 0;
+    if (settled && byId("prose")) keep(PLACE, here());
+  }
+
+  addEventListener("scroll", () => {
+    waiting ||= setTimeout(remember, 200);
+    requestAnimationFrame(mark);
+  }, { passive: true });
+  addEventListener("load", remember);
+  addEventListener("pagehide", remember);
+
+  // Where one was, unless the address names a place: then only a page that was here before goes back.
+  function resume() {
+    settled = true;
+    if (!byId("prose")) return;
+    const place = recall(PLACE);
+    const arrived = performance.getEntriesByType("navigation")[0]?.type === "navigate";
+    const named = asked.has("from") || asked.has("before") || location.hash;
+    const wanted = place.fragment !== undefined && (!named || !arrived || asked.get("from") === String(place.fragment));
+    if (!wanted || (location.hash && arrived)) return;
+    if (goTo(place)) tellResumed();
+    else loadFrom(place);
+  }
+
+  // The page that begins there.
+  function loadFrom(place) {
+    settled = false; // what is remembered is for that page
+    location.replace(`?from=${place.fragment}`);
+  }
+
+  function tellResumed() {
+    const from = scrollY;
+    const told = byId("resumed");
+    told.hidden = false;
+    addEventListener("scroll", function leave() {
+      if (Math.abs(scrollY - from) < innerHeight) return;
+      told.hidden = true;
+      removeEventListener("scroll", leave);
+    }, { passive: true });
+  }
+
+  function startOver(event) {
+    keep(PLACE, null);
+    byId("resumed").hidden = true;
+    if (byId("earlier")) {
+      settled = false; // the page to come begins at the beginning
+      return;
+    }
+    event.preventDefault();
+    scrollTo({ top: 0 });
+  }
+
+  // ── The table of contents ──
+
+  let marked = null;
+
+  function mark() {
+    const links = [...document.querySelectorAll("#contents a")].filter((link) => byId(link.dataset.anchor));
+    const now = links[lastAbove(links.map((link) => byId(link.dataset.anchor)), READING_LINE + 8)] ?? null;
+    if (now === marked) return;
+    marked?.removeAttribute("aria-current");
+    now?.setAttribute("aria-current", "true");
+    marked = now;
+    const list = now?.closest("nav");
+    // Not under the pointer: a link that moves away can't be clicked.
+    if (!list || list.matches(":hover")) return;
+    const away = top(now) - top(list);
+    if (away < 0 || away > list.clientHeight - 40) list.scrollTop += away - list.clientHeight / 3;
+  }
+
+  function follow(link, event) {
+    const target = new URL(link.href);
+    const place = target.pathname === location.pathname && target.hash && byId(decodeURIComponent(target.hash.slice(1)));
+    if (!place) return; // another page, or the one of this text that begins there
+    event.preventDefault();
+    history.pushState(null, "", target.hash);
+    place.scrollIntoView();
+    if (!wide.matches) byId("contents")?.removeAttribute("open");
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-size]");
+    if (button) resize(Number(button.dataset.size));
+    for (const panel of document.querySelectorAll("#settings[open], #contents[open]")) {
+      const stays = panel.contains(event.target) || (panel.id === "contents" && wide.matches);
+      if (!stays) panel.open = false;
+    }
+    const link = event.target.closest("a[href]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (link.closest("#resumed")) startOver(event);
+    else follow(link, event);
+  });
+
+  // ── The keyboard ──
+
+  function step(by) {
+    const stops = [...document.querySelectorAll("#prose > .fragment, #prose :is(h1, h2, h3, h4, h5, h6)")];
+    const line = LANDING + by * 8;
+    const next = stops[lastAbove(stops, line) + (by > 0 ? 1 : 0)];
+    if (next) next.scrollIntoView();
+    else scrollBy({ top: by * innerHeight * 0.85 });
+  }
+
+  function toggleContents() {
+    const contents = byId("contents");
+    if (!contents) return;
+    contents.open = !contents.open;
+    if (contents.open) (marked ?? contents.querySelector("a")).focus({ preventScroll: true });
+  }
+
+  const keys = { j: () => step(1), k: () => step(-1), "+": () => resize(1), "=": () => resize(1), "-": () => resize(-1), t: toggleContents };
+
+  document.addEventListener("nexus:key", (event) => {
+    if (!byId("prose") || !Object.hasOwn(keys, event.detail.key)) return;
+    event.preventDefault();
+    keys[event.detail.key]();
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const panel of document.querySelectorAll("#settings[open], #contents[open]")) {
+      panel.open = false;
+      if (panel.contains(document.activeElement)) panel.querySelector("summary").focus();
+    }
+  });
+
+  // ── What comes in later ──
+
+  // What is put before the text must not push it down.
+  let anchored = null;
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const first = event.detail.target.id === "earlier" && document.querySelector("#prose > .fragment");
+    anchored = first ? { first, at: top(first) } : null;
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    if (anchored) scrollBy({ top: top(anchored.first) - anchored.at, behavior: "instant" });
+    anchored = null;
+  });
+
+  document.addEventListener("nexus:put", (event) => {
+    if (event.detail.id === "bar") prepare();
+    if (event.detail.id !== "text") return;
+    const place = recall(PLACE);
+    if (place.fragment !== undefined && !goTo(place)) loadFrom(place);
+    mark();
+  });
+
+  function prepare() {
+    showSettings();
+    const contents = byId("contents");
+    if (contents) contents.open = wide.matches;
+    const language = document.querySelector("[data-language]");
+    if (language) language.textContent = nameOf(language.dataset.language);
+    mark();
+  }
+
+  function nameOf(language) {
+    try {
+      return new Intl.DisplayNames("en", { type: "language" }).of(language);
+    } catch {
+      return language;
+    }
+  }
+
+  wide.addEventListener("change", prepare);
+  history.scrollRestoration = "manual";
+
+  // A browser that can't show a PDF in a page shows the text, where there is one and nobody asked for the pages.
+  const noViewer = byId("pages") && !asked.has("view") && (navigator.pdfViewerEnabled === false || !matchMedia("(min-width: 40rem)").matches);
+  const toText = noViewer && document.querySelector(".switch a[href$='view=text']");
+  if (toText) location.replace(toText.href);
+
+  prepare();
+  resume();
+  mark();
+})();

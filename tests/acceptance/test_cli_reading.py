@@ -1,0 +1,128 @@
+"""What a person reads at the command line: `nexus extract`, `extractors`, `refresh`, and `add` with real extractors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import documents
+from tests.commands import Terminal
+from tests.pages import Answer, Pages
+
+SENTENCE = "The boats of the harbour leave early in the morning, and most are back before the evening comes."
+PAGE = (
+    "<html><head><title>Boats</title></head><body><article><h1>Boats</h1>"
+    f"{f'<p>{SENTENCE}</p>' * 8}</article></body></html>"
+)
+
+
+@pytest.fixture
+def pages() -> Iterator[Pages]:
+    with Pages() as served:
+        yield served
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, migrated_sqlite: Path, pages: Pages) -> Terminal:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "nexus.sqlite3").write_bytes(migrated_sqlite.read_bytes())
+    folder = str(tmp_path / "data")
+    return Terminal(tmp_path, {"NEXUS_DATA_DIR": folder, "NEXUS_FETCH_ALLOW": pages.place})
+
+
+def written(terminal: Terminal, name: str, body: bytes) -> str:
+    (terminal.folder / name).write_bytes(body)
+    return name
+
+
+def lines(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_extract_reads_addresses_and_files_of_every_kind_with_no_database(
+    terminal: Terminal, pages: Pages, tmp_path: Path
+) -> None:
+    pages["/boats"] = Answer(PAGE.encode())
+    sources = [
+        pages.url("/boats"),
+        written(terminal, "page.html", PAGE.encode()),
+        written(terminal, "paper.pdf", documents.pdf(SENTENCE)),
+        written(terminal, "book.epub", documents.epub({"c.xhtml": documents.chapter(f"<p>{SENTENCE}</p>")})),
+        written(terminal, "notes.md", f"# Boats\n\n{SENTENCE}".encode()),
+        written(terminal, "broken.pdf", b"%PDF-1.7 broken"),
+        pages.url("/nowhere"),
+        "missing.txt",
+    ]
+    elsewhere = tmp_path / "untouched"
+    ran = terminal.run("extract", "--json", *sources, NEXUS_DATA_DIR=str(elsewhere))
+    assert ran.code == 1
+    found = lines(ran.out)
+    assert [one.get("url") or one.get("file") for one in found] == sources
+    for one in found[:5]:
+        assert SENTENCE in one["text"], one
+        assert {"title", "text", "html", "metadata"} < set(one)
+    codes = [one["error"]["code"] for one in found[5:]]
+    assert codes == ["E_PDF_DAMAGED", "E_FETCH_HTTP_4XX", "E_INVALID_REQUEST"]
+    assert not elsewhere.exists()
+
+
+def test_extract_in_a_terminal_is_for_a_person(terminal: Terminal) -> None:
+    code, seen = terminal.run_in_terminal(
+        "extract", written(terminal, "notes.md", f"# Boats\n\n{SENTENCE}".encode())
+    )
+    assert code == 0
+    assert "Boats" in seen
+    assert "words" in seen
+
+
+def test_what_cannot_be_read_is_told_with_its_code(terminal: Terminal) -> None:
+    ran = terminal.run("extract", written(terminal, "broken.pdf", b"%PDF-1.7 broken"))
+    assert ran.code == 1
+    assert "E_PDF_DAMAGED" in ran.err
+
+
+def test_extractors_are_listed(terminal: Terminal) -> None:
+    ran = terminal.run("extractors")
+    assert ran.code == 0
+    kinds = [line.split("\t")[0] for line in ran.out.splitlines()]
+    assert kinds == ["web_article", "video", "podcast_episode", "pdf", "epub", "text"]
+    assert "nexus.extract.builtin:pdf" in ran.out
+    code, seen = terminal.run_in_terminal("extractors")
+    assert (code, "none: its media wait" in seen) == (0, True)
+
+
+def test_a_page_is_added_read_and_read_anew(terminal: Terminal, pages: Pages) -> None:
+    pages["/boats"] = Answer(PAGE.encode())
+    ran = terminal.run("add", pages.url("/boats"))
+    assert ran.code == 0, ran.err
+    (media,) = json.loads(terminal.run("status", "--json").out)
+    assert (media["title"], media["processing_status"]) == ("Boats", "ready_for_reading")
+
+    pages["/boats"] = Answer(PAGE.replace("Boats", "Ships").encode())
+    (told,) = lines(terminal.run("refresh", media["id"], "--json").out)
+    assert told["outcome"] == "revision 2"
+    (media,) = json.loads(terminal.run("status", "--json").out)
+    assert media["title"] == "Ships"
+
+    del pages["/boats"]
+    ran = terminal.run("refresh", media["id"])
+    assert ran.code == 1
+    assert "404" in ran.out
+    assert "Everything was read" in terminal.run("refresh", "--outdated").err
+    assert terminal.run("refresh").code == 2
+
+
+def test_a_page_that_is_not_there_says_what_to_do(terminal: Terminal, pages: Pages) -> None:
+    ran = terminal.run("add", pages.url("/nowhere"))
+    assert ran.code == 1
+    assert "404" in ran.err
+
+
+def test_a_wrong_allow_list_is_told(terminal: Terminal) -> None:
+    ran = terminal.run("status", NEXUS_FETCH_ALLOW="not a pair")
+    assert ran.code == 2
+    assert "NEXUS_FETCH_ALLOW" in ran.err

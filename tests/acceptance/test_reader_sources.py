@@ -1,0 +1,116 @@
+"""What the page on which things are read promises of where they come from: PDFs, reading anew, the original."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.acceptance.browsing import Site, add, add_failed, add_ready, address, badge, opened, signed_in
+from tests.acceptance.uploading import choose, item, pdf
+
+pytestmark = pytest.mark.xdist_group("browser")
+#: Whether the browser's own viewer has taken the PDF in.
+VIEWER = re.compile(r"chrome-extension://")
+
+
+def test_a_pdf_is_shown_as_its_pages(page: Page, site: Site, browser: Browser) -> None:
+    file = pdf("almanac.pdf")
+    choose(page, file)
+    expect(badge(item(page, "almanac"))).to_have_text("Queued (processor unavailable)")
+    with page.expect_event("framenavigated", lambda frame: bool(VIEWER.match(frame.url))):
+        opened(page, item(page, "almanac"))
+    expect(page.locator("#pages")).to_be_visible()
+    shown = page.request.get(f"{page.url}/pdf")
+    assert shown.body() == file["buffer"]
+    assert shown.headers["content-type"] == "application/pdf"
+    assert shown.headers["content-disposition"].startswith("inline;")
+    assert shown.headers["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'self'" in shown.headers["content-security-policy"]
+    with browser.new_context() as context:
+        stranger = signed_in(context, site, site.link_of_someone_new())
+        assert stranger.request.get(f"{page.url}/pdf").status == 404
+
+
+def test_a_page_that_is_a_pdf_has_pages_and_text(page: Page) -> None:
+    opened(page, add_ready(page, "paper/tides"))
+    expect(page.locator(".fragment").first).to_have_attribute("data-page", "1")
+    expect(page.locator("#f1")).to_have_text("The second page.")
+    with page.expect_event("framenavigated", lambda frame: bool(VIEWER.match(frame.url))):
+        page.get_by_role("link", name="Pages", exact=True).click()
+    expect(page.locator(".fragment")).to_have_count(0)
+    page.get_by_role("link", name="Text", exact=True).click()
+    expect(page.locator("#f1")).to_have_text("The second page.")
+
+
+def test_a_pdf_without_text_is_shown_as_its_pages(page: Page) -> None:
+    opened(page, add_failed(page, "scanned/tides"))
+    expect(page.locator("#state")).to_contain_text("E_PDF_NO_TEXT")
+    expect(page.locator("#pages")).to_be_visible()
+    expect(page.locator(".fragment")).to_have_count(0)
+    expect(page.get_by_role("link", name="Text", exact=True)).to_have_count(0)
+
+
+def test_what_has_no_pdf_shows_none(page: Page) -> None:
+    opened(page, add_ready(page, "article/tides"))
+    assert page.request.get(f"{page.url}/pdf").status == 404
+    page.goto(f"{page.url}?view=pages")
+    expect(page.locator("#f0")).to_be_visible()
+    expect(page.locator("#pages")).to_have_count(0)
+
+
+def test_reading_it_anew_brings_the_new_text_or_keeps_the_old(page: Page, site: Site) -> None:
+    url = address("renewed/tides")
+    name = url.rpartition("/")[2]
+    added = add(page, url)
+    expect(badge(added)).to_have_text("Ready to read")
+    opened(page, added)
+    expect(page.locator("#f0")).to_have_text("As it was at first.")
+    site.let(name)
+    page.evaluate("window.stayed = true")
+    page.get_by_text("About this").click()
+    page.get_by_role("button", name="Read anew").click()
+    expect(page.locator("#f0")).to_have_text("It was changed.")
+    expect(page.locator("#renewal")).to_contain_text("This is the text as it is now.")
+    expect(page.locator("#facts")).to_contain_text("revision 2")
+    site.let(f"{name}-gone")
+    page.get_by_role("button", name="Read anew").click()
+    expect(page.locator("#renewal")).to_contain_text("The source answered that it is gone.")
+    expect(page.locator("#f0")).to_have_text("It was changed.")
+    assert page.evaluate("window.stayed")
+    page.reload()
+    expect(page.get_by_role("button", name="Read anew")).to_be_visible()
+    expect(page.locator("#renewal")).to_contain_text("E_FETCH_FAILED")
+
+
+def test_reading_it_anew_works_without_scripts(browser: Browser, page: Page, site: Site) -> None:
+    url = address("renewed/plain")
+    added = add(page, url)
+    expect(badge(added)).to_have_text("Ready to read")
+    opened(page, added)
+    site.let(url.rpartition("/")[2])
+    session = page.context.storage_state()
+    with browser.new_context(java_script_enabled=False, storage_state=session) as context:
+        plain = context.new_page()
+        plain.goto(page.url)
+        plain.get_by_text("About this").click()
+        plain.get_by_role("button", name="Read anew").click()
+        for _ in range(100):
+            if plain.locator("#f0").inner_text() == "It was changed.":
+                break
+            plain.reload()
+        expect(plain.locator("#f0")).to_have_text("It was changed.")
+
+
+@pytest.mark.parametrize("what", ["walled/page", "never/page"])
+def test_where_there_is_no_text_the_original_is_offered(page: Page, what: str) -> None:
+    failed = add_failed(page, what)
+    for place in (failed, page.locator("#state")):
+        way_on = place.get_by_role("link", name="Open the original")
+        expect(way_on).to_have_attribute("href", re.compile("^https://example.com/"))
+        expect(way_on).to_have_attribute("rel", "noopener noreferrer")
+        if place is failed:
+            opened(page, failed)
+    expect(page.locator("#text")).to_contain_text("There is no text to read")
+    expect(page.get_by_role("button", name="Read anew")).to_have_count(0)

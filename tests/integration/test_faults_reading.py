@@ -1,0 +1,113 @@
+"""Workers that die while they fetch and parse for real: every media comes to its end once, and no process is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from nexus.states.media import Status
+from tests.pages import Answer, Pages
+from tests.processes import Nexus, Process, count, eventually, fresh_postgres, installed, settled
+from tests.support import new_media
+from tests.walks import Whole, events_of, status_of, whole
+
+KILLS = 4
+PARAGRAPH = (
+    "<p>The boats of the harbour leave early in the morning, and most are back before the evening comes.</p>"
+)
+PAGE = f"<html><head><title>Boats</title></head><body><article><h1>Boats</h1>{PARAGRAPH * 400}</article></body></html>"
+
+
+@pytest.fixture
+def pages() -> Iterator[Pages]:
+    with Pages() as served:
+        yield served
+
+
+@pytest.fixture(params=["local", "celery"])
+def nexus(
+    request: pytest.FixtureRequest, postgres_server_url: str, redis_url: str, tmp_path: Path, pages: Pages
+) -> Iterator[Nexus]:
+    real = {"plugins": (), "fetch_allow": (pages.place,), "fetch_delay_seconds": 0.0, "fetch_per_host": 8}
+    with (
+        fresh_postgres(postgres_server_url) as url,
+        installed(url, tmp_path, queue=request.param, redis_url=redis_url, **real) as made,
+    ):
+        yield made
+
+
+def added(nexus: Nexus, pages: Pages, *paths: str) -> list[UUID]:
+    user = uuid4()
+    for path in paths:
+        pages[path] = Answer(PAGE.encode())
+    return [new_media(nexus.app, user, pages.url(path)) for path in paths]
+
+
+def offspring(process: Process) -> list[int]:
+    """The processes below it, by what /proc says of their parents."""
+    parents: dict[int, int] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+    below = {process.pid}
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return sorted(below - {process.pid})
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def check(one: Whole) -> None:
+    """Each attempt began with a claim, and only the last one wrote."""
+    events = [entry.event for entry in one.history]
+    starts = events.count("start")
+    assert events[0] == "create"
+    assert events[1:] == ["start", "release"] * (starts - 1) + ["start", events[-1]]
+    if one.row.processing_status == Status.READY_FOR_READING:
+        assert (events[-1], len(one.texts)) == ("readable", 1)
+    else:
+        assert (one.row.last_error_code, one.texts, starts) == ("E_JOB_TIMEOUT", [], 3)
+
+
+def test_workers_that_are_killed_while_they_read_lose_nothing_and_leave_no_process(
+    nexus: Nexus, pages: Pages
+) -> None:
+    ids: list[UUID] = []
+    for number in range(KILLS):
+        ids += added(nexus, pages, f"/held/{number}", *(f"/free/{number}/{n}" for n in range(3)))
+        worker = nexus.worker()
+        eventually(
+            lambda path=f"/held/{number}": path in {asked for asked, _ in pages.asked}, "one is being fetched"
+        )
+        eventually(lambda pid=worker: offspring(pid), "there are parsers")
+        below = offspring(worker)
+        worker.kill()
+        eventually(lambda pids=below: not any(map(alive, pids)), "its parsers are gone with it")
+    pages.gate.set()
+    nexus.worker(lease_seconds=30)
+    eventually(lambda: settled(nexus, ids), "everything is at an end")
+    for media_id in ids:
+        check(whole(nexus.app.sessions, media_id))
+    assert count(nexus, Status.READY_FOR_READING) >= len(ids) - KILLS
+
+
+def test_a_stopped_worker_leaves_what_it_reads_to_the_next(nexus: Nexus, pages: Pages) -> None:
+    """As at every update: SIGTERM, then another worker."""
+    (media_id,) = added(nexus, pages, "/held/one")
+    worker = nexus.worker(lease_seconds=30)
+    eventually(lambda: pages.asked, "it is being fetched")
+    pages.gate.set()
+    assert worker.stop() == 0
+    nexus.worker(lease_seconds=30)
+    eventually(lambda: status_of(nexus.app.sessions, media_id) is Status.READY_FOR_READING, "it is readable")
+    assert events_of(nexus.app.sessions, media_id)[-1] == "readable"

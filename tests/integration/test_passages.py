@@ -1,0 +1,116 @@
+"""A text from any place in it: as much as a page shows, in order, with ways on and back that meet."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from nexus.app import App
+from nexus.errors import NotFound, NotReady
+from nexus.ingest import passages
+from nexus.ingest.passages import LETTERS, Passage
+from nexus.storage import Storage, StorageError
+from tests.support import new_media
+from tests.walks import new_file, publish, start
+
+
+def text_of(app: App, *texts: str) -> UUID:
+    media_id = new_media(app)
+    assert publish(app, media_id, start(app, media_id), texts)
+    return media_id
+
+
+def onward(app: App, media_id: UUID, place: int) -> Passage:
+    with app.sessions.read() as session:
+        return passages.onward(session, media_id, place)
+
+
+def before(app: App, media_id: UUID, place: int) -> Passage:
+    with app.sessions.read() as session:
+        return passages.before(session, media_id, place)
+
+
+def places(passage: Passage) -> list[int]:
+    return [row.position for row in passage.fragments]
+
+
+@pytest.mark.parametrize("length", [1, LETTERS // 30])
+def test_walking_on_and_back_shows_everything_once(app: App, length: int) -> None:
+    media_id = text_of(app, *(str(number).ljust(length, ".") for number in range(120)))
+    seen, place = list[int](), 0
+    while True:
+        passage = onward(app, media_id, place)
+        seen += places(passage)
+        if passage.after is None:
+            break
+        place = passage.after
+    assert seen == list(range(120))
+    back, end = list[int](), 120
+    while True:
+        passage = before(app, media_id, end)
+        back = places(passage) + back
+        if passage.before is None:
+            break
+        end = passage.before
+    assert back == seen
+
+
+def test_a_page_of_chapters_is_shorter_than_one_of_lines(app: App) -> None:
+    media_id = text_of(app, *("x" * (LETTERS // 2) for _ in range(5)))
+    assert places(onward(app, media_id, 0)) == [0, 1]
+    assert places(before(app, media_id, 5)) == [3, 4]
+
+
+def test_a_chapter_that_is_too_long_comes_alone(app: App) -> None:
+    media_id = text_of(app, "x" * (2 * LETTERS), "y")
+    first = onward(app, media_id, 0)
+    assert (places(first), first.before, first.after) == ([0], None, 1)
+    second = onward(app, media_id, 1)
+    assert (places(second), second.before, second.after) == ([1], 1, None)
+
+
+def test_places_that_are_empty_lead_nowhere(app: App) -> None:
+    media_id = text_of(app, "", "one", "", "three", "")
+    passage = onward(app, media_id, 0)
+    assert (places(passage), passage.before, passage.after) == ([1, 3], None, None)
+    assert passage.holds(2)
+    assert not passage.holds(0)
+
+
+@pytest.mark.parametrize("place", [2, 3, 2**31 - 1])
+def test_beyond_the_end_the_last_of_it_is_shown(app: App, place: int) -> None:
+    media_id = text_of(app, "one", "two")
+    assert places(onward(app, media_id, place)) == [0, 1]
+
+
+def test_what_has_no_text_has_no_passages(app: App) -> None:
+    assert onward(app, new_media(app), 0) == before(app, uuid4(), 9) == Passage([], None, None)
+
+
+def test_a_pdf_is_given_as_it_is_stored(app: App) -> None:
+    media_id = new_file(app, uuid4(), "0" * 64, stored=True)
+    with app.sessions.read() as session:
+        file = passages.pdf(session, media_id)
+        assert passages.pdf(session, text_of(app, "no file")) is None
+    assert file is not None
+    assert b"".join(passages.stream(app.files, file)) == b"pdf"
+    app.files.storage.delete(file.storage_path)
+    with pytest.raises(NotFound):
+        passages.stream(app.files, file)
+
+
+def test_a_store_that_is_away_is_said_before_the_first_byte(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    media_id = new_file(app, uuid4(), "0" * 64, stored=True)
+    with app.sessions.read() as session:
+        file = passages.pdf(session, media_id)
+
+    def away(self: Storage, path: str) -> object:
+        raise StorageError("away")
+        yield b""
+
+    monkeypatch.setattr(type(app.files.storage), "stream", away)
+    with pytest.raises(NotReady):
+        passages.stream(app.files, file)

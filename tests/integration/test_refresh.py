@@ -1,0 +1,392 @@
+"""Reading anew: the good copy stays until a better one takes its place, whatever happens on the way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import bindparam, select
+
+from nexus.app import App, build
+from nexus.db.session import Row, Statement
+from nexus.db.tables import documents, fragments, refreshes
+from nexus.errors import ExtractionFailed, FetchFailed, Forbidden, InvalidState, NotFound, WorkError
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fragment, Source
+from nexus.ingest import libraries, pipeline, refresh, sweep
+from nexus.ingest.access import Role
+from nexus.ingest.pipeline import Outcome
+from nexus.ingest.workbench import Unchanged
+from nexus.queue.local import Local
+from nexus.states.media import Kind, Status
+from nexus.worker.threads import Pace, Workers
+from tests.support import SetClock, make_settings, new_media, row_of
+from tests.walks import embedded, let_in, put, start_embedding, status_of
+
+_DOCUMENT = Statement(select(documents).where(documents.c.media_id == bindparam("media_id")))
+_FRAGMENTS = Statement(
+    select(fragments).where(fragments.c.media_id == bindparam("media_id")).order_by(fragments.c.position)
+)
+_REFRESH = Statement(select(refreshes).where(refreshes.c.media_id == bindparam("media_id")))
+
+
+def reads(*texts: str, title: str = "A title") -> None:
+    """From now on, every article has this text."""
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction.plain(title, *texts)
+
+
+def fails(error: WorkError) -> None:
+    def extract(source: Source) -> Extraction:
+        raise error
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+
+
+def readable(app: App, user: UUID, *texts: str) -> UUID:
+    reads(*texts)
+    media_id = new_media(app, user)
+    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    return media_id
+
+
+def ask(app: App, media_id: UUID, user: UUID) -> None:
+    refresh.request(app.sessions, Local(), media_id, user, None)
+
+
+def one(app: App, statement: Statement, media_id: UUID) -> Row:
+    with app.sessions.read() as session:
+        return session.first(statement, media_id=media_id)
+
+
+def texts_of(app: App, media_id: UUID) -> list[str]:
+    with app.sessions.read() as session:
+        return [row.text for row in session.all(_FRAGMENTS, media_id=media_id)]
+
+
+def ids_of(app: App, media_id: UUID) -> list[UUID]:
+    with app.sessions.read() as session:
+        return [row.id for row in session.all(_FRAGMENTS, media_id=media_id)]
+
+
+@pytest.fixture
+def user() -> UUID:
+    return uuid4()
+
+
+def test_a_new_revision_takes_the_old_ones_place(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    reads("new", "more", title="A new title")
+    assert refresh.run(app.tools, media_id) == "revision 2"
+    assert texts_of(app, media_id) == ["new", "more"]
+    row = row_of(app.sessions, media_id)
+    assert (row.title, row.processing_status, row.processing_attempts) == (
+        "A new title",
+        "ready_for_reading",
+        1,
+    )
+    assert one(app, _DOCUMENT, media_id).revision == 2
+    assert one(app, _REFRESH, media_id) is None
+
+
+def test_the_old_text_is_there_while_the_new_one_is_read(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    seen: list[list[str]] = []
+
+    def extract(source: Source) -> Extraction:
+        seen.append(texts_of(app, source.media_id))
+        return Extraction.plain(None, "new")
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    ask(app, media_id, user)
+    refresh.run(app.tools, media_id)
+    assert (seen, texts_of(app, media_id)) == ([["old"]], ["new"])
+    assert row_of(app.sessions, media_id).title == "A title"
+
+
+def test_a_fragment_keeps_its_id_while_its_text_stays(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "one", "twice", "twice")
+    first = ids_of(app, media_id)
+    assert len(set(first)) == 3
+    ask(app, media_id, user)
+    reads("zero", "twice", "one")
+    refresh.run(app.tools, media_id)
+    second = ids_of(app, media_id)
+    assert second[1:] == [first[1], first[0]]
+    assert second[0] not in first
+
+
+def test_a_failed_refresh_keeps_the_text_and_says_why(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    fails(ExtractionFailed("The page is empty now."))
+    assert refresh.run(app.tools, media_id) == "failed"
+    assert texts_of(app, media_id) == ["old"]
+    assert status_of(app.sessions, media_id) is Status.READY_FOR_READING
+    told = one(app, _REFRESH, media_id)
+    assert (told.error_code, told.error_message) == ("E_EXTRACTION_FAILED", "The page is empty now.")
+    assert refresh.run(app.tools, media_id) is None
+
+    ask(app, media_id, user)
+    reads("new")
+    assert refresh.run(app.tools, media_id) == "revision 2"
+
+
+def test_an_extractor_that_breaks_keeps_the_text(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+
+    def extract(source: Source) -> Extraction:
+        raise RuntimeError
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    assert refresh.run(app.tools, media_id) == "failed"
+    assert texts_of(app, media_id) == ["old"]
+
+
+def test_a_passing_fault_is_tried_three_times(app: App, user: UUID, clock: SetClock) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    fails(FetchFailed())
+    outcomes = []
+    for _ in range(3):
+        outcomes.append(refresh.run(app.tools, media_id))
+        assert refresh.run(app.tools, media_id) is None, "it is put off"
+        clock.forward(minutes=5)
+    assert outcomes == ["released", "released", "failed"]
+    assert texts_of(app, media_id) == ["old"]
+
+
+def test_what_has_not_changed_stays_as_it_is(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+
+    def extract(source: Source) -> Extraction:
+        raise Unchanged
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    assert refresh.run(app.tools, media_id) == "unchanged"
+    assert one(app, _DOCUMENT, media_id).revision == 1
+    assert one(app, _REFRESH, media_id) is None
+
+
+def test_html_and_facts_change_with_the_text(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction(None, (Fragment("new", "<p>new</p>"),))
+    refresh.run(app.tools, media_id)
+    with app.sessions.read() as session:
+        (row,) = session.all(_FRAGMENTS, media_id=media_id)
+    assert (row.text, row.html) == ("new", "<p>new</p>")
+
+
+def test_a_worker_that_lost_its_lease_writes_nothing(app: App, user: UUID, clock: SetClock) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    inner: list[object] = []
+
+    def slow(source: Source) -> Extraction:
+        clock.forward(hours=1)
+        sweep.run(app.tools, Local())
+        clock.forward(minutes=1)
+        reads("by the second")
+        inner.append(refresh.run(app.tools, source.media_id))
+        return Extraction.plain(None, "too late")
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = slow
+    outcome = refresh.run(app.tools, media_id)
+    assert (outcome, inner) == ("stale", ["revision 2"])
+    assert texts_of(app, media_id) == ["by the second"]
+
+
+def test_a_refresh_whose_worker_is_gone_says_so(app: App, user: UUID, clock: SetClock) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+
+    def die(source: Source) -> Extraction:
+        raise KeyboardInterrupt
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = die
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            refresh.run(app.tools, media_id)
+        clock.forward(hours=1)
+        assert sweep.run(app.tools, Local()).released == 1
+        clock.forward(hours=1)
+    assert one(app, _REFRESH, media_id).error_code == "E_JOB_TIMEOUT"
+    assert texts_of(app, media_id) == ["old"]
+
+
+@pytest.mark.parametrize("status", [Status.PENDING, Status.EXTRACTING, Status.FAILED, Status.EMBEDDING])
+def test_only_what_is_readable_and_at_rest_is_read_anew(app: App, user: UUID, status: Status) -> None:
+    media_id = new_media(app, user)
+    put(app, media_id, status)
+    with pytest.raises(InvalidState):
+        ask(app, media_id, user)
+    assert one(app, _REFRESH, media_id) is None
+
+
+def test_a_refresh_waits_while_vectors_are_made(app: App, user: UUID, clock: SetClock) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    reads("new")
+    attempt = start_embedding(app, media_id)
+    assert refresh.run(app.tools, media_id) == "released"
+    assert texts_of(app, media_id) == ["old"]
+    assert embedded(app, media_id, attempt)
+    clock.forward(minutes=1)
+    assert refresh.run(app.tools, media_id) == "revision 2"
+
+
+def test_only_who_may_change_it_may_ask(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    member, stranger = uuid4(), uuid4()
+    let_in(app, user, media_id, (member, Role.MEMBER))
+    with pytest.raises(Forbidden):
+        ask(app, media_id, member)
+    with pytest.raises(NotFound):
+        ask(app, media_id, stranger)
+
+
+def test_asking_twice_is_the_same_as_once(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    ask(app, media_id, user)
+    reads("new")
+    assert refresh.run(app.tools, media_id) == "revision 2"
+    assert refresh.run(app.tools, media_id) is None
+
+
+def test_asking_while_it_is_being_done_does_not_disturb_it(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+
+    def extract(source: Source) -> Extraction:
+        ask(app, source.media_id, user)
+        return Extraction.plain(None, "new")
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    assert refresh.run(app.tools, media_id) == "revision 2"
+    assert texts_of(app, media_id) == ["new"]
+
+
+def test_workers_take_refreshes_up_by_themselves(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    reads("new")
+
+    class Once(Workers):
+        def run_once(self) -> bool:
+            return self._work_once(Pace())
+
+    worker = Once(app)
+    assert worker.run_once()
+    assert texts_of(app, media_id) == ["new"]
+    assert not worker.run_once()
+
+
+def test_a_wake_up_is_enough_for_a_refresh(app: App, user: UUID) -> None:
+    """As a Celery task does it."""
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    reads("new")
+    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert texts_of(app, media_id) == ["new"]
+    assert pipeline.run(app.tools, media_id) is Outcome.NOTHING
+
+
+class Told:
+    """A queue whose workers wait to be told."""
+
+    workers_look = False
+
+    def __init__(self) -> None:
+        self.ids: list[UUID] = []
+
+    def announce(self, media_id: UUID, request_id: str | None) -> bool:
+        self.ids.append(media_id)
+        return True
+
+    def idle(self) -> bool:
+        return True
+
+
+def test_the_sweep_announces_a_forgotten_refresh(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    queue = Told()
+    sweep.run(app.tools, queue)
+    assert queue.ids == [media_id]
+
+
+def test_what_another_extractor_read_is_outdated(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    with app.sessions.read() as session:
+        assert refresh.outdated(session, app.tools, user) == []
+
+    def other(source: Source) -> Extraction:
+        return Extraction.plain(None, "new")
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = other
+    with app.sessions.read() as session:
+        assert refresh.outdated(session, app.tools, user) == [media_id]
+        assert refresh.outdated(session, app.tools, uuid4()) == []
+
+
+def at_once(count: int, act: Callable[[], object]) -> list[object]:
+    barrier, results = threading.Barrier(count), list[object]()
+
+    def run() -> None:
+        barrier.wait()
+        results.append(act())
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_one_of_many_workers_does_a_refresh(clean_postgres: str, tmp_path: Path) -> None:
+    app = build(make_settings(clean_postgres, tmp_path, database_pool=20))
+    user = uuid4()
+    media_id = readable(app, user, "old")
+    reads("new")
+    for revision in range(2, 42):
+        ask(app, media_id, user)
+        results = at_once(8, lambda: refresh.run(app.tools, media_id))
+        assert sorted(results, key=str) == [None] * 7 + [f"revision {revision}"]
+    app.close()
+
+
+def test_a_media_that_is_deleted_meanwhile_stays_deleted(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+
+    def extract(source: Source) -> Extraction:
+        with app.sessions.begin() as session:
+            libraries.delete_media(session, media_id, user)
+        return Extraction.plain(None, "new")
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    assert refresh.run(app.tools, media_id) == "stale"
+    assert texts_of(app, media_id) == []
+
+
+def test_the_lease_of_a_refresh_outlasts_the_work(app: App, user: UUID) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    until: list[timedelta] = []
+
+    def extract(source: Source) -> Extraction:
+        row = one(app, _REFRESH, media_id)
+        until.append(row.lease_expires_at - app.sessions.clock())
+        return Extraction.plain(None, "new")
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    refresh.run(app.tools, media_id)
+    assert until == [timedelta(seconds=app.settings.work_seconds)]
