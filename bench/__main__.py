@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from bench import over_http, scale, throughput, transition, uploading
+from bench import articles, over_http, quality, scale, throughput, transition, uploading
 from bench.places import Place, places
 from bench.table import print_table
 from nexus import logging
@@ -16,6 +16,8 @@ QUESTIONS = {
     "scale": scale.ask,
     "http": over_http.ask,
     "upload": uploading.ask,
+    "articles": articles.ask,
+    "quality": quality.ask,
 }
 
 

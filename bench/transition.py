@@ -17,6 +17,8 @@ from bench.table import Line, interleaved, ratio
 from nexus.db.moves import LOG
 from nexus.db.session import Sessions, Statement, connect
 from nexus.db.tables import fragments, history, media
+from nexus.extract import Extraction
+from nexus.ingest.documents import Origin
 from nexus.ingest.media import (
     _READABLE,
     _START,
@@ -92,7 +94,9 @@ def _ours(sessions: Sessions, media_id: UUID) -> None:
     with sessions.begin() as session:
         claim = worker_start_attempt(session, media_id)
     with sessions.begin() as session:
-        mark_ready_for_reading(session, media_id, claim.processing_attempts, "Title", [TEXT])
+        mark_ready_for_reading(
+            session, media_id, claim.processing_attempts, Extraction.plain("Title", TEXT), Origin("bench")
+        )
 
 
 def _sql(sessions: Sessions, *statements: Statement) -> list[str]:

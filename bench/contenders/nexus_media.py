@@ -29,7 +29,7 @@ _PROGRESS = Statement(
 
 
 def no_op(_: Source) -> Extraction:
-    return Extraction("Title", ("A fragment of text.",))
+    return Extraction.plain("Title", "A fragment of text.")
 
 
 def app(ground: Ground, **more: object) -> App:

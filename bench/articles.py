@@ -1,0 +1,182 @@
+"""How many articles per second go from an address to readable text, on two cores, beside the same by other means."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from uuid import uuid4
+
+from bench import pages
+from bench.places import Place
+from bench.scorer import NoData
+from bench.table import Line, interleaved, ratio
+from nexus.app import App, build, load_extractors
+from nexus.extract import AVAILABLE_EXTRACTORS, Hints
+from nexus.fetch import Fetcher, Limits, Response, pairs
+from nexus.ingest import census
+from nexus.ingest.add import add_url
+from nexus.settings import Settings
+from nexus.states.media import Status
+from nexus.worker.threads import Workers
+
+COUNT = 240
+ROUNDS = 3
+CORES = 2
+PATIENCE = 300.0
+#: Of the first claim and the last end, by what the rows say.
+_SPAN = (
+    "SELECT julianday(max(coalesce(processing_completed_at, failed_at)))"
+    " - julianday(min(processing_started_at)) FROM media"
+)
+#: What a parser finds out is asked of everybody: text, links, pictures, tables, and what the page says of itself.
+RICH = {"with_metadata": True, "include_links": True, "include_images": True, "include_tables": True}
+
+_bare: dict[str, Fetcher] = {}
+
+
+def ask(place: Place) -> list[Line]:
+    try:
+        return _compared(place)
+    except NoData as missing:
+        print(missing)
+        return []
+
+
+def _compared(place: Place) -> list[Line]:
+    with pages.served(pages.load(COUNT)) as urls:
+        contestants: dict[str, Callable[[], float]] = {
+            "nexus": partial(_nexus, place, urls),
+            "bare pool": partial(_pool, place, urls, read_bare),
+            "haystack": partial(_pool, place, urls, read_haystack),
+            "llamaindex": partial(_pool, place, urls, read_llamaindex),
+        }
+        figures = interleaved(ROUNDS, contestants, warm_up=False)
+    speed = {name: f"{median(rounds):.0f}/s" for name, rounds in figures.items()}
+    limits = {"bare pool": 0.75, "haystack": 1.5, "llamaindex": 1.5}
+    return [
+        Line(f"articles, against {peer}", speed["nexus"], speed[peer], ratio(figures, "nexus", peer), least)
+        for peer, least in limits.items()
+    ]
+
+
+def _nexus(place: Place, urls: list[str]) -> float:
+    """As `nexus serve` works, on SQLite; from the first claim to the last end."""
+    AVAILABLE_EXTRACTORS.clear()
+    app = _app(place, urls)
+    load_extractors(app.settings)
+    warm_up(app, urls[0])
+    with app.sessions.begin() as session:
+        user = uuid4()
+        for url in urls:
+            add_url(session, user, "web_article", url, {})
+    workers = Workers(app)
+    workers.start()
+    try:
+        _wait(app)
+        return len(urls) / _span(app)
+    finally:
+        workers.stop()
+        app.close()
+        AVAILABLE_EXTRACTORS.clear()
+
+
+def _app(place: Place, urls: list[str]) -> App:
+    folder = Path(tempfile.mkdtemp(dir=place.folder))
+    given: dict[str, object] = {
+        "env": "test",
+        "database_url": place.migrated("sqlite"),
+        "data_dir": folder,
+        "fetch_allow": (urls[0].split("/")[2],),
+        "fetch_delay_seconds": 0,
+        "fetch_per_host": 64,
+        "parser_processes": CORES,
+        "session_secret": "bench",
+    }
+    return build(Settings(_env_file=None, **given))  # type: ignore[arg-type]
+
+
+def warm_up(app: App, url: str) -> None:
+    """Parser processes are there before the clock starts, as everybody else's are."""
+    answer = app.tools.fetcher.get(url)
+    if isinstance(answer, Response):
+        for _ in range(CORES):
+            app.tools.sandbox.read("nexus.extract.article:read", answer.body, Hints(url=url))
+
+
+def _wait(app: App) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with app.sessions.read() as session:
+            counted = census.by_status(session)
+        if not counted[Status.PENDING] + counted[Status.EXTRACTING]:
+            return
+        time.sleep(0.1)
+    raise RuntimeError("the articles were not read in time")
+
+
+def _span(app: App) -> float:
+    with sqlite3.connect(str(app.sessions.engine.url.database)) as database:
+        (days,) = database.execute(_SPAN).fetchone()
+    return float(days) * 86400
+
+
+def _pool(place: Place, urls: list[str], read: Callable[[str], str]) -> float:
+    """A loop over the addresses in a process per core, each text written to SQLite as it comes."""
+    path = str(place.folder / f"{uuid4().hex}.sqlite3")
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE texts (url TEXT PRIMARY KEY, text TEXT)")
+    with ProcessPoolExecutor(CORES, mp_context=get_context("spawn")) as pool:
+        list(pool.map(partial(_read_one, read, ":memory:"), urls[: CORES * 2]))
+        began = time.perf_counter()
+        list(pool.map(partial(_read_one, read, path), urls))
+        return len(urls) / (time.perf_counter() - began)
+
+
+def _read_one(read: Callable[[str], str], path: str, url: str) -> None:
+    text = read(url)
+    with sqlite3.connect(path, timeout=30) as database:
+        database.execute("CREATE TABLE IF NOT EXISTS texts (url TEXT PRIMARY KEY, text TEXT)")
+        database.execute("PRAGMA synchronous=NORMAL")
+        database.execute("INSERT INTO texts VALUES (?, ?)", (url, text))
+
+
+def read_bare(url: str) -> str:
+    """The same two calls as Nexus makes, with nothing around them."""
+    from nexus.errors import WorkError  # noqa: PLC0415
+    from nexus.extract import article  # noqa: PLC0415
+
+    address = url.split("/")[2]
+    fetcher = _bare.setdefault(address, Fetcher(Limits(allow=pairs([address]), delay=0, at_once=64)))
+    answer = fetcher.get(url)
+    try:
+        if isinstance(answer, Response):
+            found = article.read(answer.body, Hints(answer.url, answer.content_type, answer.charset))
+            return json.dumps([found.title, [[part.text, part.html] for part in found.fragments]])
+    except WorkError as error:
+        return error.code
+    return ""
+
+
+def read_haystack(url: str) -> str:
+    from haystack.components.converters import HTMLToDocument  # noqa: PLC0415
+    from haystack.components.fetchers import LinkContentFetcher  # noqa: PLC0415
+
+    streams = LinkContentFetcher().run(urls=[url])["streams"]
+    documents = HTMLToDocument(extraction_kwargs=RICH).run(sources=streams)["documents"]
+    return json.dumps([document.content for document in documents])
+
+
+def read_llamaindex(url: str) -> str:
+    from llama_index.readers.web import TrafilaturaWebReader  # noqa: PLC0415
+
+    more = {"output_format": "txt", **RICH}
+    return json.dumps([document.text for document in TrafilaturaWebReader().load_data([url], **more)])

@@ -1,0 +1,41 @@
+"""The labelled pages and the tool that scores them. They are kept elsewhere: the pages are their publishers'."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+
+class NoData(Exception):
+    """There are no labelled pages."""
+
+
+def data_folder() -> Path:
+    folder = Path(os.environ.get("DATA") or "../shared/data") / "articles"
+    if not folder.is_dir():
+        raise NoData(
+            f"There are no labelled pages in {folder}. Set DATA to the folder that holds `articles`."
+        )
+    return folder.resolve()
+
+
+def tool() -> Path:
+    path = data_folder().parent.parent / "tools" / "score_extraction.py"
+    if not path.is_file():
+        raise NoData(f"The tool that scores pages is not there: {path}.")
+    return path
+
+
+@cache
+def scorer() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("score_extraction", tool())
+    if spec is None or spec.loader is None:
+        raise NoData(f"The tool that scores pages can't be read: {tool()}.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
