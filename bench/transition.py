@@ -16,13 +16,12 @@ from bench.places import Place, add_pending, dsn, path
 from bench.table import Line, interleaved, ratio
 from nexus.db.moves import LOG
 from nexus.db.session import Sessions, Statement, connect
-from nexus.db.tables import fragments, history, media
+from nexus.db.tables import documents, fragments, history, media
 from nexus.extract import Extraction
-from nexus.ingest.documents import Origin
+from nexus.ingest.documents import _WRITE_DOCUMENT, _WRITE_FRAGMENT, Origin
 from nexus.ingest.media import (
     _READABLE,
     _START,
-    _WRITE_FRAGMENT,
     DEFAULT_LEASE,
     mark_ready_for_reading,
     worker_start_attempt,
@@ -83,7 +82,7 @@ def _microseconds(sessions: Sessions, take: ByHand) -> float:
 
 
 def _check(sessions: Sessions) -> None:
-    """Both sides did all of the work: every media is readable, with two rows of history and a fragment."""
+    """Both sides did all of the work: every media is readable, with two rows of history, a fragment and a document."""
     with sessions.read() as session:
         left, written = session.first(_LEFT).left, session.first(_WRITTEN)
     assert left == 0
@@ -108,7 +107,9 @@ def _sqlite_by_hand(url: str, sessions: Sessions) -> ByHand:
     connection = sqlite3.connect(path(url), isolation_level=None)
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
-    claim, finish, log, fragment = _sql(sessions, _START.statement, _READABLE.statement, LOG, _WRITE_FRAGMENT)
+    claim, finish, log = _sql(sessions, _START.statement, _READABLE.statement, LOG)
+    fragment, document = _sql(sessions, _WRITE_FRAGMENT, _WRITE_DOCUMENT)
+    columns = _WRITE_DOCUMENT.on(sessions.engine.dialect).order or ()
 
     def take(media_id: UUID) -> None:
         key = media_id.hex
@@ -125,10 +126,18 @@ def _sqlite_by_hand(url: str, sessions: Sessions) -> ByHand:
         connection.execute(
             log, ("media", row[0], "readable", row[4], "ready_for_reading", at, "worker", attempt, None)
         )
-        connection.execute(fragment, (key, 0, TEXT))
+        connection.execute(fragment, (key, 0, uuid4().hex, TEXT, None))
+        written = _document(key, at)
+        connection.execute(document, [written[column] for column in columns])
         connection.execute("COMMIT")
 
     return take
+
+
+def _document(media_id: object, at: object) -> dict[str, object]:
+    empty = dict.fromkeys(column.name for column in documents.c)
+    said = {"revision": 1, "extractor": "bench", "words": 4, "outline": "[]", "written_at": at}
+    return {**empty, **said, "media_id": media_id}
 
 
 def _stored(moment: datetime) -> str:
@@ -138,7 +147,8 @@ def _stored(moment: datetime) -> str:
 def _postgres_by_hand(url: str, sessions: Sessions) -> ByHand:
     """On PostgreSQL a move and its row of history are one statement."""
     connection = psycopg.connect(dsn(url), autocommit=True)
-    claim, finish, fragment = _sql(sessions, _START.statement, _READABLE.statement, _WRITE_FRAGMENT)
+    claim, finish = _sql(sessions, _START.statement, _READABLE.statement)
+    fragment, document = _sql(sessions, _WRITE_FRAGMENT, _WRITE_DOCUMENT)
     logged = {"actor": "worker", "error_code": None}
 
     def take(media_id: UUID) -> None:
@@ -151,7 +161,9 @@ def _postgres_by_hand(url: str, sessions: Sessions) -> ByHand:
         values = {"row_id": media_id, "now": now, "fence": row[8], "title": "Title", **logged}
         connection.execute("BEGIN")
         connection.execute(finish, values).fetchone()
-        connection.execute(fragment, {"media_id": media_id, "position": 0, "text": TEXT})
+        piece = {"media_id": media_id, "position": 0, "id": uuid4(), "text": TEXT, "html": None}
+        connection.execute(fragment, piece)
+        connection.execute(document, _document(media_id, now))
         connection.execute("COMMIT")
 
     return take
