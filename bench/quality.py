@@ -28,8 +28,6 @@ ADAPTERS = (
 )
 #: The forest has seen these pages: the gate tells whether something broke, not how good it is.
 PINNED = {"scrapinghub": 0.955, "trafilatura": 0.950, "readability": 0.955, "wcxb": 0.895, "magic": 0.910}
-#: Pages that hold no text at all: what they show is made by scripts.
-BARE = {"wcxb": 4}
 #: Of sets with more pages the gate reads every second one, so that it takes less than a minute.
 LARGE = 100
 #: So many of the pages that the gate reads have no text at all: scripts would load it.

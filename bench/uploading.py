@@ -6,8 +6,10 @@ import hashlib
 import shutil
 import time
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -55,20 +57,33 @@ def _take_in(nexus: Running, source: Path) -> float:
         base_url=f"http://127.0.0.1:{nexus.port}", headers=nexus.headers, timeout=300
     ) as client:
         begun = client.post("/media/upload/init", json=given).raise_for_status().json()["data"]
+        _touch_memory(source)
         began = time.perf_counter()
-        with source.open("rb") as file:
-            chunks = iter(partial(file.read, MIB), b"")
-            headers = {**begun["upload_headers"], "Content-Length": str(SIZE)}
-            httpx2.put(begun["upload_url"], content=chunks, headers=headers, timeout=300).raise_for_status()
+        _put(begun["upload_url"], begun["upload_headers"], source)
         client.post(f"/media/{begun['media_id']}/ingest").raise_for_status()
         seconds = time.perf_counter() - began
         client.delete(f"/media/{begun['media_id']}").raise_for_status()
     return SIZE / MIB / seconds
 
 
+def _put(url: str, headers: dict[str, str], source: Path) -> None:
+    """Sent by the system itself, as the copy is made by it: a client that costs little."""
+    address = urlsplit(url)
+    connection = HTTPConnection(address.netloc, timeout=300)
+    connection.putrequest("PUT", f"{address.path}?{address.query}")
+    for name, value in {**headers, "Content-Length": str(SIZE)}.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    with source.open("rb") as file:
+        connection.sock.sendfile(file)
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
 def _copy_and_hash(source: Path) -> float:
     """What the machine itself can do: one copy, and one pass of sha256."""
     copy = source.with_suffix(".copy")
+    _touch_memory(source)
     began = time.perf_counter()
     shutil.copyfile(source, copy)
     with copy.open("rb") as file:
@@ -76,6 +91,13 @@ def _copy_and_hash(source: Path) -> float:
     seconds = time.perf_counter() - began
     copy.unlink()
     return SIZE / MIB / seconds
+
+
+def _touch_memory(source: Path) -> None:
+    """Both sides find as much memory at hand: a virtual machine may have to fetch it from its host first."""
+    spare = source.with_suffix(".spare")
+    shutil.copyfile(source, spare)
+    spare.unlink()
 
 
 def _write(path: Path) -> None:

@@ -32,6 +32,8 @@ log = logging.get(__name__)
 #: Open event streams must not hold up a stop for longer than this.
 GRACE_SECONDS = 3
 BACKLOG = 2048
+#: Blocks of memory up to this size come and go with every upload.
+LARGE_BLOCK = 16 * 1024 * 1024
 Part = Workers | Sweeper
 
 
@@ -68,6 +70,7 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
         )
         # uvicorn raises the signal again when it is done; the default would end the process before the workers stop.
         signal.signal(signal.SIGTERM, lambda *_: None)
+        _keep_memory()
         with _running(app, _parts(app)), suppress(KeyboardInterrupt):
             Server(config, lambda: _welcome(app, bound)).run(sockets=[door])
 
@@ -87,6 +90,14 @@ def work(data_dir: Path | None) -> None:
         stopping.wait()
         # A second Ctrl-C does not wait for the work under way.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _keep_memory() -> None:
+    """A large block that is given back teaches malloc of glibc to keep such blocks for the next of them.
+
+    Otherwise the memory of each piece of an upload goes back to the system, page by page, and is asked for anew.
+    """
+    bytes(LARGE_BLOCK)
 
 
 def _parts(app: App) -> list[Part]:

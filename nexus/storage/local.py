@@ -22,6 +22,8 @@ ROUTE = "/storage"
 DRAFTS = ".drafts"
 #: How many pieces one call to the system takes.
 AT_ONCE = 512
+#: How much of a draft may wait in memory before the disk is told to begin with it.
+HELD_BACK = 8 * CHUNK
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ class Draft:
     def __enter__(self) -> Draft:
         self._draft.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._draft.open("xb", buffering=0)
+        self._written = self._begun = 0
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -144,12 +147,22 @@ class Draft:
             written = os.writev(self._file.fileno(), some)
             if written < sum(map(len, some)):
                 self.write(b"".join(some)[written:])
+        self._written += sum(map(len, chunks))
+        if self._written - self._begun >= HELD_BACK:
+            self._begin_writing_out()
 
     def write(self, chunk: bytes) -> None:
         """All of it: one call to the system may take only a part."""
         rest = memoryview(chunk)
         while rest:
             rest = rest[self._file.write(rest) or 0 :]
+
+    def _begin_writing_out(self) -> None:
+        """So that `publish` has little left to wait for. What is on its way to the disk is not dropped from memory."""
+        if hasattr(os, "posix_fadvise"):
+            length = self._written - self._begun
+            os.posix_fadvise(self._file.fileno(), self._begun, length, os.POSIX_FADV_DONTNEED)
+        self._begun = self._written
 
     def publish(self) -> None:
         """Durable, then visible, in one step. Raises ObjectExists."""

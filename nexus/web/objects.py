@@ -72,6 +72,7 @@ def get_object(
 
 async def _receive(request: Request, draft: Draft, most: int) -> int:
     """Writes one piece while the next one arrives; two of them are all that is ever in memory."""
+    loop = asyncio.get_running_loop()
     received, waiting, piece = 0, 0, list[bytes]()
     writing: asyncio.Future[None] | None = None
     try:
@@ -84,7 +85,7 @@ async def _receive(request: Request, draft: Draft, most: int) -> int:
             if waiting >= CHUNK:
                 if writing is not None:
                     await writing
-                writing = asyncio.ensure_future(anyio.to_thread.run_sync(draft.write_all, piece))
+                writing = loop.run_in_executor(None, draft.write_all, piece)
                 waiting, piece = 0, []
     except ClientDisconnect as error:
         raise InvalidRequest("The upload broke off. Send the file again while the link lives.") from error
