@@ -29,7 +29,7 @@ from nexus.extract.article.page import body_of, parse
 MODEL = Path(__file__).parent.parent / "nexus/extract/article/model.json"
 #: How much a page of each set counts: the small sets are few, not unimportant.
 WEIGHTS = {"scrapinghub": 2.5, "trafilatura": 1.0, "readability": 2.5, "wcxb": 1.0, "magic": 2.0}
-THRESHOLD = 0.5
+THRESHOLD = 0.55
 #: Light blocks that are not content are most of a page: a part of them is enough to learn from.
 LIGHT, LIGHT_SHARE = 0.01, 0.2
 OPTIONS = {

@@ -9,6 +9,7 @@ titles, facts, dates, heads              what the page says of itself
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import urljoin
@@ -27,8 +28,6 @@ from nexus.extract.article.titles import title
 from nexus.extract.markup import clean
 
 LARGEST = 2 * 1024 * 1024
-#: A page that is judged to have less than this is read anew, less strictly.
-SPARSE = 200
 
 MODEL = forest.load()
 
@@ -99,17 +98,28 @@ def _judged(
 def _content(blocks: list[Block], likely: dict[Block, float], kept_by: tuple[str, ...]) -> str:
     """The html of what is kept. Never nothing where there is text."""
     for threshold in (MODEL.threshold, MODEL.threshold / 3):
-        kept = [block for block in likely if likely[block] > threshold]
-        if sum(len(block.text) for block in kept) >= SPARSE:
-            return render(_with_pictures(blocks, set(kept)))
-    size = sum(len(block.text) for block in kept)
+        kept = {block for block in likely if likely[block] > threshold}
+        if _size(kept) >= gates.LEAST:
+            return render(_with_pictures(blocks, kept))
     # What a page carries in scripts alone is in no block.
     elsewhere = max(kept_by, key=len)
-    if len(elsewhere) > max(size, gates.LEAST):
+    if len(elsewhere) > max(_size(kept), gates.LEAST):
         return "".join(f"<p>{escape(line)}</p>" for line in elsewhere.splitlines() if line.strip())
-    if size >= gates.LEAST:
-        return render(_with_pictures(blocks, set(kept)))
-    return render([block for block in blocks if block.text])
+    return render(_with_pictures(blocks, _likeliest(likely)))
+
+
+def _size(kept: Iterable[Block]) -> int:
+    return sum(len(block.text) for block in kept)
+
+
+def _likeliest(likely: dict[Block, float]) -> set[Block]:
+    """The best blocks of a page without any good ones, until they are enough."""
+    kept: set[Block] = set()
+    for block in sorted(likely, key=likely.__getitem__, reverse=True):
+        if _size(kept) >= gates.LEAST:
+            break
+        kept.add(block)
+    return kept
 
 
 def _with_pictures(blocks: list[Block], kept: set[Block]) -> list[Block]:
