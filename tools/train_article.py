@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from bench.scorer import data_folder, scorer
+from bench.scorer import NoData, data_folder, scorer
 from nexus.extract.article import features, referees
 from nexus.extract.article.blocks import cut
 from nexus.extract.article.heads import read_head
@@ -236,7 +236,11 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=4, help="how often to leave pages out (0: not at all)")
     parser.add_argument("--check", action="store_true", help="only print scores, write nothing")
     given = parser.parse_args()
-    train(load(), given.folds, write=not given.check)
+    try:
+        examples = load()
+    except NoData as missing:
+        parser.exit(1, f"{missing}\n")
+    train(examples, given.folds, write=not given.check)
 
 
 def train(examples: list[Example], folds: int, write: bool) -> None:

@@ -228,6 +228,12 @@ MONSTERS: dict[str, Callable[[], str]] = {
 }
 
 
+def test_a_short_page_keeps_its_few_sentences() -> None:
+    found = text(page(f"<h1>The ferry</h1><p>{ENGLISH[0]}</p>"))
+    assert ENGLISH[0] in found
+    assert "Terms" not in found
+
+
 @pytest.mark.parametrize("monster", MONSTERS)
 def test_monsters_end_and_keep_their_text(monster: str) -> None:
     found = text(f"<html><body>{MONSTERS[monster]()}</body></html>".encode())
