@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from nexus.app import App, build
-from nexus.storage.local import DRAFTS, Local
+from nexus.storage.local import DRAFTS, HELD_BACK, Local
 from tests.files import PDF, pdf, stored
 from tests.http import Caller, Site, data, problem, serve
 from tests.integration.test_http_uploads import SIZE, begin, changed, link_to, send, upload
@@ -69,6 +69,12 @@ class TestUploadLink:
         storage = site.app.files.storage
         assert b"".join(storage.stream(begun["storage_path"])) == body
         assert drafts(site.app) == []
+
+    def test_takes_a_file_whole_that_goes_to_the_disk_while_it_arrives(self, site: Site, me: Caller) -> None:
+        body = pdf(2 * HELD_BACK + 17)
+        begun = begin(me, body)
+        assert send(site, begun, body).status_code == 200
+        assert b"".join(site.app.files.storage.stream(begun["storage_path"])) == body
 
     def test_a_file_that_breaks_off_leaves_nothing(
         self, site: Site, me: Caller, capsys: pytest.CaptureFixture[str]
