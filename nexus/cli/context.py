@@ -30,17 +30,9 @@ def load(data_dir: Path | None, **overrides: object) -> Settings:
 def build(chosen: Settings, *, quiet: bool) -> App:
     """Quiet commands log warnings alone, unless NEXUS_LOG_LEVEL asks for more."""
     _speak(chosen, quiet=quiet)
+    registered(chosen)
     try:
-        nexus_app.load_extractors(chosen)
         return nexus_app.build(chosen)
-    except BadExtractor as error:
-        raise Refused(
-            f"An installed extractor can't be used: {error}. Mend or uninstall it.", MISUSED
-        ) from error
-    except ImportError as error:
-        raise Refused(
-            f"A module of NEXUS_PLUGINS can't be imported: {error}. Install it, or correct the list.", MISUSED
-        ) from error
     except OSError as error:
         raise Refused(
             f"The folder of the database can't be made: {error.filename}: {error.strerror}. "
