@@ -16,14 +16,14 @@ from sqlalchemy import bindparam, insert, make_url
 
 from nexus.db import migrate
 from nexus.db.session import Sessions, Statement
-from nexus.db.tables import library_media, media
+from nexus.db.tables import insert_all, library_media, media
 from nexus.ingest import access
 from tests import servers
 
 _COLUMNS = ("id", "kind", "run_after", "requested_url", "canonical_url", "created_by_user_id")
 _TIMES = ("created_at", "updated_at")
 _ADD = Statement(insert(media).values({media.c[name]: bindparam(name) for name in (*_COLUMNS, *_TIMES)}))
-_HOLD = Statement(insert(library_media).values({c: bindparam(c.name) for c in library_media.c}))
+_HOLD = Statement(insert_all(library_media))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from bench.places import Place
 from bench.table import Line, Rounds, interleaved, ratio
 
 ROUNDS = 3
-COUNT = 1500
+COUNT = 3000
 PATIENCE = 120.0
 
 #: Which module of bench.contenders, and on which database.

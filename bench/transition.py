@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from nexus.db.moves import LOG
 from nexus.db.session import Sessions, Statement, connect
 from nexus.db.tables import documents, fragments, history, media
 from nexus.extract import Extraction
-from nexus.ingest.documents import _WRITE_DOCUMENT, _WRITE_FRAGMENT, Origin
+from nexus.ingest.documents import _WRITE, Origin
 from nexus.ingest.media import (
     _READABLE,
     _START,
@@ -90,9 +91,9 @@ def _check(sessions: Sessions) -> None:
 
 
 def _ours(sessions: Sessions, media_id: UUID) -> None:
-    with sessions.begin() as session:
+    with sessions.single() as session:
         claim = worker_start_attempt(session, media_id)
-    with sessions.begin() as session:
+    with sessions.single() as session:
         mark_ready_for_reading(
             session, media_id, claim.processing_attempts, Extraction.plain("Title", TEXT), Origin("bench")
         )
@@ -107,9 +108,9 @@ def _sqlite_by_hand(url: str, sessions: Sessions) -> ByHand:
     connection = sqlite3.connect(path(url), isolation_level=None)
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
-    claim, finish, log = _sql(sessions, _START.statement, _READABLE.statement, LOG)
-    fragment, document = _sql(sessions, _WRITE_FRAGMENT, _WRITE_DOCUMENT)
-    columns = _WRITE_DOCUMENT.on(sessions.engine.dialect).order or ()
+    claim, finish, log = _sql(sessions, _START.statement, _READABLE.one.statement, LOG)
+    fragment, document = _sql(sessions, _WRITE[fragments], _WRITE[documents])
+    columns = _WRITE[documents].on(sessions.engine.dialect).order or ()
 
     def take(media_id: UUID) -> None:
         key = media_id.hex
@@ -124,7 +125,7 @@ def _sqlite_by_hand(url: str, sessions: Sessions) -> ByHand:
         connection.execute("BEGIN IMMEDIATE")
         row = connection.execute(finish, ("Title", at, at, key, attempt)).fetchone()
         connection.execute(
-            log, ("media", row[0], "readable", row[4], "ready_for_reading", at, "worker", attempt, None)
+            log, ("media", row[0], "readable", row[1], "ready_for_reading", at, "worker", attempt, None)
         )
         connection.execute(fragment, (key, 0, uuid4().hex, TEXT, None))
         written = _document(key, at)
@@ -145,25 +146,25 @@ def _stored(moment: datetime) -> str:
 
 
 def _postgres_by_hand(url: str, sessions: Sessions) -> ByHand:
-    """On PostgreSQL a move and its row of history are one statement."""
+    """On PostgreSQL a move and all it writes are one statement."""
     connection = psycopg.connect(dsn(url), autocommit=True)
     claim, finish = _sql(sessions, _START.statement, _READABLE.statement)
-    fragment, document = _sql(sessions, _WRITE_FRAGMENT, _WRITE_DOCUMENT)
     logged = {"actor": "worker", "error_code": None}
 
     def take(media_id: UUID) -> None:
         now = datetime.now(UTC)
         values = {"row_id": media_id, "now": now, "until": now + DEFAULT_LEASE, **logged}
-        connection.execute("BEGIN")
         row = connection.execute(claim, values).fetchone()
-        connection.execute("COMMIT")
         now = datetime.now(UTC)
-        values = {"row_id": media_id, "now": now, "fence": row[8], "title": "Title", **logged}
-        connection.execute("BEGIN")
+        key = str(media_id)
+        piece = {"media_id": key, "position": 0, "id": str(uuid4()), "text": TEXT, "html": None}
+        values = {
+            "moves": json.dumps([{"row_id": key, "fence": row[8], "title": "Title"}]),
+            "fragments": json.dumps([piece]),
+            "documents": json.dumps([_document(key, str(now))]),
+            "now": now,
+            **logged,
+        }
         connection.execute(finish, values).fetchone()
-        piece = {"media_id": media_id, "position": 0, "id": uuid4(), "text": TEXT, "html": None}
-        connection.execute(fragment, piece)
-        connection.execute(document, _document(media_id, now))
-        connection.execute("COMMIT")
 
     return take

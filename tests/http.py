@@ -19,6 +19,7 @@ from nexus.app import App
 from nexus.cli.server import GRACE_SECONDS
 from nexus.settings import Settings
 from nexus.web import api, auth
+from nexus.web.protocol import Protocol
 
 #: Longer than anything here takes: a test that waits in vain fails, and does not hang.
 PATIENCE = 20.0
@@ -91,6 +92,7 @@ def serve(app: App) -> Iterator[Site]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(
             api.create(app),
+            http=Protocol,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -183,3 +185,13 @@ def follow(client: httpx2.Client, last: str | None = None, **headers: str) -> It
         stream = Stream(response)
         assert stream.next().name == "hello"
         yield stream
+
+
+def refused(response: httpx2.Response) -> tuple[int, str]:
+    """The same of a failure in the shape of editorial jobs."""
+    body = response.json()
+    assert set(body) == {"success", "error", "message", "requestId"}, body
+    assert body["success"] is False
+    assert body["message"]
+    assert body["requestId"] == response.headers["x-request-id"]
+    return response.status_code, body["error"]

@@ -8,6 +8,7 @@ with an environment, a folder and a log file of its own. Whatever happens to the
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import functools
 import importlib
 import json
@@ -141,7 +142,11 @@ class Process:
         return self.wait()
 
     def wait(self) -> int:
-        eventually(lambda: not self.running, f"{self.name} ends, see {self.log}")
+        try:
+            eventually(lambda: not self.running, f"{self.name} ends, see {self.log}")
+        except AssertionError:
+            self.send(signal.SIGABRT)  # its log then says where each of its threads stood
+            raise
         assert self.code is not None
         return self.code
 
@@ -383,6 +388,7 @@ def _become(question: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(question["environment"])
     os.chdir(question["folder"])
+    faulthandler.enable()
     sys.argv = ["nexus", *question["start"]]
     # A plugin registers itself when it is imported, which must happen in this process.
     for plugin in os.environ.get("NEXUS_PLUGINS", "").split(","):

@@ -225,7 +225,7 @@ def poison(data: bytes, hints: Hints) -> Extraction:
 def delicate(data: bytes, hints: Hints) -> Extraction:
     if _read_before:
         crash(data, hints)
-    return say(os.getpid())
+    return say(os.getpid(), len(data))
 
 
 # What a process has, and what it may do

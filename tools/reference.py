@@ -18,6 +18,7 @@ from nexus.states.attempt import ATTEMPT
 from nexus.states.job import JOB
 from nexus.states.machine import Machine
 from nexus.states.media import MEDIA
+from nexus.states.story import STORY
 from nexus.web import api
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -35,7 +36,7 @@ def states() -> str:
         "A cell says what a verb does to a row in that state: the state it goes to, `skip` where the work is done or "
         "under way already, or nothing where the verb is refused.",
     ]
-    for machine in (MEDIA, JOB, ATTEMPT):
+    for machine in (MEDIA, JOB, STORY, ATTEMPT):
         parts += [*_machine(machine)]
     return "\n\n".join(parts)
 

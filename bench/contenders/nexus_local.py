@@ -15,7 +15,5 @@ def fill(ground: Ground, count: int) -> None:
 
 
 def work(ground: Ground) -> None:
-    # SQLite has one writer at a time: more threads would only wait for each other.
-    threads = 1 if ground.database.startswith("sqlite") else 8
-    Workers(nexus_media.app(ground, worker_threads=threads)).start()
+    Workers(nexus_media.app(ground)).start()
     threading.Event().wait()

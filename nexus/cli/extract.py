@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 import typer
@@ -18,14 +19,15 @@ from nexus.cli.add import guess_kind, is_file
 from nexus.cli.context import unopened
 from nexus.cli.failures import FAILED
 from nexus.errors import ExtractorNotImplemented, InvalidRequest, NexusError
-from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fetched, Hints, Source
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fetched, Hints, Source, StoredFile
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher
 from nexus.ingest.documents import count_words
-from nexus.ingest.inspect import HEAD, looks_like
+from nexus.ingest.inspect import looks_like
 from nexus.ingest.workbench import as_fetched
 from nexus.settings import Settings
 from nexus.states.media import Kind
+from nexus.storage.digest import HEAD
 
 #: How many seconds an address waits while others of the same site are fetched.
 PATIENCE = 3600.0
@@ -42,18 +44,23 @@ class Loose:
 
     def fetch(self, url: str) -> Fetched:
         if self.path is not None:
-            return Fetched("", 200, PAGES.get(self.path.suffix.lower(), "text/html"), None, self.file())
+            with self.file() as file:
+                kind = PAGES.get(self.path.suffix.lower(), "text/html")
+                return Fetched("", 200, kind, None, file.stream.read())
         return as_fetched(self.fetcher.get(url))
 
-    def file(self) -> bytes:
+    @contextmanager
+    def file(self) -> Iterator[StoredFile]:
         if self.path is None:
             raise InvalidRequest("There is no file.")
         try:
-            return self.path.read_bytes()
+            stream = self.path.open("rb")
         except OSError as error:
             raise InvalidRequest(f"This file can't be read: {error.strerror}.") from error
+        with stream:
+            yield StoredFile(stream, self.path.name)
 
-    def read(self, reader: str, data: bytes, hints: Hints = Hints()) -> Extraction:
+    def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
         named = hints if self.path is None else Hints(hints.url, hints.content_type, None, self.path.name)
         return self.sandbox.read(reader, data, named)
 
@@ -115,12 +122,12 @@ def _file(bench: Loose) -> Source:
 
 def _kind_of(bench: Loose) -> Kind:
     """By what the file holds, then by what it is called."""
-    data, suffix = bench.file(), "" if bench.path is None else bench.path.suffix.lower()
+    with bench.file() as file:
+        head, suffix = file.stream.read(HEAD), Path(file.name).suffix.lower()
     for kind in (Kind.PDF, Kind.EPUB):
-        if looks_like(kind, data[:HEAD]) or suffix == f".{kind}":
+        if looks_like(kind, head) or suffix == f".{kind}":
             return kind
-    head = data[:HEAD].lower()
-    is_page = suffix in PAGES or b"<html" in head or b"<!doctype html" in head
+    is_page = suffix in PAGES or b"<html" in head.lower() or b"<!doctype html" in head.lower()
     return Kind.WEB_ARTICLE if is_page else Kind.TEXT
 
 

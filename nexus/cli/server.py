@@ -24,6 +24,7 @@ from nexus.queue.celery import CeleryQueue
 from nexus.queue.local import Local
 from nexus.queue.off import Off
 from nexus.web import api
+from nexus.web.protocol import Protocol
 from nexus.worker import celery
 from nexus.worker.threads import Sweeper, Workers
 
@@ -63,6 +64,7 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
         migrate.upgrade(app.settings.database)
         config = uvicorn.Config(
             api.create(app),
+            http=Protocol,
             log_config=None,
             access_log=False,
             server_header=False,

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
+    CTE,
     Column,
     ColumnElement,
     Select,
@@ -26,10 +27,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from nexus.db.editorial import jobs, stories
 from nexus.db.session import Row, Session, Statement
 from nexus.db.tables import history, media, one_of
+from nexus.states.job import JOB
 from nexus.states.machine import Edge, Machine, Verdict
 from nexus.states.media import MEDIA
+from nexus.states.story import STORY
 
 S = TypeVar("S", bound=Enum)
 
@@ -49,6 +53,11 @@ class Subject(Generic[S]):
     status: Column[str]
     fence: Column[int]
 
+    @property
+    def brief(self) -> tuple[Column[Any], ...]:
+        """What a row of history is made from."""
+        return (self.table.c.id, self.table.c.status_before, self.table.c.updated_at, self.fence)
+
     def current(self) -> Statement:
         return Statement(
             select(self.status.label("status"), self.fence.label("fence")).where(
@@ -58,6 +67,9 @@ class Subject(Generic[S]):
 
 
 MEDIA_ROWS = Subject(MEDIA, media, media.c.processing_status, media.c.processing_attempts)
+JOB_ROWS = Subject(JOB, jobs, jobs.c.status, jobs.c.attempt)
+STORY_ROWS = Subject(STORY, stories, stories.c.status, stories.c.revision)
+SUBJECTS: tuple[Subject[Any], ...] = (MEDIA_ROWS, JOB_ROWS, STORY_ROWS)
 
 
 @dataclass(frozen=True)
@@ -85,29 +97,15 @@ class Move(Generic[S]):
         only: frozenset[S] | None = None,
         fenced: bool = False,
         pick: Select[Any] | None = None,
+        brief: bool = False,
     ) -> None:
         self.edge = edge
         self.subject = subject
-        table, sources = subject.table, edge.sources if only is None else edge.sources & only
-        if not sources:
-            raise ValueError(f"{edge.verb} has no source left")
-        which = table.c.id == bindparam("row_id") if pick is None else table.c.id.in_(_once(pick))
+        key = subject.table.c.id
+        which = key == bindparam("row_id") if pick is None else key.in_(_once(pick))
         fence = [subject.fence == bindparam("fence")] if fenced else []
-        fact = [table.c[edge.where[0]] == _constant(edge.where[1])] if edge.where else []
-        moved = (
-            update(table)
-            .where(which, one_of(subject.status, sources), *fence, *fact, *guards)
-            .values(
-                {
-                    "status_before": subject.status,
-                    subject.status.name: _constant(edge.target.value),
-                    "updated_at": bindparam("now"),
-                    **sets,
-                }
-            )
-            .returning(*table.c)
-        )
-        self.statement = Statement(moved, on_postgres=_logged(moved, subject, edge))
+        moved = move(subject, edge, sets=sets, only=only, brief=brief).where(which, *fence, *guards)
+        self.statement = Statement(moved, on_postgres=_with_history(moved, subject, edge))
         self._current = subject.current()
 
     def __call__(
@@ -118,10 +116,17 @@ class Move(Generic[S]):
             self.statement, row_id=row_id, now=session.now, actor=actor, error_code=error_code, **values
         )
         if row is None:
-            return self._missed(session, row_id)
+            return self.missed(session, row_id)
         if session.is_sqlite:
             session.run(LOG, **self._entry(row, session.now, actor, error_code))
         return row
+
+    def each(self, session: Session, moves: Sequence[Mapping[str, Any]], *, actor: str) -> list[Row]:
+        """Of many rows, each with its values, those that moved. On SQLite alone: see bulk.py."""
+        found = [session.first(self.statement, now=session.now, **values) for values in moves]
+        moved = [row for row in found if row is not None]
+        session.run_many(LOG, [self._entry(row, session.now, actor, None) for row in moved])
+        return moved
 
     def batch(self, session: Session, *, actor: str, **values: Any) -> list[Row]:
         """Every row that the prepared pick chose and that was still in place."""
@@ -143,7 +148,8 @@ class Move(Generic[S]):
             "error_code": error_code,
         }
 
-    def _missed(self, session: Session, row_id: UUID) -> Missed[S]:
+    def missed(self, session: Session, row_id: UUID) -> Missed[S]:
+        """Why the row did not move."""
         found = session.first(self._current, row_id=row_id)
         if found is None:
             return Missed(Verdict.REFUSE, None)
@@ -154,33 +160,65 @@ class Move(Generic[S]):
         return Missed(verdict, state)
 
 
+def move(
+    subject: Subject[S],
+    edge: Edge[S],
+    *,
+    sets: Mapping[str, Any],
+    only: frozenset[S] | None = None,
+    brief: bool = False,
+) -> ReturningUpdate[Any]:
+    """The UPDATE of every row that the edge leads from. A brief one answers with what its history needs, no more."""
+    table, sources = subject.table, edge.sources if only is None else edge.sources & only
+    if not sources:
+        raise ValueError(f"{edge.verb} has no source left")
+    fact = [table.c[edge.where[0]] == constant(edge.where[1])] if edge.where else []
+    return (
+        update(table)
+        .where(one_of(subject.status, sources), *fact)
+        .values(
+            {
+                "status_before": subject.status,
+                subject.status.name: constant(edge.target.value),
+                "updated_at": bindparam("now"),
+                **sets,
+            }
+        )
+        .returning(*(subject.brief if brief else table.c))
+    )
+
+
 def _once(pick: Select[Any]) -> Select[Any]:
     """As a CTE the pick runs once; as a subquery PostgreSQL may run it per row and take more than its limit."""
     picked = pick.cte("picked")
     return select(picked.c.id)
 
 
-def _constant(name: str) -> ColumnElement[str]:
+def constant(name: str) -> ColumnElement[str]:
     """A name from a machine's table, written out: nothing to send with each call."""
     return literal_column(f"'{name}'")
 
 
-def _logged(moved: ReturningUpdate[Any], subject: Subject[Any], edge: Edge[Any]) -> Select[Any]:
+def _with_history(moved: ReturningUpdate[Any], subject: Subject[Any], edge: Edge[Any]) -> Select[Any]:
     """The move and its row of history as one statement: a round trip less on PostgreSQL. SQLite has no such form."""
     row = moved.cte("moved")
+    return select(row).add_cte(logged(row, subject, edge))
+
+
+def logged(moved: CTE, subject: Subject[Any], edge: Edge[Any]) -> CTE:
+    """The rows of history of all that moved."""
     entry = {
-        history.c.subject: _constant(subject.machine.name),
-        history.c.subject_id: row.c.id,
-        history.c.event: _constant(edge.verb),
-        history.c.from_status: row.c.status_before,
-        history.c.to_status: _constant(edge.target.value),
-        history.c.at: row.c.updated_at,
+        history.c.subject: constant(subject.machine.name),
+        history.c.subject_id: moved.c.id,
+        history.c.event: constant(edge.verb),
+        history.c.from_status: moved.c.status_before,
+        history.c.to_status: constant(edge.target.value),
+        history.c.at: moved.c.updated_at,
         history.c.actor: bindparam("actor", type_=history.c.actor.type),
-        history.c.attempt: row.c[subject.fence.name],
+        history.c.attempt: moved.c[subject.fence.name],
         history.c.error_code: bindparam("error_code", type_=history.c.error_code.type),
     }
-    logged = insert(history).from_select(list(entry), select(*entry.values())).cte("logged")
-    return select(row).add_cte(logged)
+    return insert(history).from_select(list(entry), select(*entry.values())).cte("logged")
 
 
 def log_created(session: Session, subject: Subject[Any], row_id: UUID, *, actor: str) -> None:

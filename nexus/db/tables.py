@@ -15,6 +15,7 @@ from sqlalchemy import (
     FetchedValue,
     ForeignKey,
     Index,
+    Insert,
     Integer,
     LargeBinary,
     MetaData,
@@ -22,6 +23,8 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    bindparam,
+    insert,
     literal_column,
     text,
 )
@@ -49,6 +52,11 @@ def quoted(values: Iterable[Enum]) -> str:
 def one_of(column: Column[str], values: Iterable[Enum]) -> ColumnElement[bool]:
     """A condition with its values written out, so that partial indexes match it in every plan."""
     return column.in_([literal_column(f"'{value.value}'") for value in sorted(values, key=lambda v: v.value)])
+
+
+def insert_all(table: Table) -> Insert:
+    """An INSERT that is given every column."""
+    return insert(table).values({column: bindparam(column.name) for column in table.c})
 
 
 users = Table(
@@ -216,13 +224,12 @@ fragments = Table(
     metadata,
     Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
     Column("position", Integer, primary_key=True),
-    #: Made from the text: a new revision keeps it wherever the text is the same.
+    #: Made from the text: a new revision keeps it wherever the text is the same. No two of a media are the same.
     Column("id", Uuid, nullable=False),
     Column("text", Text, nullable=False),
     #: Clean, and its text content is exactly `text`: an offset in the one is an offset in the other.
     Column("html", Text),
 )
-Index("uq_fragments_id", fragments.c.id, unique=True)
 
 #: What a readable media's text is, beside its fragments. One row per readable media; its revision counts the swaps.
 documents = Table(

@@ -14,7 +14,8 @@
     │   │   └── DefaultLibrary        E_DEFAULT_LIBRARY_CANNOT_SHARE   403
     │   ├── NotFound                  E_NOT_FOUND                      404
     │   ├── Conflict                  E_CONFLICT                       409
-    │   │   └── InvalidState          E_INVALID_STATE                  409
+    │   │   ├── InvalidState          E_INVALID_STATE                  409
+    │   │   └── JobNotReady           NOT_READY                        409
     │   ├── RateLimited               E_RATE_LIMITED                   429
     │   ├── Internal                  E_INTERNAL                       500
     │   ├── SignUploadFailed          E_SIGN_UPLOAD_FAILED             502
@@ -57,6 +58,15 @@
         │   ├── FetchInsecure         E_FETCH_INSECURE
         │   └── FetchBadAnswer        E_FETCH_BAD_ANSWER
         ├── UploadFailed              E_UPLOAD_FAILED
+        ├── DraftFailed               E_DRAFT_FAILED
+        │   ├── DraftUnreachable      E_DRAFT_UNREACHABLE              transient
+        │   ├── DraftTimeout          E_DRAFT_TIMEOUT                  transient
+        │   ├── DraftRateLimited      E_DRAFT_RATE_LIMITED             transient
+        │   ├── DraftKeyRefused       E_DRAFT_KEY_REFUSED
+        │   ├── DraftNoCredit         E_DRAFT_NO_CREDIT
+        │   ├── DraftRefused          E_DRAFT_REFUSED
+        │   ├── DraftUnusable         E_DRAFT_UNUSABLE
+        │   └── DraftTooShort         E_DRAFT_TOO_SHORT
         └── EmbeddingFailed           E_EMBEDDING_FAILED
             └── EmbeddingTimeout      E_EMBEDDING_TIMEOUT
 
@@ -76,6 +86,7 @@ from nexus.errors.api import (
     InvalidRequest,
     InvalidState,
     InvalidUrl,
+    JobNotReady,
     NotFound,
     NotReady,
     RateLimited,
@@ -85,6 +96,17 @@ from nexus.errors.api import (
     UploadExpired,
 )
 from nexus.errors.base import NexusError, describe, tree
+from nexus.errors.draft import (
+    DraftFailed,
+    DraftKeyRefused,
+    DraftNoCredit,
+    DraftRateLimited,
+    DraftRefused,
+    DraftTimeout,
+    DraftTooShort,
+    DraftUnreachable,
+    DraftUnusable,
+)
 from nexus.errors.work import (
     BlockedPage,
     EmbeddingFailed,
@@ -132,6 +154,15 @@ __all__ = [
     "BlockedPage",
     "Conflict",
     "DefaultLibrary",
+    "DraftFailed",
+    "DraftKeyRefused",
+    "DraftNoCredit",
+    "DraftRateLimited",
+    "DraftRefused",
+    "DraftTimeout",
+    "DraftTooShort",
+    "DraftUnreachable",
+    "DraftUnusable",
     "EmbeddingFailed",
     "EmbeddingTimeout",
     "EmptyContent",
@@ -165,6 +196,7 @@ __all__ = [
     "InvalidRequest",
     "InvalidState",
     "InvalidUrl",
+    "JobNotReady",
     "JobTimeout",
     "LoginWall",
     "NexusError",

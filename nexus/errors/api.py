@@ -97,6 +97,12 @@ class InvalidState(Conflict):
     code = "E_INVALID_STATE"
 
 
+class JobNotReady(Conflict):
+    """There is no title and text yet. Wait until the page is read, or enter them by hand."""
+
+    code = "NOT_READY"
+
+
 class RateLimited(ApiError):
     """You have used up your allowance for this. Wait until tomorrow or ask for a higher limit."""
 

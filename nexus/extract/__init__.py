@@ -10,8 +10,9 @@ in a process of its own, with limits on time, memory and output.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import BinaryIO, Protocol
 from uuid import UUID
 
 from nexus.states.media import Kind
@@ -110,6 +111,17 @@ class Fetched:
         return Hints(self.url or None, self.content_type, self.charset)
 
 
+@dataclass(frozen=True)
+class StoredFile:
+    """A media's file, open: it may be larger than what a worker should have in memory."""
+
+    stream: BinaryIO
+    name: str
+
+    def hints(self) -> Hints:
+        return Hints(filename=self.name)
+
+
 class Workbench(Protocol):
     """What an extractor works with."""
 
@@ -117,11 +129,11 @@ class Workbench(Protocol):
         """A guarded GET. Raises FetchFailed or a kind of it."""
         ...
 
-    def file(self) -> bytes:
+    def file(self) -> AbstractContextManager[StoredFile]:
         """The media's file, checked against its hash."""
         ...
 
-    def read(self, reader: str, data: bytes, hints: Hints = ...) -> Extraction:
+    def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = ...) -> Extraction:
         """Run a reader, named as `module:function`, in a parser process. Raises ExtractionFailed or a kind of it."""
         ...
 

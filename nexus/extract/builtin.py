@@ -24,15 +24,20 @@ def web_article(source: Source) -> Extraction:
 
 
 def pdf(source: Source) -> Extraction:
-    return source.bench.read(PDF, source.bench.file())
+    return _read_file(source, PDF)
 
 
 def epub(source: Source) -> Extraction:
-    return source.bench.read(EPUB, source.bench.file())
+    return _read_file(source, EPUB)
 
 
 def text(source: Source) -> Extraction:
-    return source.bench.read(TEXT, source.bench.file())
+    return _read_file(source, TEXT)
+
+
+def _read_file(source: Source, reader: str) -> Extraction:
+    with source.bench.file() as file:
+        return source.bench.read(reader, file.stream, file.hints())
 
 
 def _page_reader(fetched: Fetched) -> str:

@@ -12,12 +12,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from nexus import logging
 from nexus.errors import ExtractionFailed, ParserCrashed, ParserMemory, ParserOutput, ParserTimeout, tree
 from nexus.extract import Extraction, Hints
 from nexus.extract.child import wire
-from nexus.extract.child.outside import Nursery, NurseryGone, Parser, Unknown, identifier, used_up
+from nexus.extract.child.outside import Document, Nursery, NurseryGone, Parser, Unknown, identifier, used_up
 from nexus.extract.child.parser import READ
 from nexus.extract.child.wire import BadFrame, Request, TooLarge
 
@@ -62,7 +63,7 @@ class Sandbox:
         preload: tuple[str, ...] = (),
         documents: int = 200,
     ) -> None:
-        self._limits = limits
+        self.limits = limits
         self._preload = preload
         self._documents = documents
         self._turn = threading.Semaphore(processes)
@@ -72,19 +73,20 @@ class Sandbox:
         self._closed = False
 
     def read(
-        self, reader: str, data: bytes, hints: Hints = Hints(), limits: Limits | None = None
+        self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints(), limits: Limits | None = None
     ) -> Extraction:
-        """Raises ExtractionFailed or a kind of it."""
-        allowed = limits or self._limits
+        """Raises ExtractionFailed or a kind of it. An open file goes over in pieces."""
+        allowed = limits or self.limits
+        document = Document(data)
         request = Request(
-            reader, len(data), allowed.seconds, allowed.memory_bytes, allowed.output_bytes, hints
+            reader, document.size, allowed.seconds, allowed.memory_bytes, allowed.output_bytes, hints
         )
         with self._turn:
             try:
-                return self._read(request, data)
+                return self._read(request, document)
             except (Blameless, NurseryGone) as error:
                 log.warning("parser_lost", reader=reader, reason=type(error).__name__)
-                return self._read_again(request, data)
+                return self._read_again(request, document)
 
     def close(self) -> None:
         """Ends every process, also of documents that are being read."""
@@ -97,17 +99,17 @@ class Sandbox:
         if nursery is not None:
             nursery.close()
 
-    def _read_again(self, request: Request, data: bytes) -> Extraction:
+    def _read_again(self, request: Request, document: Document) -> Extraction:
         """In a new process, where nothing but the document can be the reason."""
         try:
-            return self._read(request, data, new=True)
+            return self._read(request, document, new=True)
         except (Blameless, NurseryGone) as error:
             raise _stopped(request, ParserCrashed(), type(error).__name__) from error
 
-    def _read(self, request: Request, data: bytes, *, new: bool = False) -> Extraction:
+    def _read(self, request: Request, document: Document, *, new: bool = False) -> Extraction:
         parser = self._take(request.reader, new=new)
         try:
-            grown, found = _understand(parser.ask(request, data))
+            grown, found = _understand(parser.ask(request, document))
         except (EOFError, TimeoutError, BadFrame) as trouble:
             raise _verdict(parser, request, trouble) from trouble
         except BaseException:

@@ -62,7 +62,7 @@ LOOKS_HTML = re.compile(
 )
 
 #: The longest rest that a site may ask for, in seconds.
-MOST_REST = 86_400.0
+MOST_REST = 3_600.0
 
 
 @dataclass(frozen=True)

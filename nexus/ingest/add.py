@@ -74,6 +74,14 @@ def add_url(session: Session, viewer: UUID, kind: str, url: str, limits: Limits)
     return Added(row.id, chosen, created, due)
 
 
+def hold_article(session: Session, viewer: UUID, url: str) -> Row:
+    """The media of an address that was taken in otherwise, in the viewer's default library; nothing is counted."""
+    library = access.ensure_user(session, viewer)
+    row, _ = _get_or_create(session, viewer, Kind.WEB_ARTICLE, urls.article(url))
+    hold(session, library, row.id)
+    return row
+
+
 def hold(session: Session, library_id: UUID, media_id: UUID) -> None:
     """Put a media into a library; nothing where it is already."""
     session.run(_HOLD, library_id=library_id, media_id=media_id, added_at=session.now)

@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, select
 
+from nexus.db.bulk import Rows
 from nexus.db.session import Row, Session, Statement
-from nexus.db.tables import assets, documents, fragments, media_file
+from nexus.db.tables import assets, documents, fragments, insert_all, media_file
 from nexus.extract import Extraction, Fetched, Fragment
 
 #: Scripts written without spaces between words: there, a word is counted for every two characters.
@@ -43,42 +45,76 @@ class Origin:
     kept: Kept | None = None
 
 
-_WRITE_FRAGMENT = Statement(insert(fragments).values({c: bindparam(c.name) for c in fragments.c}))
-_WRITE_DOCUMENT = Statement(insert(documents).values({c: bindparam(c.name) for c in documents.c}))
-_WRITE_ASSET = Statement(insert(assets).values({c: bindparam(c.name) for c in assets.c}))
-_WRITE_FILE = Statement(insert(media_file).values({c: bindparam(c.name) for c in media_file.c}))
+@dataclass(frozen=True)
+class Readable:
+    """A text as the rows that it becomes, and the attempt that it comes from."""
+
+    media_id: UUID
+    attempt: int
+    title: str | None
+    fragments: list[dict[str, Any]]
+    document: dict[str, Any]
+    assets: list[dict[str, Any]]
+    kept: Kept | None
+
+    @classmethod
+    def of(cls, media_id: UUID, attempt: int, found: Extraction, origin: Origin) -> Readable:
+        return cls(
+            media_id,
+            attempt,
+            found.title,
+            list(_fragment_rows(media_id, found.fragments)),
+            _document_row(media_id, found, origin),
+            [{"media_id": media_id, **vars(asset)} for asset in found.assets],
+            origin.kept,
+        )
+
+    @property
+    def is_all_text(self) -> bool:
+        """No pictures and no file: `text_rows` are all there is of it."""
+        return not self.assets and self.kept is None
+
+    @property
+    def size(self) -> int:
+        """Of its text and html, in characters."""
+        return sum(len(row["text"]) + len(row["html"] or "") for row in self.fragments)
+
+
+#: What every text is made of.
+TEXT = (fragments, documents)
+_WRITE = {table: Statement(insert_all(table)) for table in (*TEXT, assets, media_file)}
 _OF_MEDIA = {
     table: Statement(delete(table).where(table.c.media_id == bindparam("media_id")))
-    for table in (fragments, documents, assets)
+    for table in (*TEXT, assets)
 }
 _DROP_FILE = Statement(delete(media_file).where(media_file.c.media_id == bindparam("media_id")))
+_FILE = Statement(select(media_file).where(media_file.c.media_id == bindparam("media_id")))
 _DOCUMENT = Statement(select(documents).where(documents.c.media_id == bindparam("media_id")))
 
 
-def write(session: Session, media_id: UUID, found: Extraction, origin: Origin, revision: int = 1) -> None:
-    """Everything there is of a text, where nothing of it is there yet."""
-    session.run_many(_WRITE_FRAGMENT, list(_fragment_rows(media_id, found.fragments)))
-    session.run(
-        _WRITE_DOCUMENT,
-        media_id=media_id,
-        revision=revision,
-        words=sum(count_words(fragment.text) for fragment in found.fragments),
-        outline=json.dumps([[line.title, line.level, line.anchor] for line in found.outline]),
-        written_at=session.now,
-        **vars(found.facts),
-        **_origin_row(origin),
-    )
-    session.run_many(_WRITE_ASSET, [{"media_id": media_id, **vars(asset)} for asset in found.assets])
-    if origin.kept is not None:
-        keep_file(session, media_id, origin.kept)
+def text_rows(ready: Sequence[Readable], now: datetime, revision: int = 1) -> Rows:
+    written = {"revision": revision, "written_at": now}
+    return {
+        fragments: [row for one in ready for row in one.fragments],
+        documents: [one.document | written for one in ready],
+    }
 
 
-def replace(session: Session, media_id: UUID, found: Extraction, origin: Origin) -> int:
+def write_rest(session: Session, ready: Readable) -> None:
+    """What belongs to a text beside its rows: pictures, and the file that it was read from."""
+    session.run_many(_WRITE[assets], ready.assets)
+    if ready.kept is not None:
+        keep_file(session, ready.media_id, ready.kept)
+
+
+def replace(session: Session, ready: Readable) -> int:
     """The new text in place of the one that is there, with the next revision's number."""
-    present = read(session, media_id)
-    drop(session, media_id)
+    present = read(session, ready.media_id)
+    drop(session, ready.media_id)
     revision = 1 if present is None else present.revision + 1
-    write(session, media_id, found, origin, revision)
+    for table, rows in text_rows([ready], session.now, revision).items():
+        session.run_many(_WRITE[table], rows)
+    write_rest(session, ready)
     return int(revision)
 
 
@@ -89,7 +125,7 @@ def drop(session: Session, media_id: UUID) -> None:
 
 def keep_file(session: Session, media_id: UUID, kept: Kept) -> None:
     drop_file(session, media_id)
-    session.run(_WRITE_FILE, media_id=media_id, **vars(kept))
+    session.run(_WRITE[media_file], media_id=media_id, **vars(kept))
 
 
 def drop_file(session: Session, media_id: UUID) -> None:
@@ -101,9 +137,23 @@ def read(session: Session, media_id: UUID) -> Row | None:
     return session.first(_DOCUMENT, media_id=media_id)
 
 
+def file_of(session: Session, media_id: UUID) -> Row | None:
+    return session.first(_FILE, media_id=media_id)
+
+
 def count_words(text: str) -> int:
     dense = len(_DENSE.findall(text))
     return (dense + 1) // 2 + len(_WORD.findall(_DENSE.sub(" ", text) if dense else text))
+
+
+def _document_row(media_id: UUID, found: Extraction, origin: Origin) -> dict[str, Any]:
+    return {
+        "media_id": media_id,
+        "words": sum(count_words(fragment.text) for fragment in found.fragments),
+        "outline": json.dumps([[line.title, line.level, line.anchor] for line in found.outline]),
+        **vars(found.facts),
+        **_origin_row(origin),
+    }
 
 
 def _fragment_rows(media_id: UUID, pieces: tuple[Fragment, ...]) -> Iterator[dict[str, Any]]:

@@ -41,10 +41,10 @@ class Nothing:
     kept: Kept | None = None
 
 
-def attempt(tools: Tools, media: Row, number: int, known: Row | None = None) -> Found | Nothing:
-    """Run the extractor of its kind. With a known document, raises Unchanged where its address has nothing new; raises
-    SandboxClosed where this process is ending."""
-    bench = Bench(tools, media, known)
+def attempt(tools: Tools, media: Row, number: int, bench: Bench | None = None) -> Found | Nothing:
+    """Run the extractor of its kind. Raises Unchanged where the bench knows a document and its address has nothing
+    new, and SandboxClosed where this process is ending."""
+    bench = bench or Bench(tools, media)
     try:
         extractor = _extractor(tools, Kind(media.kind))
         extraction = _storable_extraction(extractor(_source(media, number, bench)))

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
-
 from nexus import logging
-from nexus.db.session import Session, Statement
-from nexus.db.tables import media_file
+from nexus.db.session import Session
 from nexus.errors import NotFound, NotReady
+from nexus.ingest import documents
 from nexus.ingest.libraries import Gone
 from nexus.states.media import FILE_KINDS, Kind
 from nexus.storage import Link, Storage, StorageError
@@ -21,8 +19,6 @@ from nexus.storage.names import object_path
 log = logging.get(__name__)
 
 CONTENT_TYPES = {Kind.PDF: "application/pdf", Kind.EPUB: "application/epub+zip"}
-
-_FILE = Statement(select(media_file).where(media_file.c.media_id == bindparam("media_id")))
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class Files:
 
 def link(session: Session, files: Files, media_id: UUID) -> Link:
     """To the file of a media that the caller may read. Raises NotFound where it has none."""
-    found = session.first(_FILE, media_id=media_id)
+    found = documents.file_of(session, media_id)
     if found is None:
         raise NotFound
     try:

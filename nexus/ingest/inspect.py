@@ -1,44 +1,45 @@
-"""One pass over a file's bytes: how long it is, what it really is, and its sha256. What was declared does not count."""
+"""What a file is: how long, of which kind, and its sha256. What was declared does not count.
+
+That takes one pass over its bytes, unless Nexus itself wrote them and made the pass meanwhile.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import time
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from nexus.errors import FileTooLarge, IngestTimeout, InvalidFileType
 from nexus.states.media import Kind
+from nexus.storage.digest import Digest, Digester
 
-#: Enough of the beginning to know a file by.
-HEAD = 4096
 PDF_WITHIN = 1024
 EPUB = b"application/epub+zip"
 
 
-@dataclass(frozen=True)
-class Inspection:
-    size: int
-    sha256: str
-
-
-def inspect(chunks: Iterable[bytes], kind: Kind, most: int, seconds: float) -> Inspection:
-    """Raises FileTooLarge, InvalidFileType, or IngestTimeout where the store is too slow."""
+def inspect(chunks: Iterable[bytes], kind: Kind, most: int, seconds: float) -> Digest:
+    """One pass over the bytes. Raises also IngestTimeout, where the store is too slow."""
     deadline = time.monotonic() + seconds
-    digest, size, head = hashlib.sha256(), 0, b""
+    digester = Digester()
     for chunk in chunks:
-        size += len(chunk)
-        if size > most:
-            raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
+        digester.update(chunk)
+        _check_size(digester.size, most)
         if time.monotonic() > deadline:
             raise IngestTimeout
-        digest.update(chunk)
-        if len(head) < HEAD:
-            head += chunk[: HEAD - len(head)]
-    if not looks_like(kind, head):
+    return recognise(digester.result(), kind, most)
+
+
+def recognise(found: Digest, kind: Kind, most: int) -> Digest:
+    """Raises FileTooLarge or InvalidFileType."""
+    _check_size(found.size, most)
+    if not looks_like(kind, found.head):
         raise InvalidFileType(f"This file is not {_A_KIND[kind]}. Upload one, or choose another kind.")
-    return Inspection(size, digest.hexdigest())
+    return found
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
 
 
 def looks_like(kind: Kind, head: bytes) -> bool:

@@ -35,17 +35,20 @@ class Leases:
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def hold(self, claims: Iterable[Row]) -> Iterator[None]:
-        """Renewed while inside, for as long as one media may take. Each claim may be let go earlier."""
-        until = time.monotonic() + self.longest.total_seconds()
-        held = {(row.id, row.processing_attempts): until for row in claims}
-        with self._lock:
-            self._held |= held
-            self._start()
+    def hold(self, claim: Row) -> Iterator[None]:
+        """Renewed while inside."""
+        self.take([claim])
         try:
             yield
         finally:
-            self.let_go(*held)
+            self.let_go((claim.id, claim.processing_attempts))
+
+    def take(self, claims: Iterable[Row]) -> None:
+        """Renewed from now on, for as long as one media may take, until each is let go."""
+        until = time.monotonic() + self.longest.total_seconds()
+        with self._lock:
+            self._held |= {(row.id, row.processing_attempts): until for row in claims}
+            self._start()
 
     def let_go(self, *holds: Hold) -> None:
         with self._lock:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from sqlalchemy import bindparam, delete, exists, func, insert, select
+from sqlalchemy import bindparam, delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from nexus.db.session import Row, Session, Statement
-from nexus.db.tables import history, libraries, library_media, media, media_file, memberships, users
+from nexus.db.tables import (
+    history,
+    insert_all,
+    libraries,
+    library_media,
+    media,
+    media_file,
+    memberships,
+    users,
+)
 from nexus.errors import Conflict, DefaultLibrary, Forbidden, InvalidRequest, NotFound
 from nexus.ingest import access
 from nexus.ingest.access import Role
@@ -29,7 +38,7 @@ class Gone:
     storage_path: str | None
 
 
-_CREATE = Statement(insert(libraries).values({c: bindparam(c.name) for c in libraries.c}))
+_CREATE = Statement(insert_all(libraries))
 _DELETE = Statement(delete(libraries).where(libraries.c.id == bindparam("library_id")))
 _LOCK = Statement(select(libraries.c.id).where(libraries.c.id == bindparam("library_id")).with_for_update())
 _SELECTED = select(

@@ -7,21 +7,23 @@ nothing, so a worker that froze, lost its lease and woke up can't write.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, case, func, literal_column, null, select, text, update
 
 from nexus import logging
+from nexus.db.bulk import BulkMove
 from nexus.db.moves import MEDIA_ROWS, Missed, Move
 from nexus.db.session import Row, Session, Statement
 from nexus.db.tables import WAITING, media
 from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout, WorkError
 from nexus.extract import Extraction
 from nexus.ingest import access, documents
-from nexus.ingest.documents import Origin
+from nexus.ingest.documents import Origin, Readable
 from nexus.states import media as edges
 from nexus.states.media import HELD, URL_KINDS, Kind, Stage, Status
 
@@ -62,34 +64,17 @@ _RETRY = {
 }
 
 _START = Move(MEDIA_ROWS, edges.START, sets=_START_SETS, guards=[_DUE, text(WAITING)])
-_START_DUE = Move(
-    MEDIA_ROWS,
-    edges.START,
-    sets=_START_SETS,
-    guards=[_DUE],
-    pick=(
-        select(media.c.id)
-        .where(
-            text(WAITING),
-            media.c.kind == bindparam("kind"),
-            media.c.created_by_user_id == bindparam("user"),
-            _DUE,
-        )
-        .order_by(media.c.run_after, media.c.id)
-        .limit(bindparam("most"))
-        .with_for_update(skip_locked=True)
-    ),
-)
-_READABLE = Move(
+_READABLE = BulkMove(
     MEDIA_ROWS,
     edges.READABLE,
-    sets={
+    values={"title": media.c.title.type},
+    sets=lambda given: {
         **_NO_LEASE,
         "tries": literal_column("0"),
         "processing_completed_at": bindparam("now"),
-        "title": func.coalesce(bindparam("title", type_=media.c.title.type), media.c.title),
+        "title": func.coalesce(given("title"), media.c.title),
     },
-    fenced=True,
+    beside=documents.TEXT,
 )
 _EMBED = Move(MEDIA_ROWS, edges.EMBED, sets=_CLAIM, guards=[_DUE])
 _EMBEDDED = Move(
@@ -150,20 +135,46 @@ def claim_due(
     session: Session, kind: Kind, user_id: UUID, most: int, lease: timedelta = DEFAULT_LEASE
 ) -> list[Row]:
     """The same for up to `most` due media of one kind and user, the longest waiting first."""
-    return _START_DUE.batch(
-        session, actor=WORKER, until=session.now + lease, kind=kind.value, user=user_id, most=most
+    start = _start_due(most)
+    return start.batch(session, actor=WORKER, until=session.now + lease, kind=kind.value, user=user_id)
+
+
+@cache
+def _start_due(most: int) -> Move[Status]:
+    """With the number written out: for a limit that it does not know, PostgreSQL makes a new plan at each call."""
+    waiting = (
+        select(media.c.id)
+        .where(
+            text(WAITING),
+            media.c.kind == bindparam("kind"),
+            media.c.created_by_user_id == bindparam("user"),
+            _DUE,
+        )
+        .order_by(media.c.run_after, media.c.id)
+        .limit(literal_column(str(most)))
+        .with_for_update(skip_locked=True)
     )
+    return Move(MEDIA_ROWS, edges.START, sets=_START_SETS, guards=[_DUE], pick=waiting)
 
 
 def mark_ready_for_reading(
     session: Session, media_id: UUID, attempt: int, found: Extraction, origin: Origin
 ) -> bool:
     """extracting → ready_for_reading, with its text. False when the attempt is no longer the present one."""
-    row = _READABLE(session, media_id, actor=WORKER, fence=attempt, title=found.title)
-    if isinstance(row, Missed):
-        return _unexpected("mark_ready_for_reading", media_id, attempt, row)
-    documents.write(session, media_id, found, origin)
-    return True
+    return bool(mark_all_ready_for_reading(session, [Readable.of(media_id, attempt, found, origin)]))
+
+
+def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> set[UUID]:
+    """The same for several at once: which of them are readable now."""
+    moves = [{"row_id": one.media_id, "fence": one.attempt, "title": one.title} for one in ready]
+    moved = _READABLE(session, moves, documents.text_rows(ready, session.now), actor=WORKER)
+    for one in ready:
+        if one.media_id in moved:
+            documents.write_rest(session, one)
+        else:
+            missed = _READABLE.missed(session, one.media_id)
+            _unexpected("mark_ready_for_reading", one.media_id, one.attempt, missed)
+    return moved
 
 
 def worker_start_embedding(session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE) -> Row | None:

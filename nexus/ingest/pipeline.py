@@ -5,7 +5,8 @@ No transaction is open while an extractor runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
@@ -13,7 +14,8 @@ from nexus import logging
 from nexus.db.session import Row, Session
 from nexus.errors import ExtractorNotImplemented, WorkError
 from nexus.extract import can_extract
-from nexus.ingest import documents, extraction, media, refresh
+from nexus.ingest import documents, editing, extraction, media, refresh
+from nexus.ingest.documents import Readable
 from nexus.ingest.extraction import Found, Nothing
 from nexus.ingest.leases import Hold
 from nexus.ingest.workbench import Tools
@@ -33,32 +35,68 @@ class Outcome(Enum):
     STALE = "stale"  #: the result came too late and was thrown away
 
 
+@dataclass(frozen=True)
+class Done:
+    """An attempt that has ended, with its text or without, and has yet to be written down."""
+
+    claim: Row
+    result: Readable | Nothing
+    request_id: str | None = None
+
+    @property
+    def hold(self) -> Hold:
+        return self.claim.id, self.claim.processing_attempts
+
+    @property
+    def size(self) -> int:
+        return self.result.size if isinstance(self.result, Readable) else 0
+
+
 def maybe_enqueue_extraction(queue: Queue, media_kind: Kind, media_id: UUID, request_id: str | None) -> bool:
     """Announce work only where an extractor exists. Call it after the commit; it touches no database."""
     return can_extract(media_kind) and queue.announce(media_id, request_id)
 
 
 def run(tools: Tools, media_id: UUID, request_id: str | None = None) -> Outcome:
-    """Claim one media, or its refresh, and work on it. Nothing happens where neither is due or it has no extractor."""
+    """Claim one media, or its refresh, or a job, and work on it. Nothing happens where none is due, or where its kind
+    has no extractor."""
     with logging.task_log_context(request_id=request_id, media_id=media_id):
         with tools.sessions.begin() as session:
-            if media.kind_of(session, media_id) not in tools.extractors:
-                log.info("no_extractor", media_id=str(media_id))
-                return Outcome.NOTHING
-            claim = media.worker_start_attempt(session, media_id, tools.leases.length)
+            kind = media.kind_of(session, media_id)
+            extractable = kind in tools.extractors
+            claim = (
+                media.worker_start_attempt(session, media_id, tools.leases.length) if extractable else None
+            )
+        if kind is None:
+            return Outcome.READABLE if editing.run(tools, media_id) else Outcome.NOTHING
+        if not extractable:
+            log.info("no_extractor", media_id=str(media_id))
+            return Outcome.NOTHING
         if claim is None:
             return Outcome.READABLE if refresh.run(tools, media_id) else Outcome.NOTHING
-        with tools.leases.hold([claim]):
-            return work(tools, claim)
+        with tools.leases.hold(claim):
+            return work(tools, claim, request_id)
 
 
-def work(tools: Tools, claim: Row) -> Outcome:
+def work(tools: Tools, claim: Row, request_id: str | None = None) -> Outcome:
     """Extract a claimed media and write what came of it. Raises only where the database does."""
-    log.info("ingest_started", media_id=str(claim.id), kind=claim.kind, attempt=claim.processing_attempts)
-    result = extraction.attempt(tools, claim, claim.processing_attempts)
-    outcome = _publish(tools, claim, result) if isinstance(result, Found) else _give_up(tools, claim, result)
-    log.info("ingest_ended", media_id=str(claim.id), attempt=claim.processing_attempts, outcome=outcome.value)
-    return outcome
+    return settle(tools, [attempt(tools, claim, request_id)])[0]
+
+
+def attempt(tools: Tools, claim: Row, request_id: str | None = None) -> Done:
+    number = claim.processing_attempts
+    log.info("ingest_started", media_id=str(claim.id), kind=claim.kind, attempt=number)
+    result = extraction.attempt(tools, claim, number)
+    if isinstance(result, Found):
+        return Done(claim, Readable.of(claim.id, number, result.extraction, result.origin), request_id)
+    return Done(claim, result, request_id)
+
+
+def settle(tools: Tools, ended: Sequence[Done]) -> list[Outcome]:
+    """Write what came of several attempts in one transaction, but for failures, which are written one by one."""
+    ready = [done.result for done in ended if isinstance(done.result, Readable)]
+    readable = _publish(tools, ready) if ready else set()
+    return [_ended(tools, done, readable) for done in ended]
 
 
 def give_back(tools: Tools, holds: Iterable[Hold]) -> None:
@@ -80,12 +118,22 @@ def fail_unimplemented(tools: Tools, media_id: UUID) -> None:
             media.mark_failed(session, media_id, Stage.EXTRACT, error.code, error.message, attempt)
 
 
-def _publish(tools: Tools, claim: Row, found: Found) -> Outcome:
-    with tools.sessions.begin() as session:
-        written = media.mark_ready_for_reading(
-            session, claim.id, claim.processing_attempts, found.extraction, found.origin
-        )
-    return Outcome.READABLE if written else Outcome.STALE
+def _publish(tools: Tools, ready: Sequence[Readable]) -> set[UUID]:
+    all_text = all(one.is_all_text for one in ready)
+    with tools.sessions.single() if all_text else tools.sessions.begin() as session:
+        return media.mark_all_ready_for_reading(session, ready)
+
+
+def _ended(tools: Tools, done: Done, readable: Container[UUID]) -> Outcome:
+    claim = done.claim
+    if isinstance(done.result, Nothing):
+        outcome = _give_up(tools, claim, done.result)
+    else:
+        outcome = Outcome.READABLE if claim.id in readable else Outcome.STALE
+    about = {} if done.request_id is None else {"request_id": done.request_id}
+    number = claim.processing_attempts
+    log.info("ingest_ended", media_id=str(claim.id), attempt=number, outcome=outcome.value, **about)
+    return outcome
 
 
 def _give_up(tools: Tools, claim: Row, nothing: Nothing) -> Outcome:

@@ -119,7 +119,7 @@ def newest(
         chosen = [library_id]
     if not chosen:
         return Page([], None)
-    added_at, media_id = _moment_and_id(cursor)
+    added_at, media_id = moment_and_id(cursor)
     if len(chosen) > WALKS:
         statement, values = _long_listing(status is not None, cursor is not None, most + 1), dict[str, Any]()
     else:
@@ -134,7 +134,7 @@ def newest(
     rows = rows[:most]
     return Page(
         [_view(row) for row in rows],
-        _cursor(rows[-1].added_at.isoformat(), rows[-1].id.hex) if more else None,
+        cursor_after(rows[-1].added_at.isoformat(), rows[-1].id.hex) if more else None,
     )
 
 
@@ -164,7 +164,7 @@ def _numbered(
     rows = session.all(statement, media_id=media_id, after=_number(cursor, start), most=most + 1)
     more = len(rows) > most
     rows = rows[:most]
-    return Page(rows, _cursor(getattr(rows[-1], column)) if more else None)
+    return Page(rows, cursor_after(getattr(rows[-1], column)) if more else None)
 
 
 def _view(row: Row) -> View:
@@ -274,7 +274,7 @@ def _shown_earlier(mine: Any) -> ColumnElement[bool]:
     )
 
 
-def _cursor(*parts: str | int) -> str:
+def cursor_after(*parts: str | int) -> str:
     return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
@@ -286,7 +286,7 @@ def _parts(cursor: str) -> list[Any]:
     return parts if isinstance(parts, list) else []
 
 
-def _moment_and_id(cursor: str | None) -> tuple[datetime, UUID] | tuple[None, None]:
+def moment_and_id(cursor: str | None) -> tuple[datetime, UUID] | tuple[None, None]:
     if cursor is None:
         return None, None
     try:

@@ -17,13 +17,14 @@ from sqlalchemy.dialects.postgresql import insert
 from nexus import logging
 from nexus.db.session import Row, Session, Sessions, Statement
 from nexus.db.tables import documents as documents_table
-from nexus.db.tables import media, media_file, one_of, refreshes
+from nexus.db.tables import media, one_of, refreshes
 from nexus.errors import InvalidState, JobTimeout, WorkError
 from nexus.extract.registry import origin
 from nexus.ingest import access, documents, extraction
+from nexus.ingest.documents import Readable
 from nexus.ingest.extraction import Found
 from nexus.ingest.media import MAX_TRIES, backoff, wait_for
-from nexus.ingest.workbench import Tools, Unchanged
+from nexus.ingest.workbench import Bench, Tools, Unchanged
 from nexus.queue import Queue
 from nexus.states.media import URL_KINDS, Kind, Status
 
@@ -102,6 +103,11 @@ _FAIL = Statement(
     .values(lease_expires_at=null(), error_code=bindparam("code"), error_message=bindparam("message"))
 )
 _RELEASE = Statement(update(refreshes).where(*_MINE).values(lease_expires_at=null(), run_after=_RUN_AFTER))
+_GIVE_BACK = Statement(
+    update(refreshes)
+    .where(*_MINE)
+    .values(lease_expires_at=null(), run_after=_RUN_AFTER, tries=refreshes.c.tries - literal_column("1"))
+)
 _EXPIRED = Statement(
     select(refreshes.c.media_id, refreshes.c.attempt, refreshes.c.tries)
     .where(refreshes.c.lease_expires_at <= bindparam("now", type_=refreshes.c.lease_expires_at.type))
@@ -124,7 +130,6 @@ _RENAME = Statement(
         updated_at=bindparam("now"),
     )
 )
-_FILE = Statement(select(media_file.c.storage_path).where(media_file.c.media_id == bindparam("media_id")))
 _PRESENT = Statement(select(refreshes).where(refreshes.c.media_id == bindparam("media_id")))
 _OUTDATED = Statement(
     select(media.c.id, media.c.kind)
@@ -225,7 +230,8 @@ def _claimed(tools: Tools, statement: Statement, **values: Any) -> Claim | None:
 
 def _work(tools: Tools, claim: Claim) -> str:
     try:
-        result = extraction.attempt(tools, claim.media, claim.attempt, _known(tools, claim))
+        bench = Bench(tools, claim.media, _known(tools, claim))
+        result = extraction.attempt(tools, claim.media, claim.attempt, bench)
     except Unchanged:
         with tools.sessions.begin() as session:
             return "unchanged" if _finish(session, claim) else "stale"
@@ -233,7 +239,9 @@ def _work(tools: Tools, claim: Claim) -> str:
         return _swap(tools, claim, result)
     error = result.error
     with tools.sessions.begin() as session:
-        if error.transient and (claim.tries < MAX_TRIES or not error.counted):
+        if not error.counted:
+            return _give_back(session, claim, backoff(tools.backoff_seconds, 1))
+        if error.transient and claim.tries < MAX_TRIES:
             return _release(
                 session, claim.media.id, claim.attempt, wait_for(error, tools.backoff_seconds, claim.tries)
             )
@@ -250,18 +258,19 @@ def _known(tools: Tools, claim: Claim) -> Row | None:
 
 def _swap(tools: Tools, claim: Claim, found: Found) -> str:
     media_id = claim.media.id
+    ready = Readable.of(media_id, claim.attempt, found.extraction, found.origin)
     with tools.sessions.begin() as session:
         if session.first(_AT_REST, media_id=media_id) is None:
             wait = backoff(tools.backoff_seconds, claim.tries)  # its vectors are being made just now
             return _release(session, media_id, claim.attempt, wait)
         if not _finish(session, claim):
             return "stale"
-        session.run(_RENAME, media_id=media_id, title=found.extraction.title, now=session.now)
-        before = session.first(_FILE, media_id=media_id) if Kind(claim.media.kind) in URL_KINDS else None
+        session.run(_RENAME, media_id=media_id, title=ready.title, now=session.now)
+        before = documents.file_of(session, media_id) if Kind(claim.media.kind) in URL_KINDS else None
         if before is not None:
             documents.drop_file(session, media_id)
-        revision = documents.replace(session, media_id, found.extraction, found.origin)
-    kept = found.origin.kept and found.origin.kept.storage_path
+        revision = documents.replace(session, ready)
+    kept = ready.kept and ready.kept.storage_path
     if before is not None and before.storage_path != kept:
         tools.files.remove(before.storage_path)
     return f"revision {revision}"
@@ -275,6 +284,12 @@ def _fail(session: Session, media_id: UUID, fence: int, error: WorkError) -> str
     """The text that is there stays."""
     failed = session.run(_FAIL, row_id=media_id, fence=fence, code=error.code, message=error.message)
     return "failed" if failed else "stale"
+
+
+def _give_back(session: Session, claim: Claim, wait: timedelta) -> str:
+    """Nobody could begin with it: due again a little later, and no try is counted."""
+    given = session.run(_GIVE_BACK, row_id=claim.media.id, fence=claim.attempt, run_after=session.now + wait)
+    return "released" if given else "stale"
 
 
 def _release(session: Session, media_id: UUID, fence: int, wait: timedelta) -> str:

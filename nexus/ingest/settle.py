@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from nexus.db.session import Row, Session, Sessions, Statement
-from nexus.db.tables import duplicates, history, media, media_file, uploads, users
+from nexus.db.tables import duplicates, history, insert_all, media, media_file, uploads, users
 from nexus.errors import (
     FileTooLarge,
     InvalidFileType,
@@ -22,10 +22,11 @@ from nexus.errors import (
 from nexus.ingest import access
 from nexus.ingest.add import hold
 from nexus.ingest.files import CONTENT_TYPES, Files, discard
-from nexus.ingest.inspect import Inspection, inspect
+from nexus.ingest.inspect import inspect, recognise
 from nexus.ingest.media import mark_failed, reset_failed
 from nexus.states.media import Kind, Stage, Status
 from nexus.storage import ObjectMissing, StorageError
+from nexus.storage.digest import Digest
 
 _FOUND = Statement(
     select(
@@ -71,11 +72,11 @@ _SET_HASH = Statement(
     )
     .values(file_sha256=bindparam("sha256"), run_after=bindparam("now"), updated_at=bindparam("now"))
 )
-_WRITE_FILE = Statement(insert(media_file).values({c: bindparam(c.name) for c in media_file.c}))
+_WRITE_FILE = Statement(insert_all(media_file))
 _UNEXPECT = Statement(delete(uploads).where(uploads.c.media_id == bindparam("media_id")))
 _DELETE = Statement(delete(media).where(media.c.id == bindparam("media_id")))
 _FORGET = Statement(delete(history).where(history.c.subject_id == bindparam("media_id")))
-_REMEMBER = Statement(insert(duplicates).values({c: bindparam(c.name) for c in duplicates.c}))
+_REMEMBER = Statement(insert_all(duplicates))
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,15 @@ def _refuse(sessions: Sessions, files: Files, viewer: UUID, found: Row, error: I
     raise error
 
 
-def _inspect(sessions: Sessions, files: Files, found: Row) -> Inspection:
+def _inspect(sessions: Sessions, files: Files, found: Row) -> Digest:
     kind, now = Kind(found.kind), sessions.clock()
     if now > found.begun_at + files.upload_life:
         raise UploadExpired
     try:
-        stream = files.storage.stream(files.path(found.id, kind))
-        return inspect(stream, kind, files.most_bytes[kind], files.check_seconds)
+        path, most = files.path(found.id, kind), files.most_bytes[kind]
+        if known := files.storage.digest(path):
+            return recognise(known, kind, most)
+        return inspect(files.storage.stream(path), kind, most, files.check_seconds)
     except ObjectMissing as error:
         raise (StorageMissing if now <= found.expires_at else UploadExpired) from error
     except StorageError as error:
@@ -137,7 +140,7 @@ def _overtaken(session: Session, viewer: UUID, found: Row) -> Settled | None:
     return None
 
 
-def _settle(session: Session, files: Files, viewer: UUID, found: Row, checked: Inspection) -> Settled:
+def _settle(session: Session, files: Files, viewer: UUID, found: Row, checked: Digest) -> Settled:
     """The first of two twins stays, the second goes."""
     kind = Kind(found.kind)
     twin = session.first(_TWIN, user_id=viewer, kind=kind.value, sha256=checked.sha256)
@@ -147,7 +150,7 @@ def _settle(session: Session, files: Files, viewer: UUID, found: Row, checked: I
     return Settled(found.id, kind, duplicate=False)
 
 
-def _keep(session: Session, files: Files, found: Row, checked: Inspection) -> None:
+def _keep(session: Session, files: Files, found: Row, checked: Digest) -> None:
     """Raises NotFound where it was deleted in this very moment."""
     kind = Kind(found.kind)
     if session.run(_SET_HASH, media_id=found.id, sha256=checked.sha256, now=session.now) == 0:

@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, select, text
 from nexus import logging
 from nexus.db.session import Session, Statement
 from nexus.db.tables import WAITING, media
-from nexus.ingest import refresh
+from nexus.ingest import jobs, refresh
 from nexus.ingest.media import release_expired
 from nexus.ingest.pipeline import maybe_enqueue_extraction
 from nexus.ingest.turns import waiting_users
@@ -51,7 +51,8 @@ class Swept:
 
 def run(tools: Tools, queue: Queue, stopped: Callable[[], bool] = lambda: False) -> Swept:
     """Safe to run in several processes at once: rows that another one holds are passed over."""
-    released = _release_all(tools, release_expired) + _release_all(tools, refresh.release_expired)
+    releases = (release_expired, refresh.release_expired, jobs.fail_hopeless)
+    released = sum(_release_all(tools, release) for release in releases)
     announced = 0 if queue.workers_look else _remind(tools, queue, stopped)
     if released or announced:
         log.info("swept", released=released, announced=announced)
@@ -77,13 +78,16 @@ def _remind(tools: Tools, queue: Queue, stopped: Callable[[], bool]) -> int:
             if stopped():
                 return announced
             announced += maybe_enqueue_extraction(queue, kind, media_id, None)
-    return announced + (_remind_of_refreshes(tools, queue) if idle else 0)
+    return announced + (_remind_of_the_rest(tools, queue) if idle else 0)
 
 
-def _remind_of_refreshes(tools: Tools, queue: Queue) -> int:
+def _remind_of_the_rest(tools: Tools, queue: Queue) -> int:
+    """Refreshes, and the steps of jobs."""
     with tools.sessions.read() as session:
         waiting = refresh.waiting(session, REMINDERS_WHILE_BUSY)
-    return sum(maybe_enqueue_extraction(queue, Kind(row.kind), row.media_id, None) for row in waiting)
+        steps = jobs.due(session, REMINDERS_WHILE_BUSY)
+    refreshes = sum(maybe_enqueue_extraction(queue, Kind(row.kind), row.media_id, None) for row in waiting)
+    return refreshes + sum(queue.announce(job_id, None) for job_id in steps)
 
 
 def _forgotten(tools: Tools, kind: Kind, before: datetime, most: int) -> list[UUID]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from tempfile import TemporaryFile
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from nexus.db.session import Row, Sessions
 from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable
-from nexus.extract import Extraction, Extractor, Fetched, Hints
+from nexus.extract import Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher, NotModified, Response
+from nexus.ingest import documents
 from nexus.ingest.documents import Kept, Origin
 from nexus.ingest.files import Files
 from nexus.ingest.leases import Leases
@@ -70,19 +74,32 @@ class Bench:
             return self._tools.fetcher.get(url)
         return self._tools.fetcher.get(url, etag=self._known.etag, last_modified=self._known.last_modified)
 
-    def file(self) -> bytes:
-        media, files = self._media, self._tools.files
+    @contextmanager
+    def file(self) -> Iterator[StoredFile]:
+        """A copy, which nobody can change after it was checked, and which is gone when it is closed."""
+        with self._tools.sessions.read() as session:
+            found = documents.file_of(session, self._media.id)
+        if found is None:
+            raise FileMissing
+        with _room() as copy:
+            self._copy(found.storage_path, copy)
+            yield StoredFile(copy, found.filename)
+
+    def _copy(self, path: str, copy: BinaryIO) -> None:
+        digest = hashlib.sha256()
         try:
-            data = b"".join(files.storage.stream(files.path(media.id, Kind(media.kind))))
+            for piece in self._tools.files.storage.stream(path):
+                digest.update(piece)
+                copy.write(piece)
+            copy.flush()
         except ObjectMissing as error:
             raise FileMissing from error
-        except StorageError as error:
+        except (StorageError, OSError) as error:
             raise FileUnreachable from error
-        if hashlib.sha256(data).hexdigest() != media.file_sha256:
+        if digest.hexdigest() != self._media.file_sha256:
             raise FileChanged
-        return data
 
-    def read(self, reader: str, data: bytes, hints: Hints = Hints()) -> Extraction:
+    def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
         return self._tools.sandbox.read(reader, data, hints)
 
     def keep(self, fetched: Fetched) -> None:
@@ -93,9 +110,17 @@ class Bench:
             self._tools.files.storage.put(path, [fetched.body], fetched.content_type)
         except ObjectExists:
             pass
-        except StorageError as error:
+        except (StorageError, OSError) as error:
             raise FileUnreachable from error
         self.kept = Kept(path, fetched.content_type, len(fetched.body), file_name(fetched.url))
+
+
+def _room() -> BinaryIO:
+    """On a disk that may be full now, and not a little later."""
+    try:
+        return TemporaryFile(prefix="nexus-")
+    except OSError as error:
+        raise FileUnreachable from error
 
 
 def as_fetched(answer: Response | NotModified) -> Fetched:

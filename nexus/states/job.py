@@ -17,6 +17,8 @@ class Status(StrEnum):
 
 
 S = Status
+#: Somebody works on it, or should.
+HELD = frozenset({S.FETCHING, S.EXTRACTING, S.GENERATING})
 EXTRACTED_ON = frozenset({S.EXTRACTED, S.READY_TO_GENERATE, S.GENERATING, S.SAVED})
 
 # fmt: off

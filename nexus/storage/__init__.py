@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from nexus.storage.digest import Digest
+
 #: How much of a file is in memory at a time.
 CHUNK = 1024 * 1024
 
@@ -64,6 +66,10 @@ class Storage(Protocol):
 
     def stream(self, path: str) -> Iterator[bytes]:
         """The bytes in chunks. Raises ObjectMissing."""
+        ...
+
+    def digest(self, path: str) -> Digest | None:
+        """Of what is stored, where Nexus itself wrote it and worked it out meanwhile. Else it is to be read."""
         ...
 
     def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:

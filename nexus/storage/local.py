@@ -6,24 +6,39 @@ import hashlib
 import hmac
 import os
 import re
+import threading
 import uuid
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from nexus.storage import CHUNK, Clock, Link, ObjectExists, ObjectMissing, StorageError, Stored, UploadTarget
+from nexus.storage import (
+    CHUNK,
+    Clock,
+    Link,
+    ObjectExists,
+    ObjectMissing,
+    StorageError,
+    Stored,
+    UploadTarget,
+)
+from nexus.storage.digest import Digest, Digester
 
 #: A path is names joined by slashes; no name begins with a dot, so none leads out of the folder or to a draft.
 PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 ROUTE = "/storage"
 DRAFTS = ".drafts"
-#: How many pieces one call to the system takes.
-AT_ONCE = 512
-#: How much of a draft may wait in memory before the disk is told to begin with it.
-HELD_BACK = 8 * CHUNK
+#: How much of a draft is passed over at a time. Then the disk is told to begin with it.
+WINDOW = 8 * CHUNK
+#: Of so many files that were written last, the digests are known.
+REMEMBERED = 1000
+
+Identity = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -44,12 +59,36 @@ class Grant:
         return hmac.new(secret.encode(), message.encode(), hashlib.sha256).hexdigest()
 
 
+class Fresh:
+    """What this process wrote lately: its digests, for as long as the files are the ones that it wrote."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Path, tuple[Identity, Digest]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.passes = ThreadPoolExecutor(2, "nexus-digest")
+
+    def add(self, place: Path, identity: Identity, digest: Digest) -> None:
+        with self._lock:
+            self._known[place] = identity, digest
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+
+    def get(self, place: Path) -> Digest | None:
+        with self._lock:
+            known = self._known.get(place)
+        with suppress(FileNotFoundError):
+            if known is not None and known[0] == _identity(place.stat()):
+                return known[1]
+        return None
+
+
 @dataclass(frozen=True)
 class Local:
     folder: Path
     secret: str = field(repr=False)
     clock: Clock
     create_only: bool = True
+    fresh: Fresh = field(default_factory=Fresh, repr=False, compare=False)
 
     def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget:
         expires_at = self.clock() + life
@@ -88,6 +127,9 @@ class Local:
             while chunk := file.read(CHUNK):
                 yield chunk
 
+    def digest(self, path: str) -> Digest | None:
+        return self.fresh.get(self.locate(path))
+
     def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:  # noqa: ARG002
         with self.draft(path) as draft:
             for chunk in chunks:
@@ -117,61 +159,91 @@ class Local:
         return self.folder / path
 
     def draft(self, path: str) -> Draft:
-        return Draft(self.locate(path), self.folder / DRAFTS / uuid.uuid4().hex)
+        return Draft(self.locate(path), self.folder / DRAFTS / uuid.uuid4().hex, self.fresh)
 
     def _url(self, path: str, query: dict[str, object]) -> str:
         return f"{ROUTE}/{quote(path)}?{urlencode(query)}"
 
 
 class Draft:
-    """A file on its way in: nobody sees it before it is whole, and it never replaces another."""
+    """A file on its way in: nobody sees it before it is whole, and it never replaces another.
 
-    def __init__(self, place: Path, draft: Path) -> None:
+    While it is written, a thread passes over what is stored already: at the end its digest is known.
+    """
+
+    def __init__(self, place: Path, draft: Path, fresh: Fresh) -> None:
         self._place = place
         self._draft = draft
+        self._fresh = fresh
 
     def __enter__(self) -> Draft:
         self._draft.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._draft.open("xb", buffering=0)
-        self._written = self._begun = 0
+        self._file = self._draft.open("x+b", buffering=0)
+        self._digester = Digester()
+        self._passing: Future[None] | None = None
+        self._ended = False
+        self._writing = threading.Lock()
+        self.written = 0
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._ended = True
+        if self._passing is not None and not self._passing.cancel():
+            wait([self._passing])
+        with self._writing:
+            self._file.close()
         self._draft.unlink(missing_ok=True)
 
-    def write_all(self, chunks: list[bytes]) -> None:
-        """In few calls and without copies, where the system takes them whole."""
-        for start in range(0, len(chunks), AT_ONCE):
-            some = chunks[start : start + AT_ONCE]
-            written = os.writev(self._file.fileno(), some)
-            if written < sum(map(len, some)):
-                self.write(b"".join(some)[written:])
-        self._written += sum(map(len, chunks))
-        if self._written - self._begun >= HELD_BACK:
-            self._begin_writing_out()
+    def write_all(self, pieces: deque[bytes]) -> None:
+        """Until none is left; others may come meanwhile."""
+        with self._writing:
+            while pieces and not self._ended:
+                self.write(pieces.popleft())
 
-    def write(self, chunk: bytes) -> None:
+    def write(self, piece: bytes) -> None:
         """All of it: one call to the system may take only a part."""
-        rest = memoryview(chunk)
+        rest = memoryview(piece)
         while rest:
             rest = rest[self._file.write(rest) or 0 :]
+        self.written += len(piece)
+        if self.written - self._digester.size >= WINDOW and (self._passing is None or self._passing.done()):
+            self._passing = self._fresh.passes.submit(self._pass, WINDOW)
 
-    def _begin_writing_out(self) -> None:
+    def _pass(self, least: int) -> None:
+        """Over what is stored, for as long as there is so much of it left."""
+        room = memoryview(bytearray(CHUNK))
+        while not self._ended and self.written - self._digester.size >= least:
+            begun = self._digester.size
+            while not self._ended and (done := self._digester.size) < min(begun + WINDOW, self.written):
+                length = os.preadv(self._file.fileno(), [room], done)
+                if not length:
+                    raise StorageError("a file was cut while it came in")
+                self._digester.update(room[:length])
+            self._begin_writing_out(begun, self._digester.size - begun)
+
+    def _begin_writing_out(self, start: int, length: int) -> None:
         """So that `publish` has little left to wait for. What is on its way to the disk is not dropped from memory."""
         if hasattr(os, "posix_fadvise"):
-            length = self._written - self._begun
-            os.posix_fadvise(self._file.fileno(), self._begun, length, os.POSIX_FADV_DONTNEED)
-        self._begun = self._written
+            os.posix_fadvise(self._file.fileno(), start, length, os.POSIX_FADV_DONTNEED)
 
     def publish(self) -> None:
         """Durable, then visible, in one step. Raises ObjectExists."""
+        if self._passing is not None:
+            self._passing.result()
+        self._pass(least=1)
         os.fsync(self._file.fileno())
+        identity = _identity(os.fstat(self._file.fileno()))
         self._place.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._place.hardlink_to(self._draft)
         except FileExistsError as error:
             raise ObjectExists from error
+        self._fresh.add(self._place, identity, self._digester.result())
+
+
+def _identity(stat: os.stat_result) -> Identity:
+    """Another file has another, and so has this one once somebody wrote to it."""
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _seconds(moment: datetime) -> int:

@@ -14,6 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from nexus.storage import CHUNK, Clock, Link, ObjectExists, ObjectMissing, StorageError, Stored, UploadTarget
+from nexus.storage.digest import Digest
 from nexus.storage.names import disposition
 
 _MISSING = {"404", "NoSuchKey", "NotFound"}
@@ -82,6 +83,9 @@ class S3:
             raise StorageError(type(error).__name__) from error
         finally:
             body.close()
+
+    def digest(self, path: str) -> Digest | None:  # noqa: ARG002
+        return None
 
     def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:
         with SpooledTemporaryFile(max_size=8 * CHUNK) as whole:

@@ -13,6 +13,7 @@ import httpx2
 import jwt
 
 from nexus.storage import CHUNK, Clock, Link, ObjectExists, ObjectMissing, StorageError, Stored, UploadTarget
+from nexus.storage.digest import Digest
 
 PAGE = 100
 
@@ -63,6 +64,9 @@ class Supabase:
                 yield from response.iter_bytes(CHUNK)
         except httpx2.HTTPError as error:
             raise StorageError(type(error).__name__) from error
+
+    def digest(self, path: str) -> Digest | None:  # noqa: ARG002
+        return None
 
     def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:
         headers = {"Content-Type": content_type, "x-upsert": "false"}

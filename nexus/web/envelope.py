@@ -30,6 +30,8 @@ MAX_BODY = 1024 * 1024
 JSON = "application/json"
 #: The tag of routes that answer with HTML, their errors too.
 PAGE = "page"
+#: And of those whose answers have the shape of editorial jobs.
+EDITORIAL = "jobs"
 #: Makes an error a page.
 ErrorPage = Callable[[Request, ApiError, int], Response]
 
@@ -54,6 +56,11 @@ def refusal(error: ApiError, request_id: str, status: int | None = None) -> Resp
     return Response(json.dumps(body, ensure_ascii=False), status or error.status, headers, media_type=JSON)
 
 
+def editorial_refusal(error: ApiError, request_id: str, status: int) -> Response:
+    body = {"success": False, "error": error.code, "message": error.message, "requestId": request_id}
+    return Response(json.dumps(body, ensure_ascii=False), status, media_type=JSON)
+
+
 def request_id(request: Request) -> str:
     found: str = request.scope["nexus.request_id"]
     return found
@@ -65,6 +72,8 @@ def install(api: FastAPI, metrics: Metrics, error_page: ErrorPage) -> None:
     def say_no(request: Request, error: ApiError, status: int | None = None) -> Response:
         if _is_page(request):
             return error_page(request, error, status or error.status)
+        if _tagged(request, EDITORIAL):
+            return editorial_refusal(error, request_id(request), status or error.status)
         return refusal(error, request_id(request), status)
 
     async def refuse(request: Request, error: Exception) -> Response:
@@ -104,10 +113,13 @@ def _allowed(request: Request) -> str:
 
 def _is_page(request: Request) -> bool:
     """A route of the pages, or, at an address that nobody serves, a browser that asks for a page."""
-    route = request.scope.get("route")
-    if route is None:
+    if request.scope.get("route") is None:
         return "text/html" in request.headers.get("accept", "")
-    return PAGE in getattr(route, "tags", ())
+    return _tagged(request, PAGE)
+
+
+def _tagged(request: Request, tag: str) -> bool:
+    return tag in getattr(request.scope.get("route"), "tags", ())
 
 
 def _explain(error: Exception) -> ApiError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Annotated
 
 import anyio.to_thread
@@ -11,7 +12,7 @@ from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect
 
 from nexus.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from nexus.storage import CHUNK, ObjectExists
+from nexus.storage import ObjectExists
 from nexus.storage.local import ROUTE, Draft, Grant, Local
 from nexus.storage.names import disposition
 from nexus.web.context import app_of
@@ -24,6 +25,8 @@ _SAFE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cache-Control": "private, no-store",
 }
+#: How much of an upload waits to be written.
+IN_FLIGHT = 4 * 1024 * 1024
 Signature = Annotated[str, Query(max_length=128)]
 Expires = Annotated[int, Query(ge=0, lt=2**40)]
 
@@ -41,15 +44,16 @@ async def put_object(
     _require(store, Grant("PUT", path, expires, content_type, size), signature)
     if request.headers.get("content-length", str(size)) != str(size):
         raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
-    with store.draft(path) as draft:
+    draft = await anyio.to_thread.run_sync(store.draft(path).__enter__)
+    try:
         if await _receive(request, draft, size) != size:
             raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
-        try:
-            await anyio.to_thread.run_sync(draft.publish)
-        except ObjectExists as error:
-            raise Conflict(
-                "A file is there already, and it stays. Confirm it, or begin a new upload."
-            ) from error
+        await anyio.to_thread.run_sync(draft.publish)
+    except ObjectExists as error:
+        raise Conflict("A file is there already, and it stays. Confirm it, or begin a new upload.") from error
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(draft.__exit__)
     return answer({"done": True})
 
 
@@ -71,28 +75,24 @@ def get_object(
 
 
 async def _receive(request: Request, draft: Draft, most: int) -> int:
-    """Writes one piece while the next one arrives; two of them are all that is ever in memory."""
+    """Writes what has arrived while more arrives: `IN_FLIGHT` is all that is ever in memory."""
     loop = asyncio.get_running_loop()
-    received, waiting, piece = 0, 0, list[bytes]()
-    writing: asyncio.Future[None] | None = None
+    received, pieces = 0, deque[bytes]()
+    writing = loop.run_in_executor(None, draft.write_all, pieces)
     try:
-        async for chunk in request.stream():
-            received += len(chunk)
+        async for piece in request.stream():
+            received += len(piece)
             if received > most:
                 break
-            piece.append(chunk)
-            waiting += len(chunk)
-            if waiting >= CHUNK:
-                if writing is not None:
-                    await writing
-                writing = loop.run_in_executor(None, draft.write_all, piece)
-                waiting, piece = 0, []
+            pieces.append(piece)
+            if received - draft.written > IN_FLIGHT or writing.done():
+                await writing
+                writing = loop.run_in_executor(None, draft.write_all, pieces)
     except ClientDisconnect as error:
         raise InvalidRequest("The upload broke off. Send the file again while the link lives.") from error
     finally:
-        if writing is not None:
-            await writing
-    draft.write_all(piece)
+        await writing
+    await loop.run_in_executor(None, draft.write_all, pieces)
     return received
 
 

@@ -8,29 +8,33 @@ import time
 from nexus import logging
 from nexus.app import App
 from nexus.db.session import Row
-from nexus.ingest import pipeline, refresh, sweep
+from nexus.ingest import editing, pipeline, refresh, sweep
+from nexus.ingest.leases import Hold
 from nexus.ingest.turns import Turns
 from nexus.queue.local import Local
+from nexus.worker.outbox import Outbox
 
 log = logging.get(__name__)
 
 #: A thread claims as much as it expects to finish in this time, so that short work is claimed in bulk and long work
 #: stays free for others.
 AHEAD_SECONDS = 0.25
-MOST = 50
+MOST = 64
 PAUSE_AFTER_ERROR = 1.0
 #: How long a stop waits for the work under way.
 STOP_SECONDS = 30.0
 
 
 class Pace:
-    """How long one media took lately, and so how many to claim at once."""
+    """How long one media took lately, in whichever thread, and so how many a thread claims at once."""
 
     def __init__(self) -> None:
         self._seconds = AHEAD_SECONDS
 
     def batch(self) -> int:
-        return max(1, min(MOST, int(AHEAD_SECONDS / self._seconds)))
+        """A power of two: the database has a statement for each number, so few of them are better."""
+        fitting = max(1, min(MOST, int(AHEAD_SECONDS / self._seconds)))
+        return 1 << (fitting.bit_length() - 1)
 
     def took(self, seconds: float) -> None:
         self._seconds = max(1e-4, 0.5 * self._seconds + 0.5 * seconds)
@@ -44,6 +48,8 @@ class Workers:
         self._app = app
         self._queue = app.queue if isinstance(app.queue, Local) else Local()
         self._turns = Turns(app.sessions, app.tools.leases.length)
+        self._outbox = Outbox(app.tools)
+        self._pace = Pace()
         self._stopping = threading.Event()
         names = [f"nexus-worker-{n}" for n in range(app.settings.worker_threads)]
         self._threads = [
@@ -51,6 +57,7 @@ class Workers:
         ]
 
     def start(self) -> None:
+        self._outbox.start()
         for thread in self._threads:
             thread.start()
 
@@ -60,41 +67,47 @@ class Workers:
         deadline = time.monotonic() + STOP_SECONDS
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+        self._outbox.close(max(0.0, deadline - time.monotonic()))
 
     def _work_for_ever(self) -> None:
-        pace = Pace()
         while not self._stopping.is_set():
             try:
                 seen = self._queue.news()
-                if not self._work_once(pace):
+                if not self._work_once():
                     self._queue.wait(seen, self._app.settings.poll_seconds)
             except Exception as error:
                 log.error("worker_stumbled", reason=type(error).__name__)  # noqa: TRY400
                 self._stopping.wait(PAUSE_AFTER_ERROR)
 
-    def _work_once(self, pace: Pace) -> bool:
+    def _work_once(self) -> bool:
         """Whether there was anything to do."""
-        claims = self._turns.claim(self._app.tools.extractors, pace.batch())
+        if editing.run_next(self._app.tools):  # somebody waits for it at the screen
+            return True
+        claims = self._turns.claim(self._app.tools.extractors, self._pace.batch())
         if not claims:
             return refresh.run_next(self._app.tools)
         left = {(claim.id, claim.processing_attempts): claim for claim in claims}
-        with self._app.tools.leases.hold(claims):
-            try:
-                while left and not self._stopping.is_set():
-                    hold = next(iter(left))
-                    self._work_on(left.pop(hold), pace)
-                    self._app.tools.leases.let_go(hold)
-            finally:
-                if left:
-                    pipeline.give_back(self._app.tools, left)
+        self._app.tools.leases.take(claims)
+        try:
+            while left and not self._stopping.is_set():
+                hold = next(iter(left))
+                self._work_on(left.pop(hold), hold)
+        finally:
+            if left:
+                pipeline.give_back(self._app.tools, left)
         return True
 
-    def _work_on(self, claim: Row, pace: Pace) -> None:
+    def _work_on(self, claim: Row, hold: Hold) -> None:
         began = time.monotonic()
         request_id = self._queue.request_id(claim.id)
         with logging.task_log_context(request_id=request_id, media_id=claim.id):
-            pipeline.work(self._app.tools, claim)
-        pace.took(time.monotonic() - began)
+            try:
+                done = pipeline.attempt(self._app.tools, claim, request_id)
+            except BaseException:
+                self._app.tools.leases.let_go(hold)
+                raise
+        self._pace.took(time.monotonic() - began)
+        self._outbox.put(done)
 
 
 class Sweeper:

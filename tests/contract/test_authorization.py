@@ -20,12 +20,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from sqlalchemy import bindparam, update
 
 from nexus.app import App, build
+from nexus.db.editorial import jobs as jobs_table
+from nexus.db.session import Statement
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import media, memberships
 from nexus.extract import Asset, Extraction, Fragment
-from nexus.ingest import access, libraries, uploads
+from nexus.ingest import access, jobs, libraries, uploads
 from nexus.ingest.access import Role
 from nexus.ingest.documents import Origin
 from nexus.ingest.media import mark_ready_for_reading
@@ -33,7 +36,7 @@ from nexus.ingest.uploads import Expected
 from nexus.settings import Settings
 from nexus.states.media import Status
 from nexus.web import auth
-from tests.http import Site, headers_of, problem, serve
+from tests.http import Site, headers_of, problem, refused, serve
 from tests.support import make_settings
 from tests.walks import put, start, whole
 
@@ -54,6 +57,9 @@ PUBLIC = None
 EVERYONE = May(200, 200, 200, 200)
 READERS = May(404, 200, 200, 200)
 ADMINS = May(404, 403, 200, 403)
+#: A job is its creator's, and of those who administer its library. This one has its text already.
+OWNERS = May(404, 404, 200, 200)
+OWNERS_BUT_LATE = May(404, 404, 409, 409)
 
 #: Every endpoint. A new one fails `test_every_endpoint_is_in_the_table` until it says here who may call it.
 TABLE: dict[str, May | None] = {
@@ -81,6 +87,13 @@ TABLE: dict[str, May | None] = {
     "GET /libraries/{library_id}/members": READERS,
     "POST /libraries/{library_id}/members": ADMINS,
     "DELETE /libraries/{library_id}/members/{user_id}": ADMINS,
+    "POST /api/ingestion-jobs": EVERYONE,
+    "GET /api/ingestion-jobs": EVERYONE,
+    "GET /api/ingestion-jobs/{job_id}": OWNERS,
+    "POST /api/ingestion-jobs/{job_id}/fetch": OWNERS_BUT_LATE,
+    "POST /api/ingestion-jobs/{job_id}/extract": OWNERS,
+    "POST /api/ingestion-jobs/{job_id}/manual-entry": OWNERS_BUT_LATE,
+    "POST /api/ingestion-jobs/{job_id}/retry": OWNERS_BUT_LATE,
     "GET /events": EVERYONE,
     "GET /healthz": PUBLIC,
     "GET /readyz": PUBLIC,
@@ -97,12 +110,21 @@ READABLE = {
 PICTURE = Asset("picture.png", "image/png", b"\x89PNG")
 
 URL = "https://example.com/guarded"
+ARTICLE = {"title": "A title", "text": "A sentence of this article. " * 10}
 FILE = {"kind": "pdf", "filename": "a.pdf", "content_type": "application/pdf", "size_bytes": 21}
+
+
+_RENAME_JOB = Statement(
+    update(jobs_table).where(jobs_table.c.id == bindparam("job_id")).values(id=bindparam("media_id"))
+)
 
 
 @dataclass(frozen=True)
 class World:
-    """A file of the creator, failed or readable, in a library of the admin's with a member and a guest in it."""
+    """A file of the creator, failed or readable, in a library of the admin's with a member and a guest in it.
+
+    Beside it a job, under the same id.
+    """
 
     app: App
     stranger: UUID = field(default_factory=uuid4)
@@ -128,6 +150,9 @@ class World:
                 access.ensure_user(session, user)
             library = libraries.create(session, self.creator, "Shared")
             libraries.add_media(session, library, media_id, self.creator)
+            job_id = jobs.create(session, self.creator, library, None, {})
+            jobs.enter(session, job_id, ARTICLE["title"], ARTICLE["text"], str(self.creator))
+            session.run(_RENAME_JOB, job_id=job_id, media_id=media_id)
             libraries.remove_media(
                 session, access.default_library(session, self.creator), media_id, self.creator
             )
@@ -153,12 +178,16 @@ def call(
 ) -> httpx2.Response:
     """A request that is all right in itself."""
     method, _, path = endpoint.partition(" ")
-    path = path.format(media_id=media_id, library_id=library_id, user_id=user_id, name=PICTURE.name)
+    path = path.format(
+        media_id=media_id, job_id=media_id, library_id=library_id, user_id=user_id, name=PICTURE.name
+    )
     bodies = {
         "POST /media": {"kind": "web_article", "url": URL},
         "POST /media/url": {"kind": "web_article", "url": URL},
         "POST /media/upload/init": FILE,
         "POST /libraries": {"name": "New"},
+        "POST /api/ingestion-jobs": ARTICLE,
+        "POST /api/ingestion-jobs/{job_id}/manual-entry": ARTICLE,
         "POST /libraries/{library_id}/media": {"media_id": str(media_id)},
         "POST /libraries/{library_id}/members": {"user_id": str(user_id), "role": "member"},
     }
@@ -209,9 +238,10 @@ def test_who_may_do_what(site: Site) -> None:
 
 
 def expect_code(endpoint: str, answer: httpx2.Response) -> None:
-    codes = {403: "E_FORBIDDEN", 404: "E_NOT_FOUND"}
+    codes = {403: "E_FORBIDDEN", 404: "E_NOT_FOUND", 409: "E_INVALID_STATE"}
     if answer.status_code != 200:
-        assert problem(answer) == (answer.status_code, codes[answer.status_code]), endpoint
+        said = refused if "/api/" in endpoint else problem
+        assert said(answer) == (answer.status_code, codes[answer.status_code]), endpoint
 
 
 def test_what_one_may_not_see_is_as_if_it_were_not_there(site: Site) -> None:
@@ -364,7 +394,8 @@ def test_bad_credentials_open_nothing(site: Site) -> None:
         }
         for endpoint in GUARDED:
             answer = call(client, endpoint, headers, media_id, library_id, world.guest)
-            seen.add((name, endpoint, *problem(answer)))
+            said = refused if "/api/" in endpoint else problem
+            seen.add((name, endpoint, *said(answer)))
     assert seen == {(name, endpoint, 401, "E_UNAUTHORIZED") for name in BAD for endpoint in GUARDED}
     assert (whole(site.app.sessions, media_id), counts(site.app)) == (before, rows)
 

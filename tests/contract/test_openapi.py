@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 
 from nexus.app import build
 from nexus.web import api
-from tests.http import Caller, Site, headers_of, problem, serve
+from tests.http import Caller, Site, headers_of, problem, refused, serve
 from tests.support import make_settings
 
 ME = UUID("6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d")
@@ -77,9 +78,18 @@ def test_answers_are_those_of_the_document(case: Case, site: Site) -> None:
     assert response.headers["x-request-id"]
     assert response.status_code < 500
     if response.status_code >= 400 and response.request.method != "HEAD":
-        assert set(response.json()) == {"error"}
-        assert set(response.json()["error"]) == {"code", "message", "request_id"}
-        assert response.json()["error"]["request_id"] == response.headers["x-request-id"][0]
+        check_refusal(case.path, response.json(), response.headers["x-request-id"][0])
+
+
+def check_refusal(path: str, body: dict[str, Any], request_id: str) -> None:
+    """Jobs have a shape of their own."""
+    if path.startswith("/api/"):
+        assert set(body) == {"success", "error", "message", "requestId"}
+        assert (body["success"], body["requestId"]) == (False, request_id)
+    else:
+        assert set(body) == {"error"}
+        assert set(body["error"]) == {"code", "message", "request_id"}
+        assert body["error"]["request_id"] == request_id
 
 
 def test_no_refusal_has_another_shape() -> None:
@@ -89,7 +99,8 @@ def test_no_refusal_has_another_shape() -> None:
         for status, answer in call["responses"].items():
             if int(status) >= 400:
                 shape = answer["content"]["application/json"]["schema"]
-                assert shape == {"$ref": "#/components/schemas/Refusal"}, (method, path, status)
+                name = "JobRefusal" if path.startswith("/api/") else "Refusal"
+                assert shape == {"$ref": f"#/components/schemas/{name}"}, (method, path, status)
 
 
 def test_whoever_sends_a_body_may_hear_that_it_is_too_large() -> None:
@@ -126,10 +137,18 @@ BODIES = {
     "/media/url": ("kind", "url"),
     "/media": ("kind", "url"),
     "/libraries": ("name",),
+    "/api/ingestion-jobs": ("url", "title", "text"),
+    f"/api/ingestion-jobs/{ME}/manual-entry": ("title", "text"),
     f"/libraries/{ME}/media": ("media_id",),
     f"/libraries/{ME}/members": ("user_id", "role"),
 }
-GOOD = {"kind": "web_article", "url": "https://example.com/", "name": "Good"}
+GOOD = {
+    "kind": "web_article",
+    "url": "https://example.com/",
+    "name": "Good",
+    "title": "A title",
+    "text": "A sentence of an article. " * 10,
+}
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
@@ -208,8 +227,8 @@ def test_cursors_at_the_ends_of_time(me: Caller, moment: str) -> None:
 def test_bodies_that_are_not_json(me: Caller, body: bytes) -> None:
     for path in BODIES:
         answer = me.post(path, content=body, headers={"Content-Type": "application/json"})
-        assert problem(answer) == (400, "E_INVALID_REQUEST")
-        assert "method" not in answer.json()["error"]["message"]
+        assert said(answer) == (400, "E_INVALID_REQUEST")
+        assert "method" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -218,12 +237,12 @@ def test_bodies_that_are_not_json(me: Caller, body: bytes) -> None:
 def test_bodies_of_another_type(me: Caller, kind: str) -> None:
     for path in BODIES:
         answer = me.post(path, content=b'{"kind": "web_article"}', headers={"Content-Type": kind})
-        assert problem(answer) == (400, "E_INVALID_REQUEST")
+        assert said(answer) == (400, "E_INVALID_REQUEST")
 
 
 def test_a_405_names_every_method_of_the_address(me: Caller) -> None:
     answer = me.put("/media")
-    assert problem(answer) == (405, "E_INVALID_REQUEST")
+    assert said(answer) == (405, "E_INVALID_REQUEST")
     assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
 
 
@@ -250,13 +269,17 @@ def post(me: Caller, path: str, body: object) -> httpx2.Response:
     return me.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
 
 
+def said(answer: httpx2.Response) -> tuple[int, str]:
+    return (refused if answer.url.path.startswith("/api/") else problem)(answer)
+
+
 def is_fine(answer: httpx2.Response) -> None:
     """Taken or refused, but not broken."""
     if answer.status_code != 200:
-        status, code = problem(answer)
+        status, code = said(answer)
         assert status in {400, 404, 405}, (status, code)
 
 
 def is_refused(answer: httpx2.Response) -> None:
-    status, code = problem(answer)
+    status, code = said(answer)
     assert (status, code) == (400, "E_INVALID_REQUEST")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from nexus.ingest import files as store
 from nexus.ingest import libraries, uploads
 from nexus.ingest.uploads import Expected
 from nexus.storage import CHUNK, ObjectExists, ObjectMissing, Storage, StorageError
+from nexus.storage.digest import HEAD, Digest
 from nexus.storage.names import disposition
 from nexus.storage.s3 import S3
 from nexus.storage.supabase import Supabase
@@ -102,6 +104,16 @@ def test_what_is_put_is_there_whole(place: Place) -> None:
     assert found is not None
     assert (found.path, found.size) == (path, len(body))
     assert abs(datetime.now(UTC) - found.modified_at) < timedelta(minutes=5)
+
+
+def test_a_digest_is_of_the_very_bytes_or_not_known(place: Place) -> None:
+    path, body = place.path(), secrets.token_bytes(3 * CHUNK + 17)
+    assert place.storage.digest(path) is None
+    place.storage.put(path, [body], PDF)
+    known = {Digest(len(body), hashlib.sha256(body).hexdigest(), body[:HEAD])}
+    assert place.storage.digest(path) in (known if place.name == "local" else {None})
+    place.storage.delete(path)
+    assert place.storage.digest(path) is None
 
 
 def test_a_stream_is_in_bounded_chunks(place: Place) -> None:

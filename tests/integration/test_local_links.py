@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +12,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from nexus.app import App, build
-from nexus.storage.local import DRAFTS, HELD_BACK, Local
+from nexus.storage.digest import HEAD, Digest
+from nexus.storage.local import DRAFTS, WINDOW, Local
 from tests.files import PDF, pdf, stored
 from tests.http import Caller, Site, data, problem, serve
 from tests.integration.test_http_uploads import SIZE, begin, changed, link_to, send, upload
@@ -71,10 +74,13 @@ class TestUploadLink:
         assert drafts(site.app) == []
 
     def test_takes_a_file_whole_that_goes_to_the_disk_while_it_arrives(self, site: Site, me: Caller) -> None:
-        body = pdf(2 * HELD_BACK + 17)
+        body = random.Random(7).randbytes(3 * WINDOW + 17)
         begun = begin(me, body)
         assert send(site, begun, body).status_code == 200
-        assert b"".join(site.app.files.storage.stream(begun["storage_path"])) == body
+        storage = site.app.files.storage
+        assert b"".join(storage.stream(begun["storage_path"])) == body
+        known = storage.digest(begun["storage_path"])
+        assert known == Digest(len(body), hashlib.sha256(body).hexdigest(), body[:HEAD])
 
     def test_a_file_that_breaks_off_leaves_nothing(
         self, site: Site, me: Caller, capsys: pytest.CaptureFixture[str]

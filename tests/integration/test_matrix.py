@@ -23,6 +23,7 @@ from nexus.states.attempt import ATTEMPT
 from nexus.states.job import JOB
 from nexus.states.machine import Edge, Machine, Verdict
 from nexus.states.media import HELD, MEDIA, RETRY_EMBEDDING, Stage, Status
+from nexus.states.story import STORY
 from tests.support import new_media
 from tests.walks import put, whole
 
@@ -237,7 +238,7 @@ def test_facts_that_belong_together_cannot_be_parted(app: App, name: str) -> Non
 # the machines without a table
 
 
-@pytest.mark.parametrize("machine", [JOB, ATTEMPT, MEDIA], ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", [JOB, ATTEMPT, MEDIA, STORY], ids=lambda machine: machine.name)
 def test_every_cell_decides_as_its_line_in_the_table_says(machine: Machine[Any]) -> None:
     for edge in machine:
         for state in machine.states:

@@ -22,7 +22,7 @@ from nexus.ingest.pipeline import Outcome
 from nexus.ingest.workbench import Unchanged
 from nexus.queue.local import Local
 from nexus.states.media import Kind, Status
-from nexus.worker.threads import Pace, Workers
+from nexus.worker.threads import Workers
 from tests.support import SetClock, make_settings, new_media, row_of
 from tests.walks import embedded, let_in, put, start_embedding, status_of
 
@@ -280,7 +280,7 @@ def test_workers_take_refreshes_up_by_themselves(app: App, user: UUID) -> None:
 
     class Once(Workers):
         def run_once(self) -> bool:
-            return self._work_once(Pace())
+            return self._work_once()
 
     worker = Once(app)
     assert worker.run_once()

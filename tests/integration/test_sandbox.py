@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillWaiting
@@ -14,6 +15,7 @@ from structlog.testing import capture_logs
 
 from nexus.errors import EmptyContent, ExtractionFailed, ParserCrashed, PdfDamaged, describe
 from nexus.extract import Extraction, Fragment, Hints
+from nexus.extract.child.outside import PIECE
 from nexus.extract.sandbox import LONGEST_MESSAGE, Limits, Sandbox
 from tests.readers import RICH
 
@@ -36,6 +38,38 @@ def test_bytes_and_hints_arrive_exactly(sandbox: Sandbox) -> None:
     hints = Hints("https://example.com/ä", "text/html", None, "")
     digest, seen = sandbox.read("tests.readers:echo", data, hints).fragments
     assert (digest.text, seen.text) == (hashlib.sha256(data).hexdigest(), repr(hints))
+
+
+def test_an_open_file_arrives_exactly_and_is_never_in_memory_as_a_whole(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    data = os.urandom(PIECE) * 32
+    (tmp_path / "file").write_bytes(data)
+    with (tmp_path / "file").open("rb") as file:
+        tracemalloc.start()
+        found = sandbox.read("tests.readers:echo", file)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert found.fragments[0].text == hashlib.sha256(data).hexdigest()
+    assert most < 4 * PIECE
+
+
+def test_an_empty_file_arrives_empty(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (tmp_path / "file").open("rb") as file:
+        found = sandbox.read("tests.readers:echo", file)
+    assert found.fragments[0].text == hashlib.sha256(b"").hexdigest()
+
+
+def test_a_file_that_is_read_a_second_time_is_sent_from_its_beginning(tmp_path: Path) -> None:
+    sandbox = Sandbox(LIMITS, processes=1, preload=("tests.readers",))
+    first = sandbox.read("tests.readers:poison", b"").fragments[0].text
+    (tmp_path / "file").write_bytes(b"x" * PIECE)
+    with (tmp_path / "file").open("rb") as file:
+        second = sandbox.read("tests.readers:delicate", file).fragments
+    assert second[0].text != first
+    assert second[1].text == str(PIECE)
+    sandbox.close()
 
 
 def test_half_a_surrogate_pair_is_replaced_and_offsets_stay(sandbox: Sandbox) -> None:

@@ -18,7 +18,7 @@ from nexus.ingest.pipeline import Outcome
 from nexus.ingest.quota import Operation
 from nexus.ingest.turns import Turns
 from nexus.states.media import Kind, Status
-from nexus.worker.threads import Pace, Workers
+from nexus.worker.threads import Workers
 from tests.support import SetClock, history_of, make_settings, new_media, row_of
 from tests.walks import fail, start, status_of
 
@@ -28,7 +28,7 @@ def test_a_lease_is_not_renewed_beyond_what_one_media_may_take(app: App) -> None
     media_id = new_media(app)
     start(app, media_id)
     claim = row_of(app.sessions, media_id)
-    with leases.hold([claim]):
+    with leases.hold(claim):
         assert leases.held() == [(media_id, 1)]
         gone = threading.Event()
         while leases.held():
@@ -65,12 +65,12 @@ def test_a_worker_that_stumbles_gives_back_what_it_did_not_begin(
     class Once(Workers):
         def run_once(self) -> None:
             self._turns.claim = lambda kinds, most: claims  # type: ignore[method-assign]
-            self._work_once(Pace())
+            self._work_once()
 
     def breaks(*_: object) -> None:
         raise ConnectionError
 
-    monkeypatch.setattr(pipeline, "work", breaks)
+    monkeypatch.setattr(pipeline, "attempt", breaks)
     with pytest.raises(ConnectionError):
         Once(app).run_once()
     begun = {media_id for media_id in waiting if status_of(app.sessions, media_id) is Status.EXTRACTING}

@@ -34,6 +34,7 @@ from nexus.ingest.media import claim_due
 from nexus.ingest.uploads import Expected
 from nexus.states.media import Kind, Status
 from nexus.storage import ObjectMissing, StorageError
+from nexus.storage.local import Local
 from tests.files import PDF, Person, count, epub, expected, pdf, stored, waits_for
 from tests.support import SetClock, new_media, row_of
 from tests.walks import events_of, good, let_in, status_of, whole
@@ -62,6 +63,10 @@ def with_store(app: App, **instead: Callable[..., object]) -> Person:
 
 def away(*_: object) -> None:
     raise StorageError("away")
+
+
+def unknown(_: str) -> None:
+    """As of a store that did not see the bytes come in."""
 
 
 class TestBegin:
@@ -245,10 +250,27 @@ class TestConfirm:
         me.confirm(begun.media_id)
         assert whole(app.sessions, begun.media_id).files[0].size_bytes == len(body)
 
+    def test_bytes_that_were_changed_since_they_came_in_are_read(self, app: App, me: Person) -> None:
+        begun = me.begin(pdf(400))
+        me.send(begun, pdf(400))
+        storage = app.files.storage
+        assert isinstance(storage, Local)
+        storage.locate(begun.storage_path).write_bytes(body := pdf(500))
+        me.confirm(begun.media_id)
+        found = whole(app.sessions, begun.media_id)
+        assert (found.files[0].size_bytes, found.row.file_sha256) == (500, hashlib.sha256(body).hexdigest())
+
+    def test_bytes_that_this_process_did_not_take_in_are_read(self, app: App, me: Person) -> None:
+        media_id = me.sent(body := pdf())
+        other = replace(with_store(app, digest=unknown), id=me.id)
+        assert other.confirm(media_id).media_id == media_id
+        assert row_of(app.sessions, media_id).file_sha256 == hashlib.sha256(body).hexdigest()
+
     def test_a_store_that_is_too_slow_changes_nothing(self, app: App, me: Person) -> None:
         media_id = me.sent(pdf())
         before = whole(app.sessions, media_id)
-        hasty = Person(replace(app, files=replace(app.files, check_seconds=-1)), me.id)
+        slow = with_store(app, digest=unknown).app
+        hasty = Person(replace(slow, files=replace(slow.files, check_seconds=-1)), me.id)
         with pytest.raises(IngestTimeout):
             hasty.confirm(media_id)
         assert whole(app.sessions, media_id) == before
@@ -257,7 +279,7 @@ class TestConfirm:
     def test_a_store_that_is_away_changes_nothing(self, app: App, me: Person) -> None:
         media_id = me.sent(pdf())
         before = whole(app.sessions, media_id)
-        cut_off = replace(with_store(app, stream=away), id=me.id)
+        cut_off = replace(with_store(app, stream=away, digest=unknown), id=me.id)
         with pytest.raises(NotReady):
             cut_off.confirm(media_id)
         assert whole(app.sessions, media_id) == before
@@ -309,7 +331,7 @@ class TestTwoConfirmations:
             me.confirm(media_id)
             raise ObjectMissing
 
-        return replace(with_store(app, stream=stream), id=me.id)
+        return replace(with_store(app, stream=stream, digest=unknown), id=me.id)
 
     def test_a_late_refusal_does_not_undo_a_confirmation(self, app: App, me: Person, clock: SetClock) -> None:
         media_id = me.sent(pdf())

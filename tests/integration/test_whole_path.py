@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +21,7 @@ from nexus.extract.builtin import READERS
 from nexus.extract.registry import load_installed
 from nexus.extract.sandbox import Sandbox
 from nexus.ingest import clean, libraries, pipeline, refresh, submit
+from nexus.ingest.documents import Kept, keep_file
 from nexus.ingest.files import discard_all
 from nexus.ingest.pipeline import Outcome
 from nexus.queue.local import Local
@@ -29,6 +31,7 @@ from tests.files import Person, stored
 from tests.pages import Answer, Pages
 from tests.processes import Nexus, eventually, fresh_postgres, installed, settled
 from tests.support import make_settings, new_media, row_of
+from tests.walks import new_file
 
 SENTENCES = [
     f"The {word} sentence of this article says something about the harbour, the boats and the weather of the year."
@@ -242,6 +245,18 @@ def test_an_epub_becomes_chapters(app: App) -> None:
     assert len(rows(app, _FRAGMENTS, media_id)) == 2
     (document,) = rows(app, _DOCUMENT, media_id)
     assert [line[0] for line in json.loads(document.outline)] == ["Chapter 1", "Chapter 2"]
+
+
+def test_a_text_file_is_read_by_its_name(app: App) -> None:
+    """Markdown and plain text are the same bytes."""
+    body = b"# Boats\n\nThey *sail*.\n"
+    media_id = new_file(app, uuid4(), hashlib.sha256(body).hexdigest(), kind=Kind.TEXT)
+    path = app.files.path(media_id, Kind.TEXT)
+    app.files.storage.put(path, [body], "text/markdown")
+    with app.sessions.begin() as session:
+        keep_file(session, media_id, Kept(path, "text/markdown", len(body), "boats.md"))
+    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert "<em>sail</em>" in rows(app, _FRAGMENTS, media_id)[0].html
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from nexus.errors import FileTooLarge, IngestTimeout, InvalidFileType
 from nexus.ingest import inspect as looking
-from nexus.ingest.inspect import HEAD, PDF_WITHIN, Inspection, inspect, looks_like
+from nexus.ingest.inspect import PDF_WITHIN, inspect, looks_like
 from nexus.states.media import Kind
+from nexus.storage.digest import HEAD, Digest
 from tests.files import EPUB, epub, pdf
 
 MOST = 10_000
 
 
-def look(body: bytes, kind: Kind = Kind.PDF, piece: int = 7, most: int = MOST) -> Inspection:
+def look(body: bytes, kind: Kind = Kind.PDF, piece: int = 7, most: int = MOST) -> Digest:
     pieces = (body[at : at + piece] for at in range(0, len(body), piece))
     return inspect(pieces, kind, most, 60)
 
@@ -28,7 +29,7 @@ def look(body: bytes, kind: Kind = Kind.PDF, piece: int = 7, most: int = MOST) -
 @pytest.mark.parametrize("piece", [1, 7, HEAD - 1, HEAD, HEAD + 1, MOST])
 def test_size_and_hash_are_those_of_the_bytes(piece: int) -> None:
     body = pdf(HEAD + 123)
-    assert look(body, piece=piece) == Inspection(len(body), hashlib.sha256(body).hexdigest())
+    assert look(body, piece=piece) == Digest(len(body), hashlib.sha256(body).hexdigest(), body[:HEAD])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,10 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 from nexus.extract.child import wire
 from nexus.extract.child.parser import OUT_OF_MEMORY
@@ -34,6 +37,8 @@ KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 
 LONGEST_NAME = 100
+#: Of a file on its way to a parser.
+PIECE = 1024 * 1024
 
 
 class NurseryGone(Exception):
@@ -136,6 +141,24 @@ class Nursery:
             raise NurseryGone from error
 
 
+@dataclass(frozen=True)
+class Document:
+    """What is to be read: bytes, or an open file, which never is in memory as a whole."""
+
+    data: bytes | BinaryIO
+
+    @property
+    def size(self) -> int:
+        return len(self.data) if isinstance(self.data, bytes) else os.fstat(self.data.fileno()).st_size
+
+    def pieces(self) -> Iterator[bytes]:
+        """From the beginning, however often."""
+        if isinstance(self.data, bytes):
+            return filter(None, (self.data,))
+        self.data.seek(0)
+        return iter(partial(self.data.read, PIECE), b"")
+
+
 @dataclass
 class Parser:
     """One process, and the line to it. One thread at a time has it."""
@@ -152,13 +175,13 @@ class Parser:
         poll.register(self.line, select.POLLIN)
         return module_of(reader) in self.modules and not poll.poll(0)
 
-    def ask(self, request: Request, data: bytes) -> Iterator[bytes | None]:
+    def ask(self, request: Request, document: Document) -> Iterator[bytes | None]:
         """The values of its answer. Raises BadFrame, TimeoutError, and EOFError when it has ended."""
         self.documents += 1
         tag = wire.new_tag()
         until = time.monotonic() + request.seconds
         try:
-            for part in filter(None, (wire.frame(wire.request_values(request), tag), data)):
+            for part in chain([wire.frame(wire.request_values(request), tag)], document.pieces()):
                 self.line.settimeout(wire.left(until))
                 self.line.sendall(part)
             return wire.receive(self.line, request.output_bytes, until, tag)[1]

@@ -1,0 +1,122 @@
+"""One edge for many rows at once, each under its own fence, with what is written beside them.
+
+On PostgreSQL it is one statement, however many rows: they come as JSON, are locked in the order of their ids as
+everywhere, moved and logged. SQLite takes them one by one: there a statement costs no round trip.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from sqlalchemy import (
+    CTE,
+    JSON,
+    ColumnElement,
+    Select,
+    Table,
+    Uuid,
+    bindparam,
+    cast,
+    column,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.sql.selectable import TableValuedAlias
+from sqlalchemy.types import TypeEngine
+
+from nexus.db.moves import Missed, Move, Subject, logged, move
+from nexus.db.session import Session, Statement
+from nexus.db.tables import insert_all
+from nexus.states.machine import Edge
+
+S = TypeVar("S", bound=Enum)
+#: Rows for each of several tables.
+Rows = Mapping[Table, Sequence[Mapping[str, Any]]]
+#: A value that comes with each row, by its name.
+Given = Callable[[str], ColumnElement[Any]]
+_as_json = json.JSONEncoder(default=str, ensure_ascii=False).encode
+
+
+class BulkMove(Generic[S]):
+    """`values` come with each row, beside its id and its fence; `sets` are the columns written from them. The tables
+    `beside` have a media_id: rows for what did not move are not written."""
+
+    def __init__(
+        self,
+        subject: Subject[S],
+        edge: Edge[S],
+        *,
+        values: Mapping[str, TypeEngine[Any]],
+        sets: Callable[[Given], Mapping[str, Any]],
+        beside: Sequence[Table],
+    ) -> None:
+        self.one = Move(
+            subject,
+            edge,
+            sets=sets(lambda name: bindparam(name, type_=values[name])),
+            fenced=True,
+            brief=True,
+        )
+        self._beside = {table: Statement(insert_all(table)) for table in beside}
+        self.statement = Statement(_all_at_once(subject, edge, values, sets, beside))
+
+    def __call__(
+        self, session: Session, moves: Sequence[Mapping[str, Any]], rows: Rows, *, actor: str
+    ) -> set[UUID]:
+        """Which of the rows moved. Each move is a row_id, its fence and the values."""
+        if not session.is_sqlite:
+            written = {table.name: _as_json(rows[table]) for table in self._beside}
+            given = {"moves": _as_json(moves), "now": session.now, "actor": actor, "error_code": None}
+            return {row.id for row in session.all(self.statement, **given, **written)}
+        moved = {row.id for row in self.one.each(session, moves, actor=actor)}
+        for table, statement in self._beside.items():
+            session.run_many(statement, [row for row in rows[table] if row["media_id"] in moved])
+        return moved
+
+    def missed(self, session: Session, row_id: UUID) -> Missed[S]:
+        """Why one of them did not move."""
+        return self.one.missed(session, row_id)
+
+
+def _all_at_once(
+    subject: Subject[S],
+    edge: Edge[S],
+    values: Mapping[str, TypeEngine[Any]],
+    sets: Callable[[Given], Mapping[str, Any]],
+    beside: Sequence[Table],
+) -> Select[Any]:
+    given = _recordset("moves", {"row_id": Uuid(), "fence": subject.fence.type, **values})
+    key = subject.table.c.id
+    # The very rows, locked: where two writers have rows in common, one waits for the other instead of both.
+    locked = (
+        select(given).join_from(given, subject.table, key == given.c.row_id).order_by(key)
+    ).with_for_update(of=subject.table)
+    row = locked.cte("locked")
+    moved = (
+        move(subject, edge, sets=sets(lambda name: row.c[name]), brief=True)
+        .where(key == row.c.row_id, subject.fence == row.c.fence)
+        .cte("moved")
+    )
+    return select(moved.c.id).add_cte(
+        logged(moved, subject, edge), *(_written(moved, table) for table in beside)
+    )
+
+
+def _written(moved: CTE, table: Table) -> CTE:
+    given = _recordset(table.name, {name: one.type for name, one in table.c.items()})
+    rows = select(*given.c).join_from(given, moved, moved.c.id == given.c.media_id)
+    return insert(table).from_select(list(table.c.keys()), rows).cte(f"written_{table.name}")
+
+
+def _recordset(name: str, types: Mapping[str, TypeEngine[Any]]) -> TableValuedAlias:
+    """Rows that are given as one JSON array."""
+    return (
+        func.json_to_recordset(cast(bindparam(name), JSON))
+        .table_valued(*(column(key, kind) for key, kind in types.items()))
+        .render_derived(name=f"given_{name}", with_types=True)
+    )

@@ -1,0 +1,120 @@
+"""The tables of jobs and stories."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+    Uuid,
+    false,
+    text,
+)
+
+from nexus.db.tables import Moment, metadata, quoted
+from nexus.states import job, story
+
+_JOB_FAILED = "(status = 'FAILED')"
+#: Pages that are fetched and that nobody has begun to read.
+UNREAD = "status = 'EXTRACTING' AND lease_expires_at IS NULL"
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("created_by_user_id", ForeignKey("users.id"), nullable=False),
+    Column("library_id", ForeignKey("libraries.id", ondelete="SET NULL")),
+    #: The article itself, as everybody who has its address in a library reads it.
+    Column("media_id", ForeignKey("media.id", ondelete="SET NULL")),
+    Column("url", Text),
+    Column("canonical_url", Text),
+    Column("status", String(32), nullable=False, server_default=job.Status.QUEUED.value),
+    Column("status_before", String(32)),
+    #: The fence, as processing_attempts is for a media.
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    #: How often a step was taken up again after its worker was lost.
+    Column("tries", Integer, nullable=False, server_default="0"),
+    Column("lease_expires_at", Moment),
+    #: Not before this is a draft made again.
+    Column("generate_after", Moment),
+    #: What was fetched, until its text is taken out.
+    Column("raw_html", LargeBinary),
+    Column("charset", Text),
+    Column("http_status", Integer),
+    Column("content_type", Text),
+    Column("fetched_url", Text),
+    Column("extracted_title", Text),
+    Column("extracted_text", Text),
+    Column("manually_provided", Boolean, nullable=False, server_default=false()),
+    Column("error_code", String(64)),
+    Column("error_message", Text),
+    #: The latest story; earlier drafts point here by their job_id.
+    Column("story_id", Uuid),
+    Column("fetched_at", Moment),
+    Column("extracted_at", Moment),
+    Column("generated_at", Moment),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    CheckConstraint(f"status IN ({quoted(job.Status)})", name="status"),
+    CheckConstraint(f"{_JOB_FAILED} = (error_code IS NOT NULL)", name="failed_has_code"),
+    CheckConstraint(f"{_JOB_FAILED} = (error_message IS NOT NULL)", name="failed_has_message"),
+    CheckConstraint(
+        f"lease_expires_at IS NULL OR status IN ({quoted(job.HELD)})", name="only_held_has_lease"
+    ),
+    CheckConstraint("status <> 'SAVED' OR story_id IS NOT NULL", name="saved_has_story"),
+)
+Index("ix_jobs_creator", jobs.c.created_by_user_id, jobs.c.created_at, jobs.c.id)
+Index("ix_jobs_library", jobs.c.library_id, jobs.c.created_at, jobs.c.id)
+Index("ix_jobs_media", jobs.c.media_id)
+Index(
+    "ix_jobs_unread", jobs.c.updated_at, jobs.c.id, sqlite_where=text(UNREAD), postgresql_where=text(UNREAD)
+)
+Index(
+    "ix_jobs_held",
+    jobs.c.lease_expires_at,
+    sqlite_where=text("lease_expires_at IS NOT NULL"),
+    postgresql_where=text("lease_expires_at IS NOT NULL"),
+)
+
+stories = Table(
+    "stories",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    Column("slug", String(120), nullable=False, unique=True),
+    Column("status", String(16), nullable=False, server_default=story.Status.DRAFT.value),
+    Column("status_before", String(16)),
+    #: The fence: raised by every change, so that two editors can't overwrite each other unseen.
+    Column("revision", Integer, nullable=False, server_default="1"),
+    Column("headline", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    #: JSON: what_happened and background, each a list of claims with their evidence.
+    Column("sections", Text, nullable=False),
+    #: JSON: a list of title and url.
+    Column("sources", Text, nullable=False),
+    #: What the evidence points into; the job's text may change later.
+    Column("article_text", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("prompt_version", String(32), nullable=False),
+    Column("tokens_used", BigInteger, nullable=False),
+    Column("generated_at", Moment, nullable=False),
+    Column("published_at", Moment),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    CheckConstraint(f"status IN ({quoted(story.Status)})", name="status"),
+)
+Index("ix_stories_job", stories.c.job_id, stories.c.created_at)
+Index(
+    "ix_stories_published",
+    stories.c.published_at,
+    sqlite_where=text("status = 'published'"),
+    postgresql_where=text("status = 'published'"),
+)

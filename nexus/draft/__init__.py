@@ -1,0 +1,104 @@
+"""How text becomes a story: a draft in which every claim points to where its article says so.
+
+With no model set, sentences of the article itself make the draft. With one, the model writes, and each quote that it
+gives is looked up in the text: one that is not there is kept and shown as unsupported, never passed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from nexus.errors.draft import DraftTooShort
+
+#: How much of an article a draft is made from, in characters.
+MOST_TEXT = 50_000
+#: How many letters and digits there must be to say something about.
+LEAST_LETTERS = 50
+#: The least and most characters of each part, and the least and most claims.
+HEADLINE = (10, 200)
+SUMMARY = (50, 500)
+WHAT_HAPPENED = (1, 10)
+BACKGROUND = (0, 10)
+
+
+@dataclass(frozen=True)
+class Article:
+    """What a draft is made from."""
+
+    title: str
+    text: str
+    url: str
+
+    def __post_init__(self) -> None:
+        if len(self.text) > MOST_TEXT:
+            raise ValueError(f"The text has {len(self.text)} characters, more than {MOST_TEXT}.")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The quote as it was given, and where in the article's text it stands: None and None where it does not."""
+
+    quote: str
+    start: int | None
+    end: int | None
+
+    @property
+    def found(self) -> bool:
+        return self.start is not None
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Draft:
+    headline: str
+    summary: str
+    what_happened: tuple[Claim, ...]
+    background: tuple[Claim, ...]
+    #: What wrote it: the name of a model, or "extractive".
+    model: str
+    #: Which wording of the request, or which way of choosing, made it.
+    prompt_version: str
+    #: Over every call that it took.
+    tokens_used: int
+
+    def __post_init__(self) -> None:
+        sizes = {
+            "headline": (len(self.headline), HEADLINE),
+            "summary": (len(self.summary), SUMMARY),
+            "what_happened": (len(self.what_happened), WHAT_HAPPENED),
+            "background": (len(self.background), BACKGROUND),
+        }
+        for part, (size, (least, most)) in sizes.items():
+            if not least <= size <= most:
+                raise ValueError(f"The {part} has {size}, not {least} to {most}.")
+
+
+class Drafter(Protocol):
+    def draft(self, article: Article, seconds: float) -> Draft:
+        """A draft, made within this time. Raises DraftFailed or a kind of it: transient where the same may succeed a
+        little later."""
+        ...
+
+
+def drafter(base_url: str, api_key: str, model: str) -> Drafter:
+    """The model at an address; without an address OpenAI's own, and with neither address nor key no model at all."""
+    # Each is loaded where it is used: the client of a model takes a second to load.
+    if not base_url and not api_key:
+        from nexus.draft.extractive import Extractive  # noqa: PLC0415
+
+        return Extractive()
+    from nexus.draft.openai import OpenAi  # noqa: PLC0415
+
+    return OpenAi(base_url, api_key, model)
+
+
+def require_enough(article: Article) -> None:
+    """Raises DraftTooShort."""
+    if sum(map(str.isalnum, article.text)) < LEAST_LETTERS:
+        raise DraftTooShort

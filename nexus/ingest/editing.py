@@ -1,0 +1,193 @@
+"""Work on editorial jobs: fetch, extract, and what a lost worker left. Doors, threads and tasks come through here.
+
+No transaction is open while a page is fetched or read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import BinaryIO
+from uuid import UUID
+
+from nexus import logging
+from nexus.db.moves import Missed
+from nexus.db.session import Row, Session
+from nexus.errors import EmptyContent, InvalidState, JobNotReady, NotFound, WorkError
+from nexus.extract import Extraction, Fetched, Hints
+from nexus.extract.builtin import PDF_TYPE
+from nexus.ingest import extraction, jobs, media
+from nexus.ingest.add import hold_article
+from nexus.ingest.extraction import Found, Nothing
+from nexus.ingest.media import WORKER
+from nexus.ingest.workbench import Bench, Tools, as_fetched
+from nexus.states.job import EXTRACTED_ON, Status
+from nexus.states.media import Kind
+from nexus.states.media import Status as MediaStatus
+
+log = logging.get(__name__)
+
+EXTRACT_SECONDS = 15.0
+#: Longer than any step takes, its turn at a site or a parser included.
+LEASE = timedelta(minutes=2)
+#: How often somebody who waits for another's result looks for it.
+LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Done:
+    """A job after a step, and whether there was nothing to do."""
+
+    job: Row
+    skipped: bool = False
+
+
+class Page(Bench):
+    """A workbench on which the page lies already: an extractor that fetches it is given what the job fetched."""
+
+    def __init__(self, tools: Tools, job: Row) -> None:
+        super().__init__(tools, _as_media(job))
+        page = Fetched(job.fetched_url, job.http_status, job.content_type, job.charset, bytes(job.raw_html))
+        self._page = self._fetched = page
+
+    def fetch(self, url: str) -> Fetched:
+        return self._page if url == self._media.canonical_url else super().fetch(url)
+
+    def keep(self, fetched: Fetched) -> None:
+        """A job keeps no files."""
+
+    def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
+        sandbox = self._tools.sandbox
+        return sandbox.read(reader, data, hints, replace(sandbox.limits, seconds=EXTRACT_SECONDS))
+
+
+def fetch(tools: Tools, job_id: UUID, actor: str) -> Row:
+    """Get the page: the job is EXTRACTING then, or FAILED with the reason. Raises InvalidState where it is not to be
+    fetched."""
+    with tools.sessions.begin() as session:
+        claim = jobs.start_fetch(session, job_id, LEASE, actor)
+    if isinstance(claim, Missed):
+        raise InvalidState("Only a job that waits can be fetched. Retry one that failed.")
+    try:
+        page = as_fetched(tools.fetcher.get(claim.canonical_url))
+    except WorkError as error:
+        with tools.sessions.begin() as session:
+            jobs.fail(session, job_id, Status.FETCHING, claim.attempt, error, actor)
+    else:
+        with tools.sessions.begin() as session:
+            jobs.mark_fetched(session, job_id, claim.attempt, page, actor)
+    return present(tools, job_id)
+
+
+def extract(tools: Tools, job_id: UUID, actor: str) -> Done:
+    """Take title and text out of the page, once, however many ask: the others wait for what the first one finds.
+
+    Raises JobNotReady where there is no page, or no result in time.
+    """
+    until = time.monotonic() + LEASE.total_seconds()
+    while time.monotonic() < until:
+        with tools.sessions.begin() as session:
+            claim = jobs.claim_extraction(session, job_id, LEASE, actor)
+        if not isinstance(claim, Missed):
+            return Done(_read(tools, claim, actor))
+        if claim.state in EXTRACTED_ON:
+            log.info("already_extracted", job_id=str(job_id), status=claim.state)
+            return Done(present(tools, job_id), skipped=True)
+        if claim.state is not Status.EXTRACTING:
+            raise JobNotReady(_NO_PAGE[claim.state]) if claim.state else NotFound
+        threading.Event().wait(LOOK_SECONDS)
+    raise JobNotReady
+
+
+def run(tools: Tools, job_id: UUID) -> bool:
+    """Whatever of a job is left to a worker; whether there was anything."""
+    with tools.sessions.read() as session:
+        job = jobs.get(session, job_id)
+    if job is None or Status(job.status) not in _TAKE_UP:
+        return False
+    try:
+        _TAKE_UP[Status(job.status)](tools, job_id, WORKER)
+    except (InvalidState, JobNotReady):
+        return False  # another worker was quicker
+    return True
+
+
+def run_next(tools: Tools) -> bool:
+    """The same for one that waits; whether there was one. It looks first: on SQLite a claim is the only writer."""
+    with tools.sessions.read() as session:
+        waiting = jobs.due(session, 1)
+    return bool(waiting) and run(tools, waiting[0])
+
+
+def present(tools: Tools, job_id: UUID) -> Row:
+    with tools.sessions.read() as session:
+        job = jobs.get(session, job_id)
+    if job is None:
+        raise NotFound
+    return job
+
+
+def _fetch_again(tools: Tools, job_id: UUID, actor: str) -> None:
+    job = fetch(tools, job_id, actor)
+    if Status(job.status) is Status.EXTRACTING:
+        extract(tools, job_id, actor)
+
+
+def _read(tools: Tools, claim: Row, actor: str) -> Row:
+    result = extraction.attempt(tools, _as_media(claim), claim.attempt, Page(tools, claim))
+    if isinstance(result, Found) and len(jobs.title_and_text(result.extraction)[1]) < jobs.LEAST_TEXT:
+        result = Nothing(EmptyContent())
+    with tools.sessions.begin() as session:
+        if isinstance(result, Nothing):
+            jobs.fail(session, claim.id, Status.EXTRACTING, claim.attempt, result.error, actor)
+        else:
+            media_id = _hand_over(session, claim, result)
+            if not jobs.mark_extracted(session, claim.id, claim.attempt, result.extraction, media_id, actor):
+                raise InvalidState
+    return present(tools, claim.id)
+
+
+def _hand_over(session: Session, job: Row, found: Found) -> UUID | None:
+    """The article becomes a media in the creator's library, with this text where it has none yet: one fetch for both.
+
+    A PDF is left to a worker, which keeps its file.
+    """
+    row = hold_article(session, job.created_by_user_id, job.canonical_url)
+    media_id: UUID = row.id
+    if job.content_type == PDF_TYPE:
+        return media_id
+    if MediaStatus(row.processing_status) is MediaStatus.FAILED:
+        media.reset_failed(session, media_id, job.created_by_user_id)
+    claim = media.worker_start_attempt(session, media_id, LEASE)
+    if claim is not None:
+        media.mark_ready_for_reading(
+            session, media_id, claim.processing_attempts, found.extraction, found.origin
+        )
+    return media_id
+
+
+def _as_media(job: Row) -> Row:
+    """What an extractor is told of the page."""
+    return SimpleNamespace(
+        id=job.id,
+        kind=Kind.WEB_ARTICLE.value,
+        canonical_url=job.canonical_url,
+        provider=None,
+        provider_id=None,
+    )
+
+
+_NO_PAGE: dict[Status, str] = {
+    Status.QUEUED: "Nothing is fetched yet. Fetch the page first, or enter title and text by hand.",
+    Status.FETCHING: "The page is being fetched. Ask again in a moment.",
+    Status.FAILED: "This job has failed. Retry it, or enter title and text by hand.",
+}
+#: What a worker does with a job in this state.
+_TAKE_UP: dict[Status, Callable[[Tools, UUID, str], object]] = {
+    Status.FETCHING: _fetch_again,
+    Status.EXTRACTING: extract,
+}

@@ -1,0 +1,267 @@
+"""The life of an editorial job: every function here walks one edge, in the caller's transaction.
+
+A step's call carries the attempt it was given, as a worker's does for a media: what a lost worker brings is refused.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from sqlalchemy import and_, bindparam, case, func, insert, literal_column, null, or_, select, text
+
+from nexus import logging, urls
+from nexus.db.editorial import UNREAD, jobs
+from nexus.db.moves import JOB_ROWS, Missed, Move, log_created
+from nexus.db.session import Row, Session, Statement
+from nexus.errors import InvalidRequest, JobTimeout, NexusError
+from nexus.extract import Extraction, Fetched
+from nexus.ingest import access, quota
+from nexus.ingest.extraction import UNSTORABLE
+from nexus.ingest.media import MAX_TRIES, SWEEP
+from nexus.ingest.quota import Limits, Operation
+from nexus.states import job as edges
+from nexus.states.job import Status
+
+log = logging.get(__name__)
+
+#: What extraction takes, and what a person may paste.
+LEAST_TEXT = 100
+MOST_TEXT = 50_000
+MOST_TITLE = 500
+
+#: Each step, by the status in which it runs, as messages name it.
+STEPS = {Status.FETCHING: "FETCH", Status.EXTRACTING: "EXTRACT", Status.GENERATING: "GENERATE"}
+
+_now = bindparam("now", type_=jobs.c.updated_at.type)
+_UNTIL = bindparam("until", type_=jobs.c.lease_expires_at.type)
+_FREE = or_(jobs.c.lease_expires_at.is_(None), jobs.c.lease_expires_at <= _now)
+_TAKE = {
+    "attempt": jobs.c.attempt + literal_column("1"),
+    "lease_expires_at": _UNTIL,
+    # One that somebody held before was lost.
+    "tries": jobs.c.tries
+    + case((jobs.c.lease_expires_at.is_(None), literal_column("0")), else_=literal_column("1")),
+}
+_LET_GO = {"lease_expires_at": null(), "tries": literal_column("0")}
+_NO_PAGE = dict.fromkeys(("raw_html", "charset"), null())
+_NO_FETCH = dict.fromkeys(("http_status", "content_type", "fetched_url", "fetched_at"), null())
+_NO_TEXT = dict.fromkeys(("extracted_title", "extracted_text", "extracted_at"), null())
+_NO_ERROR = dict.fromkeys(("error_code", "error_message"), null())
+_TEXT = {
+    "extracted_title": bindparam("title"),
+    "extracted_text": bindparam("text"),
+    "extracted_at": _now,
+    **_NO_PAGE,
+    **_LET_GO,
+}
+HAS_TEXT = and_(
+    jobs.c.extracted_at.is_not(None),
+    func.coalesce(jobs.c.extracted_title, "") != "",
+    func.coalesce(jobs.c.extracted_text, "") != "",
+)
+#: A fetch that runs is not stolen: either nobody began to read, or who began is lost.
+_UNCLAIMED = or_(
+    and_(jobs.c.status == Status.FETCHING.value, jobs.c.raw_html.is_not(None), jobs.c.extracted_at.is_(None)),
+    and_(jobs.c.status == Status.EXTRACTING.value, _FREE),
+)
+
+_FETCH = Move(
+    JOB_ROWS,
+    edges.FETCH,
+    sets=_TAKE,
+    guards=[or_(jobs.c.status == Status.QUEUED.value, _FREE), jobs.c.canonical_url.is_not(None)],
+)
+_FETCHED = Move(
+    JOB_ROWS,
+    edges.FETCHED,
+    sets={
+        **{
+            name: bindparam(name)
+            for name in ("raw_html", "charset", "http_status", "content_type", "fetched_url")
+        },
+        "fetched_at": _now,
+        **_LET_GO,
+    },
+    fenced=True,
+    brief=True,
+)
+_CLAIM = Move(JOB_ROWS, edges.CLAIM_EXTRACTION, sets=_TAKE, guards=[_UNCLAIMED])
+_EXTRACTED = Move(
+    JOB_ROWS, edges.EXTRACTED, sets={**_TEXT, "media_id": bindparam("media_id")}, fenced=True, brief=True
+)
+_ADOPT = Move(JOB_ROWS, edges.ADOPT, sets={**_TEXT, "media_id": bindparam("media_id")}, brief=True)
+_MANUAL = Move(
+    JOB_ROWS,
+    edges.MANUAL_ENTRY,
+    sets={**_NO_ERROR, **_LET_GO, "attempt": _TAKE["attempt"], "manually_provided": literal_column("true")},
+    brief=True,
+)
+_ENTERED = Move(JOB_ROWS, edges.EXTRACTED, sets=_TEXT, brief=True)
+_RETRY = Move(
+    JOB_ROWS,
+    edges.RETRY,
+    sets={
+        **_NO_ERROR,
+        **_NO_PAGE,
+        **_NO_FETCH,
+        **_NO_TEXT,
+        **_LET_GO,
+        "manually_provided": literal_column("false"),
+    },
+    guards=[~HAS_TEXT],
+)
+_FAIL = {
+    status: Move(
+        JOB_ROWS,
+        edges.FAIL,
+        sets={
+            "error_code": bindparam("error_code"),
+            "error_message": bindparam("error_message"),
+            **_NO_PAGE,
+            "lease_expires_at": null(),
+        },
+        only=frozenset({status}),
+        fenced=True,
+        brief=True,
+    )
+    for status in STEPS
+}
+
+_COLUMNS = ("id", "created_by_user_id", "library_id", "url", "canonical_url", "created_at", "updated_at")
+_NEW = Statement(insert(jobs).values({jobs.c[name]: bindparam(name) for name in _COLUMNS}))
+_ONE = Statement(select(jobs).where(jobs.c.id == bindparam("job_id")))
+_IS_LOST = and_(jobs.c.lease_expires_at.is_not(None), jobs.c.lease_expires_at <= _now)
+_LOST = Statement(
+    select(jobs.c.id).where(_IS_LOST).order_by(jobs.c.lease_expires_at).limit(bindparam("most"))
+)
+_HOPELESS = Statement(
+    select(jobs.c.id, jobs.c.status, jobs.c.attempt)
+    .where(_IS_LOST, jobs.c.tries >= MAX_TRIES - 1)
+    .order_by(jobs.c.lease_expires_at)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+_UNREAD = Statement(
+    select(jobs.c.id).where(text(UNREAD)).order_by(jobs.c.updated_at, jobs.c.id).limit(bindparam("most"))
+)
+
+
+def create(session: Session, viewer: UUID, library_id: UUID, url: str | None, limits: Limits) -> UUID:
+    """QUEUED. Raises InvalidUrl, RateLimited; NotFound or Forbidden where the library is not the viewer's to add to."""
+    source = urls.article(url) if url else None
+    access.require_admin(session, access.keep_library(session, library_id), viewer)
+    if source is not None:
+        quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
+        quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, None)
+    job_id = uuid4()
+    session.run(
+        _NEW,
+        id=job_id,
+        created_by_user_id=viewer,
+        library_id=library_id,
+        url=source and source.requested_url,
+        canonical_url=source and source.canonical_url,
+        created_at=session.now,
+        updated_at=session.now,
+    )
+    log_created(session, JOB_ROWS, job_id, actor=str(viewer))
+    return job_id
+
+
+def get(session: Session, job_id: UUID) -> Row | None:
+    return session.first(_ONE, job_id=job_id)
+
+
+def start_fetch(session: Session, job_id: UUID, lease: timedelta, actor: str) -> Row | Missed[Status]:
+    """QUEUED, or FETCHING whose worker is lost, → FETCHING."""
+    return _FETCH(session, job_id, actor=actor, until=session.now + lease)
+
+
+def mark_fetched(session: Session, job_id: UUID, attempt: int, page: Fetched, actor: str) -> bool:
+    """FETCHING → EXTRACTING, with what was fetched. False when the attempt is no longer the present one."""
+    row = _FETCHED(
+        session,
+        job_id,
+        actor=actor,
+        fence=attempt,
+        raw_html=page.body,
+        charset=page.charset,
+        http_status=page.status,
+        content_type=page.content_type,
+        fetched_url=page.url,
+    )
+    return not isinstance(row, Missed)
+
+
+def claim_extraction(session: Session, job_id: UUID, lease: timedelta, actor: str) -> Row | Missed[Status]:
+    """EXTRACTING that nobody works on → EXTRACTING with a lease. One caller wins."""
+    return _CLAIM(session, job_id, actor=actor, until=session.now + lease)
+
+
+def mark_extracted(
+    session: Session, job_id: UUID, attempt: int, found: Extraction, media_id: UUID | None, actor: str
+) -> bool:
+    """EXTRACTING → READY_TO_GENERATE. False when the attempt is no longer the present one."""
+    title, body = title_and_text(found)
+    row = _EXTRACTED(session, job_id, actor=actor, fence=attempt, title=title, text=body, media_id=media_id)
+    return not isinstance(row, Missed)
+
+
+def adopt(session: Session, job_id: UUID, title: str, body: str, media_id: UUID, actor: str) -> bool:
+    """QUEUED → READY_TO_GENERATE, with the text of a media that is readable already."""
+    row = _ADOPT(session, job_id, actor=actor, title=title, text=body[:MOST_TEXT], media_id=media_id)
+    return not isinstance(row, Missed)
+
+
+def enter(session: Session, job_id: UUID, title: str, body: str, actor: str) -> Missed[Status] | None:
+    """What a person pasted: → EXTRACTING → READY_TO_GENERATE. Raises InvalidRequest for what is no article."""
+    title, body = (UNSTORABLE.sub("", given).strip() for given in (title, body))
+    if not title or len(title) > MOST_TITLE:
+        raise InvalidRequest(f"Give a title of at most {MOST_TITLE} characters.")
+    if not LEAST_TEXT <= len(body) <= MOST_TEXT:
+        raise InvalidRequest(f"Paste the article's text: {LEAST_TEXT} to {MOST_TEXT:,} characters.")
+    begun = _MANUAL(session, job_id, actor=actor)
+    if isinstance(begun, Missed):
+        return begun
+    _ENTERED(session, job_id, actor=actor, title=title, text=body)
+    return None
+
+
+def retry(session: Session, job_id: UUID, actor: str) -> Row | Missed[Status]:
+    """FAILED without text → QUEUED; what the failed try left is cleared."""
+    return _RETRY(session, job_id, actor=actor)
+
+
+def fail(session: Session, job_id: UUID, status: Status, attempt: int, error: NexusError, actor: str) -> bool:
+    """The step that runs in this status has failed; its message says which step it was and what to do."""
+    row = _FAIL[status](
+        session,
+        job_id,
+        actor=actor,
+        fence=attempt,
+        error_code=error.code,
+        error_message=f"[{STEPS[status]}] {error.message}",
+    )
+    return not isinstance(row, Missed)
+
+
+def title_and_text(found: Extraction) -> tuple[str, str]:
+    """As a job keeps them: a title is always there, and the text has its limit."""
+    body = "\n\n".join(fragment.text.strip() for fragment in found.fragments).strip()[:MOST_TEXT]
+    first_line = next(iter(body.splitlines()), "")
+    return (found.title or first_line)[:MOST_TITLE].strip(), body
+
+
+def due(session: Session, most: int) -> list[UUID]:
+    """What a worker may take up: fetched pages that nobody reads, and steps whose worker is gone."""
+    rows = session.all(_UNREAD, most=most) + session.all(_LOST, now=session.now, most=most)
+    return [row.id for row in rows][:most]
+
+
+def fail_hopeless(session: Session, _: float, most: int = 100) -> int:
+    """Steps whose third worker is gone. How many."""
+    rows = session.all(_HOPELESS, now=session.now, most=most)
+    for row in rows:
+        fail(session, row.id, Status(row.status), row.attempt, JobTimeout(), SWEEP)
+    return len(rows)

@@ -1,0 +1,28 @@
+"""The life of one story: from a draft to the public, or away."""
+
+from enum import StrEnum
+
+from nexus.states.machine import Edge, Machine
+
+
+class Status(StrEnum):
+    DRAFT = "draft"  #: written, and open to changes
+    REVIEW = "review"  #: waits for a second pair of eyes
+    PUBLISHED = "published"  #: in the feed
+    ARCHIVED = "archived"  #: was public once
+    DISCARDED = "discarded"  #: not wanted
+
+
+S = Status
+
+# fmt: off
+#                    verb       from                           to            skip when already in
+SUBMIT  = Edge("submit",  {S.DRAFT},                     S.REVIEW,     {S.REVIEW})
+REWRITE = Edge("rewrite", {S.REVIEW},                    S.DRAFT,      {S.DRAFT})
+PUBLISH = Edge("publish", {S.DRAFT, S.REVIEW},           S.PUBLISHED,  {S.PUBLISHED})
+ARCHIVE = Edge("archive", {S.PUBLISHED},                 S.ARCHIVED,   {S.ARCHIVED})
+DISCARD = Edge("discard", {S.DRAFT, S.REVIEW},           S.DISCARDED,  {S.DISCARDED})
+RESTORE = Edge("restore", {S.DISCARDED, S.ARCHIVED},     S.DRAFT,      {S.DRAFT})
+# fmt: on
+
+STORY = Machine("story", Status, Status.DRAFT, (SUBMIT, REWRITE, PUBLISH, ARCHIVE, DISCARD, RESTORE))

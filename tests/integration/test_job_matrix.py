@@ -1,0 +1,46 @@
+"""Every cell of the job machine, in the database: what applies changes the status, what does not changes nothing."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import literal_column, null
+
+from nexus.app import App
+from nexus.db.moves import JOB_ROWS, Missed, Move
+from nexus.ingest import access, jobs
+from nexus.states.job import JOB, Status
+from nexus.states.machine import Edge, Verdict
+from tests.support import put_job
+
+CELLS = [pytest.param(edge, state, id=f"{edge.verb}-{state.value}") for edge in JOB for state in JOB.states]
+
+
+def facts(target: Status) -> dict[str, Any]:
+    """What the CHECK constraints want of a row in this state."""
+    error = literal_column("'E_ANY'") if target is Status.FAILED else null()
+    return {"error_code": error, "error_message": error}
+
+
+@pytest.fixture
+def job_id(app: App) -> UUID:
+    user = uuid4()
+    with app.sessions.begin() as session:
+        library = access.ensure_user(session, user)
+        return jobs.create(session, user, library, "https://example.com/a", {})
+
+
+@pytest.mark.parametrize(("edge", "state"), CELLS)
+def test_every_cell_of_the_job_matrix(app: App, job_id: UUID, edge: Edge[Status], state: Status) -> None:
+    put_job(app.sessions, job_id, state)
+    with app.sessions.begin() as session:
+        result = Move(JOB_ROWS, edge, sets=facts(edge.target))(session, job_id, actor="matrix")
+    with app.sessions.read() as session:
+        after = jobs.get(session, job_id)
+    assert after is not None
+    if state in edge.sources:
+        assert (after.status, after.status_before) == (edge.target.value, state.value)
+        return
+    expected = Verdict.SKIP if state in edge.skips else Verdict.REFUSE
+    assert result == Missed(expected, state, stale=False)
+    assert (after.status, after.attempt) == (state.value, 0)

@@ -1,0 +1,362 @@
+"""Editorial jobs over HTTP: fetched once, read once, however often and by however many it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx2
+import pytest
+
+from nexus.app import App, build
+from nexus.extract.builtin import READERS
+from nexus.extract.registry import load_installed
+from nexus.extract.sandbox import Sandbox
+from nexus.ingest import editing, jobs, sweep
+from nexus.ingest.quota import Operation
+from nexus.queue.local import Local
+from nexus.states.job import Status
+from tests.http import Caller, Site, refused, serve
+from tests.integration.test_whole_path import ARTICLE, SENTENCES
+from tests.pages import Answer, Pages
+from tests.support import SetClock, make_settings, put_job, row_of
+
+TEXT = " ".join(SENTENCES)
+LATE = [Status.EXTRACTED, Status.READY_TO_GENERATE, Status.GENERATING, Status.SAVED]
+
+
+@pytest.fixture
+def pages() -> Iterator[Pages]:
+    with Pages() as served:
+        served["/boats"] = Answer(ARTICLE.encode())
+        yield served
+
+
+@pytest.fixture(scope="module")
+def parsers() -> Iterator[Sandbox]:
+    with closing(Sandbox(preload=READERS)) as made:
+        yield made
+
+
+@pytest.fixture
+def app(database_url: str, tmp_path: Path, pages: Pages, parsers: Sandbox, clock: SetClock) -> Iterator[App]:
+    load_installed()
+    chosen = make_settings(
+        database_url, tmp_path, fetch_allow=(pages.place,), fetch_delay_seconds=0, fetch_per_host=64
+    )
+    built = build(chosen, clock)
+    # Nobody works by himself here: each step is taken when the test asks for it.
+    yield replace(built, tools=replace(built.tools, sandbox=parsers), queue=Local())
+    built.close()
+
+
+@pytest.fixture
+def site(app: App) -> Iterator[Site]:
+    with serve(app) as running:
+        yield running
+
+
+@pytest.fixture
+def me(site: Site) -> Caller:
+    return site.caller()
+
+
+def begin(me: Caller, pages: Pages, path: str = "/boats") -> str:
+    return str(job_of(me.post("/api/ingestion-jobs", json={"url": pages.url(path)}))["id"])
+
+
+def job_of(answer: httpx2.Response) -> dict[str, Any]:
+    body = answer.json()
+    assert (answer.status_code, body["success"]) == (200, True), body
+    job: dict[str, Any] = body["job"]
+    return job
+
+
+def call(me: Caller, job_id: str, step: str, **body: object) -> httpx2.Response:
+    return me.post(f"/api/ingestion-jobs/{job_id}/{step}", json=body or None)
+
+
+def events(me: Caller, job_id: str) -> list[str]:
+    return [entry["event"] for entry in me.get(f"/api/ingestion-jobs/{job_id}").json()["history"]]
+
+
+def test_a_job_waits_until_it_is_fetched(me: Caller, pages: Pages) -> None:
+    job = job_of(me.post("/api/ingestion-jobs", json={"url": pages.url("/boats#top")}))
+    assert (job["status"], job["canonicalUrl"]) == ("QUEUED", pages.url("/boats"))
+    assert (job["manuallyProvided"], job["storyId"], job["rawHtml"]) == (False, None, None)
+    assert pages.asked == []
+
+
+def test_a_fetch_leaves_the_page_and_the_rest_is_done_without_being_asked_for(
+    app: App, me: Caller, pages: Pages
+) -> None:
+    job_id = begin(me, pages)
+    job = job_of(call(me, job_id, "fetch"))
+    assert (job["status"], job["httpStatus"], job["contentType"]) == ("EXTRACTING", 200, "text/html")
+    assert job["rawHtml"] == ARTICLE
+    assert job["fetchedAt"]
+    assert editing.run_next(app.tools)
+    job = job_of(me.get(f"/api/ingestion-jobs/{job_id}"))
+    assert (job["status"], job["extractedTitle"], job["rawHtml"]) == (
+        "READY_TO_GENERATE",
+        "The harbour",
+        None,
+    )
+    assert SENTENCES[0] in job["extractedText"]
+    assert events(me, job_id) == ["create", "fetch", "fetched", "claim_extraction", "extracted"]
+
+
+def test_extracting_twice_does_it_once(me: Caller, pages: Pages) -> None:
+    job_id = begin(me, pages)
+    call(me, job_id, "fetch")
+    first, second = call(me, job_id, "extract").json(), call(me, job_id, "extract").json()
+    assert (first["skipped"], second["skipped"]) == (False, True)
+    assert first["job"] == second["job"]
+    assert events(me, job_id).count("extracted") == 1
+
+
+@pytest.mark.parametrize("status", LATE)
+def test_what_is_extracted_is_skipped_and_nothing_changes(
+    app: App, me: Caller, pages: Pages, status: Status
+) -> None:
+    job_id = ready(me, pages)
+    put_job(app.sessions, UUID(job_id), status)
+    before = me.get(f"/api/ingestion-jobs/{job_id}").json()
+    answer = call(me, job_id, "extract").json()
+    assert (answer["success"], answer["skipped"]) == (True, True)
+    assert me.get(f"/api/ingestion-jobs/{job_id}").json() == before
+
+
+def test_nothing_is_extracted_before_it_is_fetched(me: Caller, pages: Pages) -> None:
+    job_id = begin(me, pages)
+    assert refused(call(me, job_id, "extract")) == (409, "NOT_READY")
+    assert events(me, job_id) == ["create"]
+
+
+def test_a_fetch_that_runs_is_not_stolen(app: App, me: Caller, pages: Pages) -> None:
+    job_id = begin(me, pages)
+    with app.sessions.begin() as session:
+        jobs.start_fetch(session, UUID(job_id), editing.LEASE, "test")
+    assert refused(call(me, job_id, "extract")) == (409, "NOT_READY")
+    assert refused(call(me, job_id, "fetch")) == (409, "E_INVALID_STATE")
+
+
+def test_many_who_extract_at_once_get_one_extraction(app: App, site: Site, pages: Pages) -> None:
+    user = uuid4()
+    job_id = begin(site.caller(user), pages)
+    call(site.caller(user), job_id, "fetch")
+    callers = [site.caller(user) for _ in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda one: call(one, job_id, "extract"), callers))
+    assert {answer.status_code for answer in answers} == {200}
+    assert sum(not answer.json()["skipped"] for answer in answers) == 1
+    assert events(callers[0], job_id).count("claim_extraction") == 1
+
+
+def test_a_page_that_is_not_there_fails_with_its_step_and_what_to_do(me: Caller, pages: Pages) -> None:
+    job = job_of(call(me, begin(me, pages, "/missing"), "fetch"))
+    assert (job["status"], job["errorCode"]) == ("FAILED", "E_FETCH_HTTP_4XX")
+    assert job["errorMessage"].startswith("[FETCH] ")
+
+
+def test_a_page_without_an_article_fails_at_its_step(me: Caller, pages: Pages) -> None:
+    pages["/empty"] = Answer(b"<html><title>Nothing</title><body><p>Hardly a word.</p></body></html>")
+    job_id = begin(me, pages, "/empty")
+    call(me, job_id, "fetch")
+    job = job_of(call(me, job_id, "extract"))
+    assert (job["status"], job["errorCode"]) == ("FAILED", "E_EMPTY_CONTENT")
+    assert job["errorMessage"].startswith("[EXTRACT] ")
+    assert job["rawHtml"] is None
+
+
+def test_a_retry_fetches_again_and_leaves_nothing_of_the_failure(me: Caller, pages: Pages) -> None:
+    job_id = begin(me, pages, "/later")
+    call(me, job_id, "fetch")
+    pages["/later"] = Answer(ARTICLE.encode())
+    job = job_of(call(me, job_id, "retry"))
+    assert (job["status"], job["errorCode"], job["errorMessage"]) == ("EXTRACTING", None, None)
+    assert job_of(call(me, job_id, "extract"))["status"] == "READY_TO_GENERATE"
+    assert refused(call(me, job_id, "retry")) == (409, "E_INVALID_STATE")
+
+
+class TestManualEntry:
+    def test_from_the_start_it_is_ready_at_once(self, me: Caller) -> None:
+        job = job_of(me.post("/api/ingestion-jobs", json={"title": "Boats", "text": TEXT}))
+        assert (job["status"], job["manuallyProvided"], job["url"]) == ("READY_TO_GENERATE", True, None)
+        assert (job["extractedTitle"], job["extractedText"]) == ("Boats", TEXT)
+        assert events(me, job["id"]) == ["create", "manual_entry", "extracted"]
+
+    def test_a_page_that_can_not_be_had_is_entered_by_hand(self, me: Caller, pages: Pages) -> None:
+        job_id = begin(me, pages, "/paywall")
+        call(me, job_id, "fetch")
+        job = job_of(call(me, job_id, "manual-entry", title="Boats", text=TEXT))
+        assert (job["status"], job["manuallyProvided"]) == ("READY_TO_GENERATE", True)
+        assert (job["errorCode"], job["errorMessage"]) == (None, None)
+        assert job["mediaId"] is None
+
+    def test_it_wins_over_an_extraction_that_runs(self, app: App, me: Caller, pages: Pages) -> None:
+        job_id = begin(me, pages)
+        call(me, job_id, "fetch")
+        with app.sessions.begin() as session:
+            claim = jobs.claim_extraction(session, UUID(job_id), editing.LEASE, "test")
+        call(me, job_id, "manual-entry", title="Mine", text=TEXT)
+        assert claim
+        with app.sessions.begin() as session:
+            assert not jobs.fail(
+                session, UUID(job_id), Status.EXTRACTING, claim.attempt, editing.EmptyContent(), "test"
+            )
+        assert job_of(me.get(f"/api/ingestion-jobs/{job_id}"))["extractedTitle"] == "Mine"
+
+    @pytest.mark.parametrize(
+        ("title", "text"), [("", TEXT), ("Boats", "short"), ("Boats", "x" * 50_001), ("x" * 501, TEXT)]
+    )
+    def test_what_is_no_article_is_refused_and_nothing_changes(
+        self, me: Caller, pages: Pages, title: str, text: str
+    ) -> None:
+        job_id = begin(me, pages)
+        assert refused(call(me, job_id, "manual-entry", title=title, text=text)) == (400, "E_INVALID_REQUEST")
+        assert events(me, job_id) == ["create"]
+        made = me.post("/api/ingestion-jobs", json={"title": title, "text": text})
+        assert refused(made) == (400, "E_INVALID_REQUEST")
+        assert len(me.get("/api/ingestion-jobs").json()["jobs"]) == 1
+
+    def test_what_is_ready_already_is_not_entered_over(self, me: Caller, pages: Pages) -> None:
+        job_id = ready(me, pages)
+        answer = call(me, job_id, "manual-entry", title="Boats", text=TEXT)
+        assert refused(answer) == (409, "E_INVALID_STATE")
+
+
+class TestTheArticle:
+    """What a job reads is also a media in its creator's library."""
+
+    def test_is_readable_without_a_second_fetch(self, app: App, me: Caller, pages: Pages) -> None:
+        job = job_of(me.get(f"/api/ingestion-jobs/{ready(me, pages)}"))
+        media = me.get(f"/media/{job['mediaId']}").json()["data"]
+        assert (media["processing_status"], media["canonical_url"]) == (
+            "ready_for_reading",
+            pages.url("/boats"),
+        )
+        assert len(pages.asked) == 1
+
+    def test_that_is_readable_already_stays_as_it_is(self, app: App, me: Caller, pages: Pages) -> None:
+        first = job_of(me.get(f"/api/ingestion-jobs/{ready(me, pages)}"))
+        pages["/boats"] = Answer(ARTICLE.replace("harbour", "lighthouse").encode())
+        second = job_of(me.get(f"/api/ingestion-jobs/{ready(me, pages)}"))
+        assert second["mediaId"] == first["mediaId"]
+        assert "lighthouse" in second["extractedText"]
+        assert row_of(app.sessions, UUID(first["mediaId"])).title == "The harbour"
+
+    def test_entered_by_hand_is_no_media(self, me: Caller) -> None:
+        me.post("/api/ingestion-jobs", json={"title": "Boats", "text": TEXT})
+        assert me.get("/media").json()["data"]["items"] == []
+
+
+class TestALostWorker:
+    def test_a_fetch_is_taken_up_again(self, app: App, me: Caller, pages: Pages, clock: SetClock) -> None:
+        job_id = begin(me, pages)
+        with app.sessions.begin() as session:
+            lost = jobs.start_fetch(session, UUID(job_id), editing.LEASE, "test")
+        assert not editing.run_next(app.tools)
+        clock.forward(seconds=editing.LEASE.total_seconds() + 1)
+        assert editing.run_next(app.tools)
+        assert job_of(me.get(f"/api/ingestion-jobs/{job_id}"))["status"] == "READY_TO_GENERATE"
+        assert lost
+        with app.sessions.begin() as session:
+            error = editing.EmptyContent()
+            assert not jobs.fail(session, UUID(job_id), Status.FETCHING, lost.attempt, error, "test")
+
+    def test_an_extraction_is_taken_up_again_and_fails_after_the_third(
+        self, app: App, me: Caller, pages: Pages, clock: SetClock
+    ) -> None:
+        job_id = begin(me, pages)
+        call(me, job_id, "fetch")
+        for _ in range(3):
+            with app.sessions.begin() as session:
+                assert jobs.claim_extraction(session, UUID(job_id), editing.LEASE, "test")
+            clock.forward(seconds=editing.LEASE.total_seconds() + 1)
+        sweep.run(app.tools, app.queue)
+        job = job_of(me.get(f"/api/ingestion-jobs/{job_id}"))
+        assert (job["status"], job["errorCode"]) == ("FAILED", "E_JOB_TIMEOUT")
+        assert job["errorMessage"].startswith("[EXTRACT] ")
+
+
+class TestWhoSees:
+    def test_a_job_is_its_creators(self, site: Site, me: Caller, pages: Pages) -> None:
+        job_id = begin(me, pages)
+        other = site.caller()
+        assert refused(other.get(f"/api/ingestion-jobs/{job_id}")) == (404, "E_NOT_FOUND")
+        for step in ("fetch", "extract", "retry"):
+            assert refused(call(other, job_id, step)) == (404, "E_NOT_FOUND")
+        assert other.get("/api/ingestion-jobs").json()["jobs"] == []
+
+    def test_admins_of_its_library_see_it_and_members_do_not(
+        self, site: Site, me: Caller, pages: Pages
+    ) -> None:
+        library = me.post("/libraries", json={"name": "Desk"}).json()["data"]["id"]
+        admin, member = site.caller(), site.caller()
+        for who, role in ((admin, "admin"), (member, "member")):
+            who.get("/libraries")
+            me.post(f"/libraries/{library}/members", json={"user_id": str(who.user), "role": role})
+        body = {"url": pages.url("/boats"), "libraryId": library}
+        job = job_of(me.post("/api/ingestion-jobs", json=body))
+        assert job_of(admin.get(f"/api/ingestion-jobs/{job['id']}"))["id"] == job["id"]
+        assert refused(member.get(f"/api/ingestion-jobs/{job['id']}")) == (404, "E_NOT_FOUND")
+        assert refused(member.post("/api/ingestion-jobs", json=body)) == (403, "E_FORBIDDEN")
+
+    def test_a_list_goes_on_where_the_page_before_ended(
+        self, me: Caller, pages: Pages, clock: SetClock
+    ) -> None:
+        made = []
+        for _ in range(5):
+            made.append(begin(me, pages))
+            clock.forward(seconds=1)
+        call(me, made[0], "fetch")
+        seen, cursor = [], None
+        while True:
+            more = {"cursor": cursor} if cursor else {}
+            page = me.get("/api/ingestion-jobs", params={"limit": "2", **more}).json()
+            seen += [job["id"] for job in page["jobs"]]
+            cursor = page["nextCursor"]
+            if cursor is None:
+                break
+        assert seen == made[::-1]
+        waiting = me.get("/api/ingestion-jobs", params={"status": "EXTRACTING"}).json()["jobs"]
+        assert [job["id"] for job in waiting] == [made[0]]
+        assert refused(me.get("/api/ingestion-jobs", params={"status": "nonsense"})) == (
+            400,
+            "E_INVALID_REQUEST",
+        )
+        assert refused(me.get("/api/ingestion-jobs", params={"cursor": "nonsense"})) == (
+            400,
+            "E_INVALID_REQUEST",
+        )
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"url": "nonsense"}, {"url": "https://u:p@example.com/"}, {"text": TEXT}, []]
+)
+def test_a_job_needs_an_address_or_a_whole_text(me: Caller, body: object) -> None:
+    status, error = refused(me.post("/api/ingestion-jobs", json=body))
+    assert (status, error) in {(400, "E_INVALID_REQUEST"), (400, "E_INVALID_URL")}
+    assert me.get("/api/ingestion-jobs").json()["jobs"] == []
+
+
+def test_addresses_count_towards_the_days_allowance(app: App, pages: Pages) -> None:
+    limited = replace(app, limits={Operation.INGEST_URLS: 1})
+    with serve(limited) as site:
+        me = site.caller()
+        begin(me, pages)
+        again = me.post("/api/ingestion-jobs", json={"url": pages.url("/boats")})
+        assert refused(again) == (429, "E_RATE_LIMITED")
+
+
+def ready(me: Caller, pages: Pages) -> str:
+    job_id = begin(me, pages)
+    call(me, job_id, "fetch")
+    call(me, job_id, "extract")
+    return job_id
