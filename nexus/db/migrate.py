@@ -11,6 +11,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
 
+from nexus.db.session import BUSY_SECONDS
+
 FOLDER = Path(__file__).parent / "migrations"
 
 
@@ -41,7 +43,7 @@ def engine_for(url: str) -> Engine:
     if parsed.get_backend_name() == "sqlite":
         if parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-        return create_engine(parsed, poolclass=NullPool)
+        return create_engine(parsed, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
     return create_engine(parsed.set(drivername="postgresql+psycopg"), poolclass=NullPool)
 
 

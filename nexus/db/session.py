@@ -9,6 +9,7 @@ from __future__ import annotations
 import select
 import sqlite3
 import threading
+import time
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -297,8 +298,23 @@ def connect(url: str, pool: int = 20, clock: Clock = wall_clock) -> Sessions:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    _use_wal(connection)
+    for pragma in ("synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _use_wal(connection: Any) -> None:
+    """SQLite itself does not wait here: of two that open a new database at once, one is told that it is locked."""
+    patience = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _refuse_dead(connection: Any, _record: object, _proxy: object) -> None:

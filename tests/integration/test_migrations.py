@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,12 +15,12 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy import CheckConstraint, Connection, inspect, make_url, text
 
 from nexus.db import migrate, triggers
-from nexus.db.moves import MEDIA_ROWS
+from nexus.db.moves import SUBJECTS
+from nexus.db.session import connect
 from nexus.db.tables import metadata
 from tests.conftest import execute
 
 ROOT = Path(__file__).parents[2]
-SUBJECTS = [MEDIA_ROWS]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -170,3 +172,25 @@ def test_processes_that_upgrade_an_empty_database_at_once_all_succeed(empty_url:
     assert [process.returncode for process in started] == [0, 0], said
     assert migrate.current(empty_url) == migrate.head()
     assert set(schema(empty_url)["tables"]) == set(metadata.tables)
+
+
+def test_many_that_open_a_new_sqlite_database_at_once_all_come_in(
+    tmp_path: Path, migrated_sqlite: Path
+) -> None:
+    """SQLite does not wait by itself while another turns its write-ahead log on."""
+    openers = 4
+
+    def enter(url: str, barrier: threading.Barrier) -> None:
+        sessions = connect(url)
+        barrier.wait(30)
+        with sessions.begin():
+            pass
+        sessions.dispose()
+
+    with ThreadPoolExecutor(openers) as pool:
+        for number in range(40):
+            path = tmp_path / f"{number}.sqlite3"
+            path.write_bytes(migrated_sqlite.read_bytes())
+            barrier = threading.Barrier(openers)
+            for entered in [pool.submit(enter, f"sqlite:///{path}", barrier) for _ in range(openers)]:
+                entered.result(60)

@@ -11,7 +11,6 @@ LOCK = 0x6E65787573  # "nexus"
 
 def _lock(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("PRAGMA busy_timeout=30000")
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
