@@ -10,6 +10,7 @@ from functools import partial
 from types import MappingProxyType
 
 from nexus.db.session import Clock, Sessions, connect, wall_clock
+from nexus.draft import drafter
 from nexus.extract import AVAILABLE_EXTRACTORS, Extractor
 from nexus.extract.builtin import READERS
 from nexus.extract.registry import load_installed
@@ -74,6 +75,8 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         files,
         fetcher(settings),
         sandbox(settings),
+        drafter(settings.llm_base_url, settings.llm_api_key, settings.llm_model),
+        settings.llm_seconds,
     )
     app = App(settings, sessions, _queue(settings, tools), tools, _limits(settings), files)
     if isinstance(app.queue, CeleryQueue):

@@ -9,6 +9,7 @@ import secrets
 import uuid
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -142,6 +143,17 @@ class Settings(BaseSettings):
         24, gt=0, description="How long after its beginning an upload can still be confirmed."
     )
     check_seconds: float = Field(60, gt=0, description="How long the check of an uploaded file may take.")
+    llm_base_url: str = Field(
+        "",
+        description="Where a model that speaks OpenAI's chat completions answers; empty means OpenAI itself.",
+    )
+    llm_api_key: str = Field(
+        "",
+        validation_alias=AliasChoices("NEXUS_LLM_API_KEY", "OPENAI_API_KEY", "llm_api_key"),
+        description="Its key. Without a key and an address, drafts are made of the article's own sentences.",
+    )
+    llm_model: str = Field("gpt-5-mini", min_length=1, description="Which model writes drafts.")
+    llm_seconds: float = Field(45.0, gt=0, le=90, description="How long the model may take for one draft.")
     quota_ingest_urls: int | None = Field(
         None, ge=0, description="URLs a user may take in per day; empty means no limit."
     )
@@ -182,6 +194,14 @@ class Settings(BaseSettings):
         scheme, found, _ = value.partition("://")
         if value and (not found or scheme.partition("+")[0] not in DATABASES):
             raise ValueError("it must begin with sqlite:// or postgresql://")
+        return value
+
+    @field_validator("llm_base_url", mode="after")
+    @classmethod
+    def _know_model_address(cls, value: str) -> str:
+        given = urlsplit(value)
+        if value and (given.scheme not in {"http", "https"} or not given.hostname):
+            raise ValueError("it must be a web address that begins with http:// or https://")
         return value
 
     @field_validator("data_dir", mode="after")

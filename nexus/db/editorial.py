@@ -23,8 +23,8 @@ from nexus.db.tables import Moment, metadata, quoted
 from nexus.states import job, story
 
 _JOB_FAILED = "(status = 'FAILED')"
-#: Pages that are fetched and that nobody has begun to read.
-UNREAD = "status = 'EXTRACTING' AND lease_expires_at IS NULL"
+#: Steps that are asked for and that nobody has begun.
+UNBEGUN = f"status IN ({quoted(job.HELD)}) AND lease_expires_at IS NULL"
 
 jobs = Table(
     "jobs",
@@ -45,6 +45,8 @@ jobs = Table(
     Column("lease_expires_at", Moment),
     #: Not before this is a draft made again.
     Column("generate_after", Moment),
+    #: Who asked for the draft: its tokens are his.
+    Column("drafted_for_user_id", ForeignKey("users.id")),
     #: What was fetched, until its text is taken out.
     Column("raw_html", LargeBinary),
     Column("charset", Text),
@@ -75,7 +77,11 @@ Index("ix_jobs_creator", jobs.c.created_by_user_id, jobs.c.created_at, jobs.c.id
 Index("ix_jobs_library", jobs.c.library_id, jobs.c.created_at, jobs.c.id)
 Index("ix_jobs_media", jobs.c.media_id)
 Index(
-    "ix_jobs_unread", jobs.c.updated_at, jobs.c.id, sqlite_where=text(UNREAD), postgresql_where=text(UNREAD)
+    "ix_jobs_unbegun",
+    jobs.c.updated_at,
+    jobs.c.id,
+    sqlite_where=text(UNBEGUN),
+    postgresql_where=text(UNBEGUN),
 )
 Index(
     "ix_jobs_held",

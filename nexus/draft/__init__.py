@@ -6,7 +6,8 @@ gives is looked up in the text: one that is not there is kept and shown as unsup
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from nexus.errors.draft import DraftTooShort
@@ -20,6 +21,8 @@ HEADLINE = (10, 200)
 SUMMARY = (50, 500)
 WHAT_HAPPENED = (1, 10)
 BACKGROUND = (0, 10)
+CLAIM = (10, 1000)
+QUOTE = (10, 2000)
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,11 @@ class Draft:
 
 
 class Drafter(Protocol):
+    @property
+    def costs_tokens(self) -> bool:
+        """Whether a draft uses up somebody's allowance."""
+        ...
+
     def draft(self, article: Article, seconds: float) -> Draft:
         """A draft, made within this time. Raises DraftFailed or a kind of it: transient where the same may succeed a
         little later."""
@@ -88,14 +96,30 @@ class Drafter(Protocol):
 
 def drafter(base_url: str, api_key: str, model: str) -> Drafter:
     """The model at an address; without an address OpenAI's own, and with neither address nor key no model at all."""
-    # Each is loaded where it is used: the client of a model takes a second to load.
-    if not base_url and not api_key:
-        from nexus.draft.extractive import Extractive  # noqa: PLC0415
+    if base_url or api_key:
+        return _Model(base_url, api_key, model)
+    from nexus.draft.extractive import Extractive  # noqa: PLC0415
 
-        return Extractive()
-    from nexus.draft.openai import OpenAi  # noqa: PLC0415
+    return Extractive()
 
-    return OpenAi(base_url, api_key, model)
+
+@dataclass(frozen=True)
+class _Model:
+    """Loaded with the first draft: the client takes most of a second, and few commands draft anything."""
+
+    base_url: str
+    api_key: str = field(repr=False)
+    model: str
+    costs_tokens: bool = True
+
+    @cached_property
+    def _client(self) -> Drafter:
+        from nexus.draft.openai import OpenAi  # noqa: PLC0415
+
+        return OpenAi(self.base_url, self.api_key, self.model)
+
+    def draft(self, article: Article, seconds: float) -> Draft:
+        return self._client.draft(article, seconds)
 
 
 def require_enough(article: Article) -> None:

@@ -9,10 +9,7 @@ from unicodedata import category
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from nexus.draft import BACKGROUND, HEADLINE, SUMMARY, WHAT_HAPPENED
-
-CLAIM = (10, 1000)
-QUOTE = (10, 2000)
+from nexus.draft import BACKGROUND, CLAIM, HEADLINE, QUOTE, SUMMARY, WHAT_HAPPENED
 
 #: Some models think aloud before they answer.
 THOUGHTS = "</think>"

@@ -75,6 +75,8 @@ class Sentence:
 
 
 class Extractive:
+    costs_tokens = False
+
     def draft(self, article: Article, seconds: float) -> Draft:  # noqa: ARG002
         """Takes milliseconds, whatever time it is given. Raises DraftTooShort."""
         require_enough(article)

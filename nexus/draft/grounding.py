@@ -13,6 +13,8 @@ from enum import Enum
 from itertools import islice
 from unicodedata import category, normalize
 
+from nexus.draft import Evidence
+
 Span = tuple[int, int]
 
 #: How far apart, in folded characters, the parts of a shortened quote may stand.
@@ -101,6 +103,9 @@ class Source:
             if span:
                 return span
         return None
+
+    def evidence(self, quote: str) -> Evidence:
+        return Evidence(quote, *(self.find(quote) or (None, None)))
 
     def _whole(self, quote: str) -> Span | None:
         wanted = _fold(quote)[0]

@@ -24,7 +24,7 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from nexus import logging
-from nexus.draft import Article, Claim, Draft, Evidence, require_enough
+from nexus.draft import Article, Claim, Draft, require_enough
 from nexus.draft.answer import SCHEMA, Answer, SaidClaim, Wrong, read
 from nexus.draft.grounding import Source
 from nexus.draft.prompt import PROMPT_VERSION, Message, ask, correct
@@ -112,10 +112,12 @@ class _Client(openai.OpenAI):
 class OpenAi:
     """One for a process, shared by its threads."""
 
+    costs_tokens = True
+
     def __init__(
         self, base_url: str, api_key: str, model: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._base_url = _address(base_url or OPENAI)
+        self._base_url = base_url or OPENAI
         self._api_key = api_key.strip() or NO_KEY
         self._model = model
         self._clock = clock
@@ -130,16 +132,20 @@ class OpenAi:
         deadline = Deadline(seconds, self._clock)
         messages = ask(_sendable(article), secrets.token_hex(12))
         tokens = 0
-        with self._client(deadline) as client:
-            for _ in range(ROUNDS):
-                reply = self._ask(client, messages, deadline)
-                tokens += reply.tokens
-                try:
-                    return self._story(article, _answer(reply), tokens)
-                except Wrong as wrong:
-                    log.info("draft_unusable", model=self._model, cut_off=reply.cut_off)
-                    messages = [*messages, *correct(reply.said, str(wrong))]
-        raise DraftUnusable
+        try:
+            with self._client(deadline) as client:
+                for _ in range(ROUNDS):
+                    reply = self._ask(client, messages, deadline)
+                    tokens += reply.tokens
+                    try:
+                        return self._story(article, _answer(reply), tokens)
+                    except Wrong as wrong:
+                        log.info("draft_unusable", model=self._model, cut_off=reply.cut_off)
+                        messages = [*messages, *correct(reply.said, str(wrong))]
+            raise DraftUnusable
+        except DraftFailed as error:
+            error.tokens_used = tokens
+            raise
 
     def _client(self, deadline: Deadline) -> _Client:
         """Everything that the SDK would take from the environment is given."""
@@ -195,17 +201,6 @@ class OpenAi:
         )
 
 
-def _address(url: str) -> str:
-    """Raises ValueError for what no model can be reached at."""
-    try:
-        parsed = httpx2.URL(url.strip())
-    except httpx2.InvalidURL as error:
-        raise ValueError("The model's address is no web address.") from error
-    if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise ValueError("The model's address must begin with http:// or https://.")
-    return str(parsed)
-
-
 class _FormatRefused(Exception):
     """The server does not take the request, perhaps for the way of asking."""
 
@@ -240,11 +235,7 @@ def _answer(reply: _Reply) -> Answer:
 
 
 def _claims(said: list[SaidClaim], source: Source) -> tuple[Claim, ...]:
-    return tuple(Claim(claim.text, _evidence(claim.quote, source)) for claim in said)
-
-
-def _evidence(quote: str, source: Source) -> Evidence:
-    return Evidence(quote, *(source.find(quote) or (None, None)))
+    return tuple(Claim(claim.text, source.evidence(claim.quote)) for claim in said)
 
 
 @contextmanager

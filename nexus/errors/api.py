@@ -109,6 +109,11 @@ class RateLimited(ApiError):
     code = "E_RATE_LIMITED"
     status = 429
 
+    def __init__(self, message: str | None = None, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        #: Seconds, where it is known when the same would be answered.
+        self.retry_after = retry_after
+
 
 class Internal(ApiError):
     """Something broke on our side. Try again; if it stays, look for the request id in the server's log."""

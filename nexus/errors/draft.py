@@ -14,6 +14,8 @@ class DraftFailed(WorkError):
     def __init__(self, message: str | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        #: What it cost all the same.
+        self.tokens_used = 0
 
 
 class DraftUnreachable(DraftFailed):

@@ -1,18 +1,21 @@
-"""What an editor sees: jobs that are his, or that were made in a library he administers."""
+"""What an editor sees: jobs that are his or were made in a library he administers, and their stories."""
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, exists, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, Table, bindparam, exists, func, or_, select, tuple_
 
-from nexus.db.editorial import jobs
+from nexus.db.editorial import jobs, stories
+from nexus.db.moves import constant
 from nexus.db.session import Row, Session, Statement
 from nexus.db.tables import history, memberships
 from nexus.errors import NotFound
 from nexus.ingest.access import Role
-from nexus.ingest.read import MOST, Page, cursor_after, moment_and_id
+from nexus.ingest.read import MOST, PAGE, Page, cursor_after, moment_and_id
 from nexus.states.job import Status
+from nexus.states.story import Status as StoryStatus
 
 VISIBLE: ColumnElement[bool] = or_(
     jobs.c.created_by_user_id == bindparam("viewer"),
@@ -32,51 +35,131 @@ _ONE = Statement(select(jobs).where(jobs.c.id == bindparam("job_id"), VISIBLE))
 _HISTORY = Statement(
     select(history).where(history.c.subject_id == bindparam("job_id")).order_by(history.c.id).limit(MOST)
 )
-_BEFORE = tuple_(jobs.c.created_at, jobs.c.id) < tuple_(
-    bindparam("created_at", type_=jobs.c.created_at.type), bindparam("id", type_=jobs.c.id.type)
-)
+_OF_STATUS = jobs.c.status == bindparam("status")
+_OF_ERROR = jobs.c.error_code == bindparam("error_code")
 
 
-def _newest(*conditions: ColumnElement[bool]) -> Statement:
-    return Statement(
-        select(*_SHOWN)
-        .where(VISIBLE, *conditions)
-        .order_by(jobs.c.created_at.desc(), jobs.c.id.desc())
+def _newest(table: Table, chosen: Select[Any], *conditions: ColumnElement[bool]) -> dict[bool, Statement]:
+    """From the newest on, and from a place on."""
+    ordered = (
+        chosen.where(VISIBLE, *conditions)
+        .order_by(table.c.created_at.desc(), table.c.id.desc())
         .limit(bindparam("most"))
     )
+    place = tuple_(
+        bindparam("created_at", type_=table.c.created_at.type), bindparam("id", type_=table.c.id.type)
+    )
+    return {
+        False: Statement(ordered),
+        True: Statement(ordered.where(tuple_(table.c.created_at, table.c.id) < place)),
+    }
 
 
-_OF_STATUS = jobs.c.status == bindparam("status")
+_JOBS = select(*_SHOWN)
 _NEWEST = {
-    (False, False): _newest(),
-    (False, True): _newest(_BEFORE),
-    (True, False): _newest(_OF_STATUS),
-    (True, True): _newest(_OF_STATUS, _BEFORE),
+    (False, False): _newest(jobs, _JOBS),
+    (True, False): _newest(jobs, _JOBS, _OF_STATUS),
+    (False, True): _newest(jobs, _JOBS, _OF_ERROR),
+    (True, True): _newest(jobs, _JOBS, _OF_STATUS, _OF_ERROR),
 }
+_ERRORS = Statement(
+    select(jobs.c.error_code, func.count().label("count"))
+    .where(VISIBLE, jobs.c.status == constant(Status.FAILED.value))
+    .group_by(jobs.c.error_code)
+    .order_by(jobs.c.error_code)
+)
+_OF_JOB = stories.c.job_id == jobs.c.id
+_STORY = Statement(
+    select(stories, jobs.c.media_id, jobs.c.created_by_user_id)
+    .join(jobs, _OF_JOB)
+    .where(stories.c.id == bindparam("story_id"), VISIBLE)
+)
+_STORIES = select(*(column for column in stories.c if column.name != "article_text")).join(jobs, _OF_JOB)
+_NEWEST_STORIES = {
+    False: _newest(stories, _STORIES),
+    True: _newest(stories, _STORIES, stories.c.status == bindparam("status")),
+}
+_DRAFTS = Statement(
+    select(stories)
+    .where(stories.c.job_id == bindparam("job_id"))
+    .order_by(stories.c.created_at.desc(), stories.c.id.desc())
+    .limit(MOST)
+)
+_PUBLISHED = Statement(
+    _STORIES.where(VISIBLE, stories.c.status == constant(StoryStatus.PUBLISHED.value))
+    .order_by(stories.c.published_at.desc())
+    .limit(bindparam("most"))
+)
 
 
 def find(session: Session, job_id: UUID, viewer: UUID) -> Row:
     """Raises NotFound for what the viewer may not see."""
-    found = session.first(_ONE, job_id=job_id, viewer=viewer)
+    return _there(session.first(_ONE, job_id=job_id, viewer=viewer))
+
+
+def what_happened(session: Session, subject_id: UUID) -> list[Row]:
+    """The history of a job or of a story, for who may see it."""
+    return session.all(_HISTORY, job_id=subject_id)
+
+
+def newest(
+    session: Session,
+    viewer: UUID,
+    *,
+    status: Status | None = None,
+    error_code: str | None = None,
+    cursor: str | None = None,
+    most: int = PAGE,
+) -> Page[Row]:
+    chosen = _NEWEST[status is not None, error_code is not None]
+    return _page(session, chosen, cursor, most, viewer=viewer, status=status, error_code=error_code)
+
+
+def errors(session: Session, viewer: UUID) -> list[Row]:
+    """How many jobs have failed, by error."""
+    return session.all(_ERRORS, viewer=viewer)
+
+
+def story(session: Session, story_id: UUID, viewer: UUID) -> Row:
+    """Raises NotFound for what the viewer may not see."""
+    return _there(session.first(_STORY, story_id=story_id, viewer=viewer))
+
+
+def newest_stories(
+    session: Session,
+    viewer: UUID,
+    *,
+    status: StoryStatus | None = None,
+    cursor: str | None = None,
+    most: int = PAGE,
+) -> Page[Row]:
+    return _page(session, _NEWEST_STORIES[status is not None], cursor, most, viewer=viewer, status=status)
+
+
+def drafts(session: Session, job_id: UUID) -> list[Row]:
+    """Every story of a job, the newest first, for who may see it."""
+    return session.all(_DRAFTS, job_id=job_id)
+
+
+def published(session: Session, viewer: UUID, most: int = PAGE) -> list[Row]:
+    return session.all(_PUBLISHED, viewer=viewer, most=most)
+
+
+def _there(found: Row | None) -> Row:
     if found is None:
         raise NotFound
     return found
 
 
-def what_happened(session: Session, job_id: UUID) -> list[Row]:
-    return session.all(_HISTORY, job_id=job_id)
-
-
-def newest(
-    session: Session, viewer: UUID, *, status: Status | None, cursor: str | None, most: int
+def _page(
+    session: Session, chosen: dict[bool, Statement], cursor: str | None, most: int, **values: object
 ) -> Page[Row]:
     created_at, last = moment_and_id(cursor)
-    values = {"status": status and status.value, "created_at": created_at, "id": last}
+    given = {**values, "created_at": created_at, "id": last}
     rows = session.all(
-        _NEWEST[status is not None, cursor is not None],
-        viewer=viewer,
+        chosen[cursor is not None],
         most=most + 1,
-        **{name: value for name, value in values.items() if value is not None},
+        **{name: value for name, value in given.items() if value is not None},
     )
     if len(rows) <= most:
         return Page(rows, None)

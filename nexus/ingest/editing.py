@@ -17,13 +17,15 @@ from uuid import UUID
 from nexus import logging
 from nexus.db.moves import Missed
 from nexus.db.session import Row, Session
-from nexus.errors import EmptyContent, InvalidState, JobNotReady, NotFound, WorkError
+from nexus.errors import EmptyContent, InvalidState, JobNotReady, NotFound, RateLimited, WorkError
 from nexus.extract import Extraction, Fetched, Hints
 from nexus.extract.builtin import PDF_TYPE
-from nexus.ingest import extraction, jobs, media
+from nexus.ingest import desk, drafting, extraction, jobs, media
 from nexus.ingest.add import hold_article
 from nexus.ingest.extraction import Found, Nothing
 from nexus.ingest.media import WORKER
+from nexus.ingest.quota import Limits
+from nexus.ingest.read import MOST
 from nexus.ingest.workbench import Bench, Tools, as_fetched
 from nexus.states.job import EXTRACTED_ON, Status
 from nexus.states.media import Kind
@@ -34,6 +36,8 @@ log = logging.get(__name__)
 EXTRACT_SECONDS = 15.0
 #: Longer than any step takes, its turn at a site or a parser included.
 LEASE = timedelta(minutes=2)
+NOT_TO_FETCH = "Only a job that waits for its page can be fetched. Retry one that failed."
+NOT_TO_RETRY = "Only a job that failed before its text was there can be retried."
 #: How often somebody who waits for another's result looks for it.
 LOOK_SECONDS = 0.1
 
@@ -71,7 +75,7 @@ def fetch(tools: Tools, job_id: UUID, actor: str) -> Row:
     with tools.sessions.begin() as session:
         claim = jobs.start_fetch(session, job_id, LEASE, actor)
     if isinstance(claim, Missed):
-        raise InvalidState("Only a job that waits can be fetched. Retry one that failed.")
+        raise InvalidState(NOT_TO_FETCH)
     try:
         page = as_fetched(tools.fetcher.get(claim.canonical_url))
     except WorkError as error:
@@ -101,6 +105,35 @@ def extract(tools: Tools, job_id: UUID, actor: str) -> Done:
             raise JobNotReady(_NO_PAGE[claim.state]) if claim.state else NotFound
         threading.Event().wait(LOOK_SECONDS)
     raise JobNotReady
+
+
+def leave_fetch(tools: Tools, job_id: UUID, actor: str, *, again: bool = False) -> None:
+    """The fetch of a job that waits, or with `again` of one that failed without a text, is a worker's to do: announce
+    it. Raises InvalidState."""
+    with tools.sessions.begin() as session:
+        if again and not jobs.retry(session, job_id, actor):
+            raise InvalidState(NOT_TO_RETRY)
+        if not jobs.start_fetch(session, job_id, None, actor):
+            raise InvalidState(NOT_TO_FETCH)
+
+
+def leave_all_failed(tools: Tools, limits: Limits, viewer: UUID, error_code: str) -> list[UUID]:
+    """Whatever failed with this error and is the viewer's to see is a worker's to do once more; which of it."""
+    with tools.sessions.read() as session:
+        failed = desk.newest(session, viewer, status=Status.FAILED, error_code=error_code, most=MOST).items
+    return [job.id for job in failed if _left_again(tools, limits, job, viewer)]
+
+
+def _left_again(tools: Tools, limits: Limits, job: Row, viewer: UUID) -> bool:
+    """From the step that failed on: a text that is there is not fetched again."""
+    try:
+        if job.extracted_at is None:
+            leave_fetch(tools, job.id, str(viewer), again=True)
+        else:
+            drafting.begin(tools, limits, job.id, viewer, again=True)
+    except (InvalidState, JobNotReady, RateLimited):
+        return False
+    return True
 
 
 def run(tools: Tools, job_id: UUID) -> bool:
@@ -190,4 +223,5 @@ _NO_PAGE: dict[Status, str] = {
 _TAKE_UP: dict[Status, Callable[[Tools, UUID, str], object]] = {
     Status.FETCHING: _fetch_again,
     Status.EXTRACTING: extract,
+    Status.GENERATING: drafting.take_up,
 }

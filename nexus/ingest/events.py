@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, bindparam, exists, literal_column, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, bindparam, exists, literal_column, or_, select, tuple_
 
+from nexus.db.editorial import jobs, stories
+from nexus.db.moves import constant
 from nexus.db.session import Row, Session, Statement
 from nexus.db.tables import history, library_media, memberships
 from nexus.errors import InvalidRequest
+from nexus.ingest import desk
+from nexus.states.job import JOB
+from nexus.states.media import MEDIA
+from nexus.states.story import STORY
 
 BATCH = 500
 _SETTLED: ColumnElement[int] = literal_column("pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
@@ -41,11 +47,23 @@ class Place:
         return place
 
 
-_VISIBLE = exists(
+_OF_MEDIA = exists(
     select(library_media.c.media_id)
     .join(memberships, memberships.c.library_id == library_media.c.library_id)
     .where(library_media.c.media_id == history.c.subject_id, memberships.c.user_id == bindparam("viewer"))
     .correlate(history)
+)
+_OF_JOB = exists(select(jobs.c.id).where(jobs.c.id == history.c.subject_id, desk.VISIBLE).correlate(history))
+_OF_STORY = exists(
+    select(stories.c.id)
+    .join(jobs, jobs.c.id == stories.c.job_id)
+    .where(stories.c.id == history.c.subject_id, desk.VISIBLE)
+    .correlate(history)
+)
+_VISIBLE = or_(
+    and_(history.c.subject == constant(MEDIA.name), _OF_MEDIA),
+    and_(history.c.subject == constant(JOB.name), _OF_JOB),
+    and_(history.c.subject == constant(STORY.name), _OF_STORY),
 )
 _AFTER = tuple_(history.c.tx, history.c.id) > tuple_(
     bindparam("tx", type_=history.c.tx.type), bindparam("id", type_=history.c.id.type)

@@ -5,16 +5,30 @@ A step's call carries the attempt it was given, as a worker's does for a media: 
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from math import ceil
 from uuid import UUID, uuid4
 
-from sqlalchemy import and_, bindparam, case, func, insert, literal_column, null, or_, select, text
+from sqlalchemy import (
+    Uuid,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    literal_column,
+    null,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from nexus import logging, urls
-from nexus.db.editorial import UNREAD, jobs
+from nexus.db.editorial import UNBEGUN, jobs
 from nexus.db.moves import JOB_ROWS, Missed, Move, log_created
 from nexus.db.session import Row, Session, Statement
-from nexus.errors import InvalidRequest, JobTimeout, NexusError
+from nexus.errors import InvalidRequest, JobTimeout, NexusError, NotFound, RateLimited
 from nexus.extract import Extraction, Fetched
 from nexus.ingest import access, quota
 from nexus.ingest.extraction import UNSTORABLE
@@ -29,11 +43,14 @@ log = logging.get(__name__)
 LEAST_TEXT = 100
 MOST_TEXT = 50_000
 MOST_TITLE = 500
+#: Between two drafts of one job, whoever asks for them and in whichever process.
+DRAFTS_APART = timedelta(seconds=5)
 
 #: Each step, by the status in which it runs, as messages name it.
 STEPS = {Status.FETCHING: "FETCH", Status.EXTRACTING: "EXTRACT", Status.GENERATING: "GENERATE"}
 
 _now = bindparam("now", type_=jobs.c.updated_at.type)
+_DRAFTED_FOR = bindparam("drafted_for", type_=Uuid)
 _UNTIL = bindparam("until", type_=jobs.c.lease_expires_at.type)
 _FREE = or_(jobs.c.lease_expires_at.is_(None), jobs.c.lease_expires_at <= _now)
 _TAKE = {
@@ -128,6 +145,29 @@ _FAIL = {
     for status in STEPS
 }
 
+_GENERATE = Move(
+    JOB_ROWS,
+    edges.GENERATE,
+    sets={**_TAKE, "drafted_for_user_id": func.coalesce(_DRAFTED_FOR, jobs.c.drafted_for_user_id)},
+    guards=[HAS_TEXT, or_(jobs.c.status != Status.GENERATING.value, _FREE)],
+)
+_SAVED = Move(
+    JOB_ROWS,
+    edges.SAVED,
+    sets={"story_id": bindparam("story_id"), "generated_at": _now, **_LET_GO},
+    fenced=True,
+    brief=True,
+)
+_REGENERATE = Move(JOB_ROWS, edges.REGENERATE, sets=_NO_ERROR, guards=[HAS_TEXT], brief=True)
+_AGAIN = bindparam("again", type_=jobs.c.generate_after.type)
+_PACE = Statement(
+    update(jobs)
+    .where(
+        jobs.c.id == bindparam("job_id"), or_(jobs.c.generate_after.is_(None), jobs.c.generate_after <= _now)
+    )
+    .values(generate_after=_AGAIN)
+)
+
 _COLUMNS = ("id", "created_by_user_id", "library_id", "url", "canonical_url", "created_at", "updated_at")
 _NEW = Statement(insert(jobs).values({jobs.c[name]: bindparam(name) for name in _COLUMNS}))
 _ONE = Statement(select(jobs).where(jobs.c.id == bindparam("job_id")))
@@ -142,26 +182,39 @@ _HOPELESS = Statement(
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
 )
-_UNREAD = Statement(
-    select(jobs.c.id).where(text(UNREAD)).order_by(jobs.c.updated_at, jobs.c.id).limit(bindparam("most"))
+_UNBEGUN = Statement(
+    select(jobs.c.id).where(text(UNBEGUN)).order_by(jobs.c.updated_at, jobs.c.id).limit(bindparam("most"))
 )
 
 
 def create(session: Session, viewer: UUID, library_id: UUID, url: str | None, limits: Limits) -> UUID:
     """QUEUED. Raises InvalidUrl, RateLimited; NotFound or Forbidden where the library is not the viewer's to add to."""
-    source = urls.article(url) if url else None
+    if not url:
+        return _create(session, viewer, library_id, None, None)
+    source = urls.article(url)
+    job_id = _create(session, viewer, library_id, source.requested_url, source.canonical_url)
+    quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
+    quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, None)
+    return job_id
+
+
+def create_from(session: Session, viewer: UUID, library_id: UUID, media: Row) -> UUID:
+    """QUEUED, for the text of a media that is there: nothing is taken in. Raises NotFound or Forbidden likewise."""
+    return _create(session, viewer, library_id, media.canonical_url, media.canonical_url)
+
+
+def _create(
+    session: Session, viewer: UUID, library_id: UUID, url: str | None, canonical_url: str | None
+) -> UUID:
     access.require_admin(session, access.keep_library(session, library_id), viewer)
-    if source is not None:
-        quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
-        quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, None)
     job_id = uuid4()
     session.run(
         _NEW,
         id=job_id,
         created_by_user_id=viewer,
         library_id=library_id,
-        url=source and source.requested_url,
-        canonical_url=source and source.canonical_url,
+        url=url,
+        canonical_url=canonical_url,
         created_at=session.now,
         updated_at=session.now,
     )
@@ -173,9 +226,9 @@ def get(session: Session, job_id: UUID) -> Row | None:
     return session.first(_ONE, job_id=job_id)
 
 
-def start_fetch(session: Session, job_id: UUID, lease: timedelta, actor: str) -> Row | Missed[Status]:
-    """QUEUED, or FETCHING whose worker is lost, → FETCHING."""
-    return _FETCH(session, job_id, actor=actor, until=session.now + lease)
+def start_fetch(session: Session, job_id: UUID, lease: timedelta | None, actor: str) -> Row | Missed[Status]:
+    """QUEUED, or FETCHING that nobody works on, → FETCHING. Without a lease it is left to a worker."""
+    return _FETCH(session, job_id, actor=actor, until=_until(session, lease))
 
 
 def mark_fetched(session: Session, job_id: UUID, attempt: int, page: Fetched, actor: str) -> bool:
@@ -228,6 +281,34 @@ def enter(session: Session, job_id: UUID, title: str, body: str, actor: str) -> 
     return None
 
 
+def keep_pace(session: Session, job_id: UUID) -> None:
+    """Raises RateLimited where a draft was asked for a moment ago; what is undone with the transaction counts not."""
+    if session.run(_PACE, job_id=job_id, now=session.now, again=session.now + DRAFTS_APART):
+        return
+    job = get(session, job_id)
+    if job is None:
+        raise NotFound
+    wait = max(1, ceil((job.generate_after - session.now).total_seconds()))
+    raise RateLimited(f"A draft was asked for a moment ago. Ask again in {wait} s.", retry_after=wait)
+
+
+def start_generating(
+    session: Session, job_id: UUID, lease: timedelta | None, actor: str, drafted_for: UUID | None = None
+) -> Row | Missed[Status]:
+    """With title and text, and nobody writing: → GENERATING. Without a lease it is left to a worker."""
+    return _GENERATE(session, job_id, actor=actor, until=_until(session, lease), drafted_for=drafted_for)
+
+
+def mark_saved(session: Session, job_id: UUID, attempt: int, story_id: UUID, actor: str) -> bool:
+    """GENERATING → SAVED. False when the attempt is no longer the present one."""
+    return not isinstance(_SAVED(session, job_id, actor=actor, fence=attempt, story_id=story_id), Missed)
+
+
+def reopen(session: Session, job_id: UUID, actor: str) -> Row | Missed[Status]:
+    """SAVED, or FAILED with title and text, → READY_TO_GENERATE."""
+    return _REGENERATE(session, job_id, actor=actor)
+
+
 def retry(session: Session, job_id: UUID, actor: str) -> Row | Missed[Status]:
     """FAILED without text → QUEUED; what the failed try left is cleared."""
     return _RETRY(session, job_id, actor=actor)
@@ -246,6 +327,10 @@ def fail(session: Session, job_id: UUID, status: Status, attempt: int, error: Ne
     return not isinstance(row, Missed)
 
 
+def _until(session: Session, lease: timedelta | None) -> datetime | None:
+    return None if lease is None else session.now + lease
+
+
 def title_and_text(found: Extraction) -> tuple[str, str]:
     """As a job keeps them: a title is always there, and the text has its limit."""
     body = "\n\n".join(fragment.text.strip() for fragment in found.fragments).strip()[:MOST_TEXT]
@@ -254,8 +339,8 @@ def title_and_text(found: Extraction) -> tuple[str, str]:
 
 
 def due(session: Session, most: int) -> list[UUID]:
-    """What a worker may take up: fetched pages that nobody reads, and steps whose worker is gone."""
-    rows = session.all(_UNREAD, most=most) + session.all(_LOST, now=session.now, most=most)
+    """What a worker may take up: steps that nobody has begun, and steps whose worker is gone."""
+    rows = session.all(_UNBEGUN, most=most) + session.all(_LOST, now=session.now, most=most)
     return [row.id for row in rows][:most]
 
 

@@ -68,6 +68,19 @@ def before(session: Session, media_id: UUID, end: int) -> Passage:
     return _passage(session, media_id, _as_many(rows)[::-1])
 
 
+def beginning(session: Session, media_id: UUID, letters: int) -> str:
+    """Its text from the start on, a blank line between fragments, up to so many letters."""
+    parts: list[str] = []
+    length, place = 0, 0
+    while rows := session.all(_ONWARD, media_id=media_id, place=place, most=PIECES):
+        parts += [row.text.strip() for row in rows]
+        length += sum(len(row.text) for row in rows)
+        place = rows[-1].position + 1
+        if length > letters:
+            break
+    return "\n\n".join(filter(None, parts))[:letters].strip()
+
+
 def pdf(session: Session, media_id: UUID) -> Row | None:
     """The file of a media, where it is a PDF."""
     return session.first(_PDF, media_id=media_id)

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from nexus.db.session import Row, Sessions
+from nexus.draft import Drafter
 from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable
 from nexus.extract import Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.sandbox import Sandbox
@@ -38,6 +39,9 @@ class Tools:
     files: Files
     fetcher: Fetcher
     sandbox: Sandbox
+    drafter: Drafter
+    #: How long one draft may take.
+    draft_seconds: float
 
 
 class Unchanged(Exception):

@@ -11,7 +11,19 @@ from fastapi.staticfiles import StaticFiles
 
 import nexus
 from nexus.app import App
-from nexus.web import envelope, events, health, jobs, libraries, media, objects, page_uploads, pages, uploads
+from nexus.web import (
+    envelope,
+    events,
+    health,
+    jobs,
+    libraries,
+    media,
+    objects,
+    page_uploads,
+    pages,
+    stories,
+    uploads,
+)
 from nexus.web.auth import Gate
 from nexus.web.events import Feed
 from nexus.web.metrics import Metrics
@@ -45,6 +57,7 @@ def create(app: App) -> FastAPI:
         media.router,
         libraries.router,
         jobs.router,
+        stories.router,
         events.router,
         health.router,
         objects.router,

@@ -21,6 +21,7 @@ from nexus.settings import Settings
 COOKIE = "nexus_session"
 SESSION_DAYS = 30
 LINK_DAYS = 1
+FEED_DAYS = 3650
 #: A token is checked once a minute, not at every request: the check costs as much as the answer.
 REMEMBERED_SECONDS = 60.0
 REMEMBERED = 10_000
@@ -44,8 +45,13 @@ def session_token(settings: Settings, user_id: UUID) -> str:
     return _own_token(settings, user_id, "session", timedelta(days=SESSION_DAYS))
 
 
+def feed_token(settings: Settings, user_id: UUID) -> str:
+    """For a feed reader, which can send nothing but an address: it opens the feed and nothing else."""
+    return _own_token(settings, user_id, "feed", timedelta(days=FEED_DAYS))
+
+
 def open_own_token(settings: Settings, token: str, purpose: str) -> UUID:
-    """The user of a sign-in link or a session cookie. Raises Unauthorized."""
+    """The user of a sign-in link, a session cookie or a feed's address. Raises Unauthorized."""
     try:
         claims = jwt.decode(
             token,

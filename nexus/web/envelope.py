@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nexus import logging
 from nexus.db.session import Row, is_away
-from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady
+from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady, RateLimited
 from nexus.storage.local import ROUTE
 from nexus.web.metrics import Metrics
 
@@ -52,13 +52,21 @@ def picture(found: Row) -> Response:
 
 def refusal(error: ApiError, request_id: str, status: int | None = None) -> Response:
     body = {"error": {"code": error.code, "message": error.message, "request_id": request_id}}
-    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
-    return Response(json.dumps(body, ensure_ascii=False), status or error.status, headers, media_type=JSON)
+    return _no(body, error, status or error.status)
 
 
 def editorial_refusal(error: ApiError, request_id: str, status: int) -> Response:
     body = {"success": False, "error": error.code, "message": error.message, "requestId": request_id}
-    return Response(json.dumps(body, ensure_ascii=False), status, media_type=JSON)
+    return _no(body, error, status)
+
+
+def _no(body: dict[str, Any], error: ApiError, status: int) -> Response:
+    headers = {}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, RateLimited) and error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return Response(json.dumps(body, ensure_ascii=False), status, headers, media_type=JSON)
 
 
 def request_id(request: Request) -> str:

@@ -101,7 +101,8 @@ class Feed:
 async def follow(
     request: Request, viewer: AnyViewer, last_event_id: Annotated[str | None, Header(max_length=64)] = None
 ) -> StreamingResponse:
-    """Each event is one transition of a media in your libraries. Reconnect with Last-Event-ID and nothing is lost."""
+    """Each event is one transition of a media in your libraries, or of a job or story that you may see. Reconnect with
+    Last-Event-ID and nothing is lost."""
     place = None if last_event_id is None else Place.parse(last_event_id)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(
@@ -134,5 +135,5 @@ async def stream(feed: Feed, viewer: UUID, place: Place | None) -> AsyncIterator
 
 
 def _as_event(row: Row, viewer: UUID) -> str:
-    data = {"media_id": str(row.subject_id), **event_json(row, viewer)}
+    data = {f"{row.subject}_id": str(row.subject_id), **event_json(row, viewer)}
     return f"id: {Place(row.tx, row.id)}\nevent: {row.subject}\ndata: {json.dumps(data)}\n\n"

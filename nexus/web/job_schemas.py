@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from nexus.db.session import Row
 from nexus.web.schemas import Body, EventOut
 
+ERROR_CODE = r"^[A-Z0-9_]{1,64}$"
 _URL = "https://example.com/an-article"
 _TEXT = "The article's text, at least 100 characters."
 
@@ -28,7 +29,14 @@ class JobBody(Body):
     url: str | None = Field(None, examples=[_URL])
     title: str | None = Field(None, examples=["A title"])
     text: str | None = Field(None, examples=[_TEXT])
+    media_id: UUID | None = None
     library_id: UUID | None = None
+
+
+class RetryBody(Body):
+    model_config = ConfigDict(alias_generator=to_camel)
+
+    error_code: str = Field(pattern=ERROR_CODE, examples=["E_FETCH_TIMEOUT"])
 
 
 class ManualBody(Body):
@@ -63,17 +71,33 @@ class WholeJob(Job):
     extracted_text: str | None
 
 
+class DraftOut(Camel):
+    id: UUID
+    status: str = Field(examples=["draft"])
+    headline: str
+    model: str = Field(examples=["extractive"])
+    created_at: datetime
+
+
 class JobOut(Camel):
-    success: Literal[True] = True
+    success: bool = True
     skipped: bool = False
+    error: str | None = Field(None, description="Why the step failed, where it did.")
+    message: str | None = None
     job: WholeJob
     history: list[EventOut] | None = None
+    stories: list[DraftOut] | None = None
 
 
 class JobPage(Camel):
     success: Literal[True] = True
     jobs: list[Job]
     next_cursor: str | None
+
+
+class RetriedJobs(Camel):
+    success: Literal[True] = True
+    job_ids: list[UUID]
 
 
 class JobRefusal(Camel):
@@ -85,13 +109,17 @@ class JobRefusal(Camel):
 
 def job_json(row: Row, viewer: UUID) -> dict[str, Any]:
     """Every field that the row has and the model shows. What its creator typed is his: others see the canonical URL."""
-    shown = {name: _plain(getattr(row, name)) for name in WholeJob.model_fields if hasattr(row, name)}
+    shown = {name: plain(getattr(row, name)) for name in WholeJob.model_fields if hasattr(row, name)}
     if row.created_by_user_id != viewer:
         shown["url"] = row.canonical_url
     return {to_camel(name): value for name, value in shown.items()}
 
 
-def _plain(value: object) -> object:
+def draft_json(row: Row) -> dict[str, Any]:
+    return {to_camel(name): plain(getattr(row, name)) for name in DraftOut.model_fields}
+
+
+def plain(value: object) -> object:
     match value:
         case UUID():
             return str(value)

@@ -5,61 +5,71 @@ Answers have the shape that editors' pages rely on: `success`, `skipped` and `jo
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 
 from nexus.db.session import Row
 from nexus.errors import InvalidRequest, InvalidState
-from nexus.ingest import access, desk, editing, jobs, read
+from nexus.ingest import access, desk, drafting, editing, jobs, read
 from nexus.states.job import Status
 from nexus.web.context import Cursor, Limit, Nexus, Viewer
-from nexus.web.envelope import EDITORIAL, JSON, request_id
-from nexus.web.job_schemas import JobBody, JobOut, JobPage, JobRefusal, ManualBody, job_json
+from nexus.web.editorial import answer, answers
+from nexus.web.envelope import EDITORIAL, request_id
+from nexus.web.job_schemas import (
+    ERROR_CODE,
+    JobBody,
+    JobOut,
+    JobPage,
+    ManualBody,
+    RetriedJobs,
+    RetryBody,
+    draft_json,
+    job_json,
+)
 from nexus.web.schemas import event_json
 
 router = APIRouter(prefix="/api/ingestion-jobs", tags=[EDITORIAL], default_response_class=Response)
 
-_MEANINGS = {
-    400: "The request is not well-formed; `error` says how.",
-    401: "No valid token, or no internal secret.",
-    403: "Visible, but not yours to change.",
-    404: "No such job, or not visible to you.",
-    409: "Not possible in the present state.",
-    413: "The request is too large.",
-    429: "The day's allowance is used up.",
-    503: "A part of the server is away.",
-}
 
-
-def _answers(model: object, *statuses: int) -> dict[int | str, dict[str, Any]]:
-    refused: dict[int | str, dict[str, Any]] = {
-        status: {"model": JobRefusal, "description": _MEANINGS[status]}
-        for status in sorted({400, 401, 503, *statuses})
-    }
-    return {200: {"model": model, "description": "Done."}, **refused}
-
-
-@router.post("", responses=_answers(JobOut, 403, 404, 413, 429), summary="Begin a job")
+@router.post("", responses=answers(JobOut, 403, 404, 413, 429), summary="Begin a job")
 def create_job(nexus: Nexus, viewer: Viewer, body: JobBody) -> Response:
-    """With a `url` it waits to be fetched; with `title` and `text` it is ready for a draft at once."""
-    if body.url is None and body.text is None:
-        raise InvalidRequest("Give a url, or title and text.")
+    """With a `url` it waits to be fetched; with `title` and `text`, or with the `mediaId` of something that can be
+    read, it is ready for a draft at once."""
+    by_hand = body.title is not None or body.text is not None
+    if body.media_id is not None and (by_hand or body.url is not None):
+        raise InvalidRequest("Give a mediaId alone: its text and address are known.")
+    if body.media_id is None and body.url is None and body.text is None:
+        raise InvalidRequest("Give a url, or title and text, or a mediaId.")
     with nexus.sessions.begin() as session:
         library_id = body.library_id or access.ensure_user(session, viewer)
-        job_id = jobs.create(session, viewer, library_id, body.url, nexus.limits)
-        if body.text is not None or body.title is not None:
+        if body.media_id is not None:
+            job_id = drafting.adopt(session, viewer, library_id, body.media_id)
+        else:
+            job_id = jobs.create(session, viewer, library_id, body.url, nexus.limits)
+        if by_hand:
             jobs.enter(session, job_id, body.title or "", body.text or "", str(viewer))
     return _job(editing.present(nexus.tools, job_id), viewer)
 
 
-@router.get("", responses=_answers(JobPage), summary="List jobs")
+@router.post(
+    "/failed/retry", responses=answers(RetriedJobs, 413), summary="Try again what failed with an error"
+)
+def retry_jobs(nexus: Nexus, viewer: Viewer, body: RetryBody, request: Request) -> Response:
+    """Each from the step that failed on, by workers: follow them, or look at them later."""
+    begun = editing.leave_all_failed(nexus.tools, nexus.limits, viewer, body.error_code)
+    for job_id in begun:
+        nexus.queue.announce(job_id, request_id(request))
+    return answer({"success": True, "jobIds": [str(job_id) for job_id in begun]})
+
+
+@router.get("", responses=answers(JobPage), summary="List jobs")
 def list_jobs(
     nexus: Nexus,
     viewer: Viewer,
     status: Annotated[str | None, Query(examples=["FAILED"])] = None,
+    error: Annotated[str | None, Query(pattern=ERROR_CODE, examples=["E_FETCH_TIMEOUT"])] = None,
     cursor: Cursor = None,
     limit: Limit = read.PAGE,
 ) -> Response:
@@ -68,30 +78,42 @@ def list_jobs(
         raise InvalidRequest(f"There is no status {status[:40]!r}. See /docs.")
     with nexus.sessions.read() as session:
         page = desk.newest(
-            session, viewer, status=Status(status) if status else None, cursor=cursor, most=limit
+            session,
+            viewer,
+            status=Status(status) if status else None,
+            error_code=error,
+            cursor=cursor,
+            most=limit,
         )
     shown = [job_json(row, viewer) for row in page.items]
-    return _answer({"success": True, "jobs": shown, "nextCursor": page.next_cursor})
+    return answer({"success": True, "jobs": shown, "nextCursor": page.next_cursor})
 
 
-@router.get("/{job_id}", responses=_answers(JobOut, 404), summary="One job")
+@router.get("/{job_id}", responses=answers(JobOut, 404), summary="One job")
 def get_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
-    """With everything that happened to it."""
+    """With everything that happened to it, and every draft of its story, the newest first."""
     with nexus.sessions.read() as session:
         job = desk.find(session, job_id, viewer)
         events = desk.what_happened(session, job_id)
-    history = [event_json(row, viewer) for row in events]
-    return _answer({"success": True, "job": job_json(job, viewer), "history": history})
+        drafts = desk.drafts(session, job_id)
+    return answer(
+        {
+            "success": True,
+            "job": job_json(job, viewer),
+            "history": [event_json(row, viewer) for row in events],
+            "stories": list(map(draft_json, drafts)),
+        }
+    )
 
 
-@router.post("/{job_id}/fetch", responses=_answers(JobOut, 404, 409), summary="Fetch its page")
+@router.post("/{job_id}/fetch", responses=answers(JobOut, 404, 409), summary="Fetch its page")
 def fetch_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> Response:
     """Answers when the fetch has ended; its text is then taken out without being asked for."""
     _find(nexus, job_id, viewer)
     return _fetched(nexus, viewer, job_id, request)
 
 
-@router.post("/{job_id}/extract", responses=_answers(JobOut, 404, 409), summary="Take its text out")
+@router.post("/{job_id}/extract", responses=answers(JobOut, 404, 409), summary="Take its text out")
 def extract_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     """However often it is asked for, it is done once; `skipped` says that there was nothing left to do."""
     _find(nexus, job_id, viewer)
@@ -99,9 +121,23 @@ def extract_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     return _job(done.job, viewer, skipped=done.skipped)
 
 
+@router.post("/{job_id}/generate", responses=answers(JobOut, 404, 409, 429), summary="Write its story")
+def generate_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
+    """Answers when the draft is saved, or has failed. Once in five seconds for a job."""
+    _find(nexus, job_id, viewer)
+    return _drafted(nexus, viewer, job_id, again=False)
+
+
+@router.post("/{job_id}/regenerate", responses=answers(JobOut, 404, 409, 429), summary="Write it again")
+def regenerate_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
+    """Of the same text, without a fetch. Earlier drafts stay."""
+    _find(nexus, job_id, viewer)
+    return _drafted(nexus, viewer, job_id, again=True)
+
+
 @router.post(
     "/{job_id}/manual-entry",
-    responses=_answers(JobOut, 404, 409, 413),
+    responses=answers(JobOut, 404, 409, 413),
     summary="Enter title and text by hand",
 )
 def enter_job(nexus: Nexus, viewer: Viewer, job_id: UUID, body: ManualBody) -> Response:
@@ -114,14 +150,14 @@ def enter_job(nexus: Nexus, viewer: Viewer, job_id: UUID, body: ManualBody) -> R
     return _job(editing.present(nexus.tools, job_id), viewer)
 
 
-@router.post("/{job_id}/retry", responses=_answers(JobOut, 404, 409), summary="Try again")
+@router.post("/{job_id}/retry", responses=answers(JobOut, 404, 409), summary="Try again")
 def retry_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> Response:
     """Only what has failed before its text was there; it is fetched again."""
     _find(nexus, job_id, viewer)
     with nexus.sessions.begin() as session:
         row = jobs.retry(session, job_id, str(viewer))
     if not row:
-        raise InvalidState("Only a job that failed before its text was there can be retried.")
+        raise InvalidState(editing.NOT_TO_RETRY)
     return _fetched(nexus, viewer, job_id, request)
 
 
@@ -137,9 +173,14 @@ def _fetched(nexus: Nexus, viewer: UUID, job_id: UUID, request: Request) -> Resp
     return _job(job, viewer)
 
 
+def _drafted(nexus: Nexus, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
+    job = drafting.begin(nexus.tools, nexus.limits, job_id, viewer, again=again, lease=drafting.LEASE)
+    drafting.write(nexus.tools, job, str(viewer))
+    return _job(editing.present(nexus.tools, job_id), viewer)
+
+
 def _job(row: Row, viewer: UUID, *, skipped: bool = False) -> Response:
-    return _answer({"success": True, "skipped": skipped, "job": job_json(row, viewer)})
-
-
-def _answer(body: dict[str, Any]) -> Response:
-    return Response(json.dumps(body, ensure_ascii=False), media_type=JSON)
+    """A step that was taken and failed is no success, and says so beside the job too."""
+    failed = Status(row.status) is Status.FAILED
+    reason = {"error": row.error_code, "message": row.error_message} if failed else {}
+    return answer({"success": not failed, "skipped": skipped, **reason, "job": job_json(row, viewer)})

@@ -179,9 +179,9 @@ def item(view: View, processors: Container[Kind], viewer: UUID) -> Item:
     return Item(
         id=row.id,
         row=row,
-        title=(row.title or "").strip() or _address(row.canonical_url) or "Untitled",
+        title=(row.title or "").strip() or address_of(row.canonical_url) or "Untitled",
         kind=KINDS[Kind(row.kind)],
-        host=_host(row.canonical_url),
+        host=host_of(row.canonical_url),
         link=safe_link(row.canonical_url),
         play_link=play,
         badge=badge(row, processors),
@@ -223,7 +223,7 @@ def renewal(found: View, asked: Row | None, processors: Container[Kind], said: s
     return Renewal(
         may_ask=bool(row.managed) and at_rest,
         asked=asked is not None and not failed,
-        failure=_told(NOT_RENEWED, asked.error_message, asked.error_code) if asked and failed else None,
+        failure=told(NOT_RENEWED, asked.error_message, asked.error_code) if asked and failed else None,
         said=said,
     )
 
@@ -250,10 +250,10 @@ def safe_link(url: str | None) -> str | None:
 def _failure(row: Row) -> Failure | None:
     if Status(row.processing_status) is not Status.FAILED:
         return None
-    return _told(STAGES[Stage(row.failure_stage)], row.last_error_message, row.last_error_code)
+    return told(STAGES[Stage(row.failure_stage)], row.last_error_message, row.last_error_code)
 
 
-def _told(stage: str, message: str, code: str) -> Failure:
+def told(stage: str, message: str, code: str) -> Failure:
     first, dot, rest = message.partition(". ")
     return Failure(stage, first + dot.strip(), rest, code)
 
@@ -308,9 +308,9 @@ def _tried(row: Row) -> str:
     return f"Tried {'once' if row.tries == 1 else f'{row.tries} times'}; tries again by itself"
 
 
-def _host(url: str | None) -> str:
+def host_of(url: str | None) -> str:
     return (urlsplit(url or "").hostname or "").removeprefix("www.")
 
 
-def _address(url: str | None) -> str:
+def address_of(url: str | None) -> str:
     return (url or "").partition("://")[2].removeprefix("www.").rstrip("/")

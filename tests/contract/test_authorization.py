@@ -24,11 +24,13 @@ from sqlalchemy import bindparam, update
 
 from nexus.app import App, build
 from nexus.db.editorial import jobs as jobs_table
+from nexus.db.editorial import stories as stories_table
 from nexus.db.session import Statement
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import media, memberships
+from nexus.draft import Claim, Draft, Evidence
 from nexus.extract import Asset, Extraction, Fragment
-from nexus.ingest import access, jobs, libraries, uploads
+from nexus.ingest import access, jobs, libraries, stories, uploads
 from nexus.ingest.access import Role
 from nexus.ingest.documents import Origin
 from nexus.ingest.media import mark_ready_for_reading
@@ -94,6 +96,15 @@ TABLE: dict[str, May | None] = {
     "POST /api/ingestion-jobs/{job_id}/extract": OWNERS,
     "POST /api/ingestion-jobs/{job_id}/manual-entry": OWNERS_BUT_LATE,
     "POST /api/ingestion-jobs/{job_id}/retry": OWNERS_BUT_LATE,
+    "POST /api/ingestion-jobs/{job_id}/generate": OWNERS,
+    "POST /api/ingestion-jobs/{job_id}/regenerate": OWNERS_BUT_LATE,
+    "POST /api/ingestion-jobs/failed/retry": EVERYONE,
+    "GET /api/stories": EVERYONE,
+    "GET /api/stories.atom": EVERYONE,
+    "GET /api/stories/{story_id}": OWNERS,
+    "PATCH /api/stories/{story_id}": OWNERS,
+    "GET /api/stories/{story_id}/export": OWNERS,
+    "POST /api/stories/{story_id}/{verb}": OWNERS,
     "GET /events": EVERYONE,
     "GET /healthz": PUBLIC,
     "GET /readyz": PUBLIC,
@@ -114,6 +125,27 @@ ARTICLE = {"title": "A title", "text": "A sentence of this article. " * 10}
 FILE = {"kind": "pdf", "filename": "a.pdf", "content_type": "application/pdf", "size_bytes": 21}
 
 
+WORDING = {
+    "revision": 1,
+    "headline": "A title of a story",
+    "summary": "What a reader must know of it, in one sentence or in two.",
+    "whatHappened": [{"text": "Something happened here.", "quote": ""}],
+    "background": [],
+}
+DRAFT = Draft(
+    WORDING["headline"],
+    WORDING["summary"],
+    (Claim("Something happened here.", Evidence("", None, None)),),
+    (),
+    "tests",
+    "1",
+    0,
+)
+
+
+_RENAME_STORY = Statement(
+    update(stories_table).where(stories_table.c.id == bindparam("story_id")).values(id=bindparam("media_id"))
+)
 _RENAME_JOB = Statement(
     update(jobs_table).where(jobs_table.c.id == bindparam("job_id")).values(id=bindparam("media_id"))
 )
@@ -123,7 +155,7 @@ _RENAME_JOB = Statement(
 class World:
     """A file of the creator, failed or readable, in a library of the admin's with a member and a guest in it.
 
-    Beside it a job, under the same id.
+    Beside it a job and a story, under the same id.
     """
 
     app: App
@@ -153,6 +185,8 @@ class World:
             job_id = jobs.create(session, self.creator, library, None, {})
             jobs.enter(session, job_id, ARTICLE["title"], ARTICLE["text"], str(self.creator))
             session.run(_RENAME_JOB, job_id=job_id, media_id=media_id)
+            story_id = stories.save(session, jobs.get(session, media_id), DRAFT, str(self.creator))
+            session.run(_RENAME_STORY, story_id=story_id, media_id=media_id)
             libraries.remove_media(
                 session, access.default_library(session, self.creator), media_id, self.creator
             )
@@ -179,7 +213,13 @@ def call(
     """A request that is all right in itself."""
     method, _, path = endpoint.partition(" ")
     path = path.format(
-        media_id=media_id, job_id=media_id, library_id=library_id, user_id=user_id, name=PICTURE.name
+        media_id=media_id,
+        job_id=media_id,
+        story_id=media_id,
+        verb="publish",
+        library_id=library_id,
+        user_id=user_id,
+        name=PICTURE.name,
     )
     bodies = {
         "POST /media": {"kind": "web_article", "url": URL},
@@ -188,6 +228,9 @@ def call(
         "POST /libraries": {"name": "New"},
         "POST /api/ingestion-jobs": ARTICLE,
         "POST /api/ingestion-jobs/{job_id}/manual-entry": ARTICLE,
+        "POST /api/ingestion-jobs/failed/retry": {"errorCode": "E_ANY"},
+        "PATCH /api/stories/{story_id}": WORDING,
+        "POST /api/stories/{story_id}/{verb}": {"revision": 1},
         "POST /libraries/{library_id}/media": {"media_id": str(media_id)},
         "POST /libraries/{library_id}/members": {"user_id": str(user_id), "role": "member"},
     }

@@ -139,6 +139,7 @@ BODIES = {
     "/libraries": ("name",),
     "/api/ingestion-jobs": ("url", "title", "text"),
     f"/api/ingestion-jobs/{ME}/manual-entry": ("title", "text"),
+    "/api/ingestion-jobs/failed/retry": ("errorCode",),
     f"/libraries/{ME}/media": ("media_id",),
     f"/libraries/{ME}/members": ("user_id", "role"),
 }

@@ -393,12 +393,6 @@ def test_a_key_that_can_not_be_sent_is_refused(server: Model, key: str) -> None:
         drafter(server.url, key, "test-model").draft(ARTICLE, SECONDS)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://example.com", "http://", "http://[::1", "/v1"])
-def test_an_address_that_is_none_is_an_error_at_the_start(url: str) -> None:
-    with pytest.raises(ValueError, match="address"):
-        drafter(url, KEY, "test-model")
-
-
 @pytest.fixture(scope="module")
 def authority() -> Authority:
     return Authority.make()

@@ -2,87 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 
-import httpx2
 import pytest
 
-from nexus.app import App, build
-from nexus.extract.builtin import READERS
-from nexus.extract.registry import load_installed
-from nexus.extract.sandbox import Sandbox
+from nexus.app import App
 from nexus.ingest import editing, jobs, sweep
 from nexus.ingest.quota import Operation
-from nexus.queue.local import Local
 from nexus.states.job import Status
+from tests.editorial import TEXT, app, begin, call, events, job_of, me, pages, parsers, ready, site
 from tests.http import Caller, Site, refused, serve
 from tests.integration.test_whole_path import ARTICLE, SENTENCES
 from tests.pages import Answer, Pages
-from tests.support import SetClock, make_settings, put_job, row_of
+from tests.support import SetClock, put_job, row_of
 
-TEXT = " ".join(SENTENCES)
+__all__ = ["app", "me", "pages", "parsers", "site"]
+
 LATE = [Status.EXTRACTED, Status.READY_TO_GENERATE, Status.GENERATING, Status.SAVED]
-
-
-@pytest.fixture
-def pages() -> Iterator[Pages]:
-    with Pages() as served:
-        served["/boats"] = Answer(ARTICLE.encode())
-        yield served
-
-
-@pytest.fixture(scope="module")
-def parsers() -> Iterator[Sandbox]:
-    with closing(Sandbox(preload=READERS)) as made:
-        yield made
-
-
-@pytest.fixture
-def app(database_url: str, tmp_path: Path, pages: Pages, parsers: Sandbox, clock: SetClock) -> Iterator[App]:
-    load_installed()
-    chosen = make_settings(
-        database_url, tmp_path, fetch_allow=(pages.place,), fetch_delay_seconds=0, fetch_per_host=64
-    )
-    built = build(chosen, clock)
-    # Nobody works by himself here: each step is taken when the test asks for it.
-    yield replace(built, tools=replace(built.tools, sandbox=parsers), queue=Local())
-    built.close()
-
-
-@pytest.fixture
-def site(app: App) -> Iterator[Site]:
-    with serve(app) as running:
-        yield running
-
-
-@pytest.fixture
-def me(site: Site) -> Caller:
-    return site.caller()
-
-
-def begin(me: Caller, pages: Pages, path: str = "/boats") -> str:
-    return str(job_of(me.post("/api/ingestion-jobs", json={"url": pages.url(path)}))["id"])
-
-
-def job_of(answer: httpx2.Response) -> dict[str, Any]:
-    body = answer.json()
-    assert (answer.status_code, body["success"]) == (200, True), body
-    job: dict[str, Any] = body["job"]
-    return job
-
-
-def call(me: Caller, job_id: str, step: str, **body: object) -> httpx2.Response:
-    return me.post(f"/api/ingestion-jobs/{job_id}/{step}", json=body or None)
-
-
-def events(me: Caller, job_id: str) -> list[str]:
-    return [entry["event"] for entry in me.get(f"/api/ingestion-jobs/{job_id}").json()["history"]]
 
 
 def test_a_job_waits_until_it_is_fetched(me: Caller, pages: Pages) -> None:
@@ -353,10 +291,3 @@ def test_addresses_count_towards_the_days_allowance(app: App, pages: Pages) -> N
         begin(me, pages)
         again = me.post("/api/ingestion-jobs", json={"url": pages.url("/boats")})
         assert refused(again) == (429, "E_RATE_LIMITED")
-
-
-def ready(me: Caller, pages: Pages) -> str:
-    job_id = begin(me, pages)
-    call(me, job_id, "fetch")
-    call(me, job_id, "extract")
-    return job_id

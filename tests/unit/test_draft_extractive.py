@@ -181,8 +181,13 @@ def test_without_an_address_and_a_key_no_client_of_a_model_is_loaded() -> None:
 
 
 def test_an_address_or_a_key_means_a_model() -> None:
-    assert type(drafter("http://127.0.0.1:9/v1", "", "m")).__name__ == "OpenAi"
-    assert type(drafter("", "key", "m")).__name__ == "OpenAi"
+    assert drafter("http://127.0.0.1:9/v1", "", "m").costs_tokens
+    assert drafter("", "key", "m").costs_tokens
+    assert not drafter("", "", "m").costs_tokens
+
+
+def test_a_key_is_not_shown_where_a_drafter_is() -> None:
+    assert "secret" not in repr(drafter("", "secret", "m"))
 
 
 @settings(deadline=None, derandomize=True)

@@ -78,6 +78,18 @@ def test_both_databases_are_known(url: str) -> None:
     assert Settings(database_url=url).database == url
 
 
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://example.com", "http://", "http://[::1", "/v1"])
+def test_a_model_has_a_web_address(url: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings(llm_base_url=url)
+
+
+@pytest.mark.parametrize("name", ["NEXUS_LLM_API_KEY", "OPENAI_API_KEY"])
+def test_a_models_key_has_two_names(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "key")
+    assert Settings().llm_api_key == "key"
+
+
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError):
         Settings().port = 1  # type: ignore[misc]

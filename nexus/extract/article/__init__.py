@@ -22,7 +22,7 @@ from nexus.extract.article import facts, features, forest, gates, referees
 from nexus.extract.article.blocks import Block, Scope, cut
 from nexus.extract.article.charset import decode
 from nexus.extract.article.heads import Head, read_head
-from nexus.extract.article.page import body_of, parse
+from nexus.extract.article.page import body_of, lighten, parse
 from nexus.extract.article.render import render
 from nexus.extract.article.titles import title
 from nexus.extract.markup import clean
@@ -55,6 +55,7 @@ def look(html: str, url: str | None) -> Reading:
     if root is None:
         raise EmptyContent
     head, base_url, body = read_head(root), _base(root, url), body_of(root)
+    lighten(root)
     blocks, scopes = cut(body)
     kept_by = referees.ask(root, html)
     content = _content(blocks, _judged(blocks, scopes, head, url, kept_by), kept_by)

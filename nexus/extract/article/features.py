@@ -54,7 +54,10 @@ ADDRESSES = tuple(
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _DIGIT = re.compile(r"\d")
 _UPPER = re.compile(r"[A-ZÄÖÜ]")
-_ODD = re.compile(r"©|\||»|›|•|→|@|https?:|www\.|[€$£¥]\s?\d|\d\s?[€$£¥]|\d{1,2}:\d\d|\d{4}")
+#: What comes first says which characters one can begin with: without it every character is tried in every way.
+_ODD = re.compile(
+    r"(?=[©|»›•→@hw€$£¥\d])(?:©|\||»|›|•|→|@|https?:|www\.|[€$£¥]\s?\d|\d\s?[€$£¥]|\d{1,2}:\d\d|\d{4})"
+)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 from lxml.etree import _Element as Element
-from lxml.html import HTMLParser, document_fromstring
+from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
 from nexus.extract.article.hints import words
 
@@ -26,7 +26,9 @@ UNSEEN = re.compile(
     r"<(script|style|svg|template|noscript)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.DOTALL | re.IGNORECASE
 )
 
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+#: One class for every element: lxml.html looks for one by tag, in Python, whenever an element is touched.
+_PLAIN = etree.ElementDefaultClassLookup(element=HtmlElement)
+_NO_CONTROLS = bytes(code if code >= 32 or code in b"\t\n\r" else 32 for code in range(256))
 _LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{2000}")
 _ATTRIBUTE = r"""[\s/]++[^\s=>/]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""
 _CROWDED = re.compile(rf"(<[a-zA-Z][^\s/>]*+)(?:{_ATTRIBUTE}){{{MOST_ATTRIBUTES},}}+")
@@ -39,7 +41,7 @@ _ANY_TAG = re.compile(r"<[/!?a-zA-Z][^>]*>?")
 
 def parse(html: str) -> tuple[Element | None, str]:
     """The tree of a page, None where there is nothing in it, and the markup that it was made of."""
-    html = _NOT_XML.sub(" ", html)
+    html = _writable(html)
     if _LONG_TAG.search(html):
         html = _CROWDED.sub(r"\1", html)
     if html.count("<") > 2 * MOST_ELEMENTS:
@@ -51,11 +53,27 @@ def parse(html: str) -> tuple[Element | None, str]:
     return root, html
 
 
+def _writable(html: str) -> str:
+    """Without what no XML can hold: by bytes, which is much quicker than to look at every character."""
+    html = html.encode("utf-8", "replace").translate(_NO_CONTROLS).decode()
+    return html.replace("\ufffe", " ").replace("\uffff", " ")
+
+
+def lighten(root: Element) -> None:
+    """Take out what nobody reads, once the head is read: the referees copy the tree several times."""
+    etree.strip_elements(root, "style", "svg", "template", with_tail=False)
+    for script in list(root.iter("script")):
+        # What a page says of itself may be all that there is of its text.
+        if "json" not in (script.get("type") or "") and script.getparent() is not None:
+            script.drop_tree()
+
+
 def _tree(html: str) -> tuple[Element | None, bool]:
     """The tree, and whether the parser gave up on depth."""
     parser = HTMLParser(
         collect_ids=False, default_doctype=False, encoding="utf-8", remove_comments=True, remove_pis=True
     )
+    parser.set_element_class_lookup(_PLAIN)
     try:
         root = document_fromstring(html.encode(), parser=parser)
     except (etree.ParserError, ValueError):

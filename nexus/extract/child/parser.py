@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import resource
@@ -15,6 +16,8 @@ from nexus.extract.child.wire import Request, Value
 
 #: The exit code of a parser that has no memory left, not even for an answer.
 OUT_OF_MEMORY = 77
+#: A document makes many objects that live as long as its reading: to look among them for garbage is seldom worth it.
+GARBAGE = 100_000
 READ, REFUSED = "read", "refused"
 
 
@@ -31,6 +34,7 @@ def live(line: socket.socket, readable: Sequence[str]) -> None:
     try:
         mapped, used = jail.memory()
         jail.enter(readable)
+        gc.set_threshold(GARBAGE)
         while True:
             _read_next(line, mapped, used)
     except EOFError:

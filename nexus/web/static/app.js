@@ -90,7 +90,7 @@
   async function catchUp() {
     const { status, pieces } = await piecesOf(location.href);
     if (status === 401) tell("You are signed out. Reload this page to sign in.");
-    for (const fresh of pieces.reverse()) if (!put(fresh)) insert(fresh);
+    for (const fresh of pieces.reverse()) if (!put(fresh) && fresh.dataset.desk === undefined) insert(fresh);
   }
 
   // ── The stream. A hidden tab lets go of it: browsers give a site only six connections ──
@@ -112,6 +112,9 @@
       const event = JSON.parse(message.data);
       refresh(event.media_id, belongsHere(event));
     });
+    for (const subject of ["job", "story"]) {
+      stream.addEventListener(subject, (message) => deskNews(JSON.parse(message.data)[`${subject}_id`]));
+    }
     stream.addEventListener("error", () => {
       tell("Connection lost, reconnecting…");
       if (stream?.readyState !== EventSource.CLOSED) return; // it reconnects by itself, and goes on where it was
@@ -120,6 +123,39 @@
       again = setTimeout(follow, 2000);
       catchUp().catch(() => {});
     });
+  }
+
+  // A page of jobs or stories looks at itself again when one of those it shows has moved.
+  function deskNews(id) {
+    if (byId(`job-${id}`) || byId(`story-${id}`)) lookAgain();
+  }
+
+  let looking = null;
+  function lookAgain() {
+    if (looking) return (looking.again = true);
+    looking = { again: false };
+    return catchUp()
+      .catch(() => {})
+      .finally(() => {
+        const { again } = looking;
+        looking = null;
+        goOn();
+        if (again) lookAgain();
+      });
+  }
+
+  // Where the stream is not to be had, somebody's work in progress is asked after.
+  setInterval(() => {
+    const deaf = stream?.readyState !== EventSource.OPEN;
+    if (deaf && !document.hidden && document.querySelector("[data-working]")) lookAgain();
+  }, 2000);
+
+  // The step that the page itself goes on to.
+  function goOn() {
+    const form = document.querySelector("form[data-auto]");
+    if (!form || form.dataset.sent) return;
+    form.dataset.sent = "yes";
+    form.requestSubmit();
   }
 
   function tell(text) {
@@ -226,6 +262,7 @@
   byId("keys-button")?.addEventListener("click", () => byId("keys").showModal());
   byId("keys-button")?.removeAttribute("hidden");
   if (location.hash === "#url") byId("url")?.focus();
+  goOn();
 
   follow();
 })();

@@ -12,7 +12,7 @@ branch_labels = None
 depends_on = None
 
 MOMENT = sa.DateTime(timezone=True)
-UNREAD = sa.text("status = 'EXTRACTING' AND lease_expires_at IS NULL")
+UNBEGUN = sa.text("status IN ('EXTRACTING', 'FETCHING', 'GENERATING') AND lease_expires_at IS NULL")
 HELD = sa.text("lease_expires_at IS NOT NULL")
 PUBLISHED = sa.text("status = 'published'")
 
@@ -45,6 +45,7 @@ def _create_jobs() -> None:
         sa.Column("status_before", sa.String(32)),
         *(sa.Column(name, sa.Integer(), server_default="0", nullable=False) for name in ("attempt", "tries")),
         *(sa.Column(name, MOMENT) for name in ("lease_expires_at", "generate_after")),
+        sa.Column("drafted_for_user_id", sa.Uuid()),
         sa.Column("raw_html", sa.LargeBinary()),
         sa.Column("charset", sa.Text()),
         sa.Column("http_status", sa.Integer()),
@@ -74,7 +75,10 @@ def _create_jobs() -> None:
             name=op.f("ck_jobs_only_held_has_lease"),
         ),
         sa.CheckConstraint("status <> 'SAVED' OR story_id IS NOT NULL", name=op.f("ck_jobs_saved_has_story")),
-        sa.ForeignKeyConstraint(["created_by_user_id"], ["users.id"], name="fk_jobs_created_by_user_id"),
+        *(
+            sa.ForeignKeyConstraint([name], ["users.id"], name=f"fk_jobs_{name}")
+            for name in ("created_by_user_id", "drafted_for_user_id")
+        ),
         sa.ForeignKeyConstraint(
             ["library_id"], ["libraries.id"], name="fk_jobs_library_id", ondelete="SET NULL"
         ),
@@ -85,7 +89,7 @@ def _create_jobs() -> None:
     op.create_index("ix_jobs_library", "jobs", ["library_id", "created_at", "id"])
     op.create_index("ix_jobs_media", "jobs", ["media_id"])
     op.create_index(
-        "ix_jobs_unread", "jobs", ["updated_at", "id"], sqlite_where=UNREAD, postgresql_where=UNREAD
+        "ix_jobs_unbegun", "jobs", ["updated_at", "id"], sqlite_where=UNBEGUN, postgresql_where=UNBEGUN
     )
     op.create_index("ix_jobs_held", "jobs", ["lease_expires_at"], sqlite_where=HELD, postgresql_where=HELD)
 
