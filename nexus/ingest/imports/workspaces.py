@@ -1,0 +1,134 @@
+"""Where an attempt keeps what it has done so far: a folder that is gone when the attempt ends.
+
+Each process has a folder of its own, and holds a lock on it for as long as it lives. The system lets go of the lock
+with the process, however it ends: what nobody holds was abandoned, and the next start removes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from nexus import logging
+
+log = logging.get(__name__)
+
+LOCK = "held"
+
+
+class WorkspaceFailed(Exception):
+    """The folder of an attempt can't be made, or is gone. Free some disk space, then start anew."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Pieces of an attempt's work, each there whole or not at all."""
+
+    attempt_id: UUID
+    _folder: Path
+
+    def put(self, name: str, data: bytes) -> None:
+        draft = self._folder / f".{uuid4().hex}"
+        draft.write_bytes(data)
+        draft.rename(self._folder / name)
+
+    def get(self, name: str) -> bytes | None:
+        try:
+            return (self._folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def has(self, name: str) -> bool:
+        return (self._folder / name).exists()
+
+    def drop(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+
+
+class Workspaces:
+    """Those of this process."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._lock = threading.Lock()
+        self._held: int | None = None
+        self._own = base
+        self._known: set[UUID] = set()
+
+    def create(self, attempt_id: UUID) -> Workspace:
+        """Raises WorkspaceFailed."""
+        with self._lock:
+            try:
+                self._hold()
+                (self._own / attempt_id.hex).mkdir(mode=0o700)
+            except OSError as error:
+                raise WorkspaceFailed from error
+            self._known.add(attempt_id)
+        return Workspace(attempt_id, self._own / attempt_id.hex)
+
+    def find(self, attempt_id: UUID) -> Workspace | None:
+        """None for an attempt that has none here, or whose folder somebody took away."""
+        folder = self._own / attempt_id.hex
+        return Workspace(attempt_id, folder) if attempt_id in self._known and folder.is_dir() else None
+
+    def remove(self, attempt_id: UUID) -> None:
+        """What can't be removed now is removed at the next start."""
+        with self._lock:
+            self._known.discard(attempt_id)
+        shutil.rmtree(self._own / attempt_id.hex, ignore_errors=True)
+
+    def abandon(self, attempt_id: UUID) -> None:
+        """This process is ending: the next one removes it."""
+        with self._lock:
+            self._known.discard(attempt_id)
+
+    def clean(self) -> int:
+        """Remove what processes left behind that are no more; how many of them."""
+        found = list(self._base.iterdir()) if self._base.is_dir() else []
+        removed = sum(_remove_abandoned(folder) for folder in found if folder != self._own)
+        if removed:
+            log.info("workspaces_removed", count=removed)
+        return removed
+
+    def close(self) -> None:
+        with self._lock:
+            if self._held is not None:
+                os.close(self._held)
+                self._held = None
+
+    def _hold(self) -> None:
+        """A folder that somebody else locks first is being removed by him: then another."""
+        while self._held is None:
+            self._own = self._base / uuid4().hex
+            self._own.mkdir(parents=True, mode=0o700)
+            with suppress(BlockingIOError, FileNotFoundError):
+                self._held = _locked(self._own / LOCK)
+
+
+def _locked(path: Path) -> int:
+    """Raises BlockingIOError where another process holds it."""
+    line = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(line, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(line)
+        raise
+    return line
+
+
+def _remove_abandoned(folder: Path) -> bool:
+    """Whether nobody held it. A folder without its lock is just being made, or was just removed."""
+    if not (folder / LOCK).exists():
+        return False
+    with suppress(OSError):
+        line = _locked(folder / LOCK)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(line)
+        return True
+    return False
