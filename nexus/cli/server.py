@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -84,12 +84,13 @@ def work(data_dir: Path | None) -> None:
     if isinstance(app.queue, CeleryQueue):
         celery.run(app)
         return
-    stopping = threading.Event()
+    stopped, stop = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        # Not an Event: a handler that runs while this thread begins to wait for one would wait for its lock for ever.
+        signal.signal(number, lambda *_: os.write(stop, b"."))
     with _running(app, [Workers(app), Sweeper(app)]):
         log.info("worker_ready", threads=app.settings.worker_threads, kinds=sorted(app.tools.extractors))
-        stopping.wait()
+        os.read(stopped, 1)
         # A second Ctrl-C does not wait for the work under way.
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
