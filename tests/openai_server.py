@@ -132,6 +132,8 @@ def drops(handler: _Handler, asked: Asked) -> None:
 
 
 class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
     def handle_error(self, *_: object) -> None:
         """A client that goes away in the middle is what some tests are about."""
 

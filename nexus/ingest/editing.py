@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from random import shuffle
 from types import SimpleNamespace
 from typing import BinaryIO
 from uuid import UUID
@@ -38,6 +39,8 @@ EXTRACT_SECONDS = 15.0
 LEASE = timedelta(minutes=2)
 NOT_TO_FETCH = "Only a job that waits for its page can be fetched. Retry one that failed."
 NOT_TO_RETRY = "Only a job that failed before its text was there can be retried."
+#: How many of the oldest that wait a worker looks at.
+AHEAD = 8
 #: How often somebody who waits for another's result looks for it.
 LOOK_SECONDS = 0.1
 
@@ -72,16 +75,9 @@ class Page(Bench):
 def fetch(tools: Tools, job_id: UUID, actor: str) -> Row:
     """Get the page: the job is EXTRACTING then, or FAILED with the reason. Raises InvalidState where it is not to be
     fetched."""
-    with tools.sessions.begin() as session:
-        claim = jobs.start_fetch(session, job_id, LEASE, actor)
-    if isinstance(claim, Missed):
-        raise InvalidState(NOT_TO_FETCH)
-    try:
-        page = as_fetched(tools.fetcher.get(claim.canonical_url))
-    except WorkError as error:
-        with tools.sessions.begin() as session:
-            jobs.fail(session, job_id, Status.FETCHING, claim.attempt, error, actor)
-    else:
+    claim = _claim_fetch(tools, job_id, actor)
+    page = _get(tools, claim, actor)
+    if page is not None:
         with tools.sessions.begin() as session:
             jobs.mark_fetched(session, job_id, claim.attempt, page, actor)
     return present(tools, job_id)
@@ -97,14 +93,27 @@ def extract(tools: Tools, job_id: UUID, actor: str) -> Done:
         with tools.sessions.begin() as session:
             claim = jobs.claim_extraction(session, job_id, LEASE, actor)
         if not isinstance(claim, Missed):
-            return Done(_read(tools, claim, actor))
+            try:
+                return Done(_read(tools, claim, actor))
+            except InvalidState:
+                continue  # a text was entered by hand meanwhile
         if claim.state in EXTRACTED_ON:
             log.info("already_extracted", job_id=str(job_id), status=claim.state)
             return Done(present(tools, job_id), skipped=True)
         if claim.state is not Status.EXTRACTING:
             raise JobNotReady(_NO_PAGE[claim.state]) if claim.state else NotFound
-        threading.Event().wait(LOOK_SECONDS)
+        _wait_for_reader(tools, job_id, until)
     raise JobNotReady
+
+
+def _wait_for_reader(tools: Tools, job_id: UUID, until: float) -> None:
+    """Until whoever takes the text out is done, or lost. It only looks: on SQLite a claim is the only writer."""
+    while time.monotonic() < until:
+        threading.Event().wait(LOOK_SECONDS)
+        job = present(tools, job_id)
+        held = job.lease_expires_at is not None and job.lease_expires_at > tools.sessions.clock()
+        if Status(job.status) is not Status.EXTRACTING or not held:
+            return
 
 
 def leave_fetch(tools: Tools, job_id: UUID, actor: str, *, again: bool = False) -> None:
@@ -150,10 +159,14 @@ def run(tools: Tools, job_id: UUID) -> bool:
 
 
 def run_next(tools: Tools) -> bool:
-    """The same for one that waits; whether there was one. It looks first: on SQLite a claim is the only writer."""
+    """The same for one that waits; whether there was one. It looks first: on SQLite a claim is the only writer.
+
+    Any of the oldest ones, for other threads look at this moment, too.
+    """
     with tools.sessions.read() as session:
-        waiting = jobs.due(session, 1)
-    return bool(waiting) and run(tools, waiting[0])
+        waiting = jobs.due(session, AHEAD)
+    shuffle(waiting)
+    return any(run(tools, job_id) for job_id in waiting)
 
 
 def present(tools: Tools, job_id: UUID) -> Row:
@@ -164,23 +177,52 @@ def present(tools: Tools, job_id: UUID) -> Row:
     return job
 
 
-def _fetch_again(tools: Tools, job_id: UUID, actor: str) -> None:
-    job = fetch(tools, job_id, actor)
-    if Status(job.status) is Status.EXTRACTING:
-        extract(tools, job_id, actor)
+def _claim_fetch(tools: Tools, job_id: UUID, actor: str) -> Row:
+    with tools.sessions.begin() as session:
+        claim = jobs.start_fetch(session, job_id, LEASE, actor)
+    if isinstance(claim, Missed):
+        raise InvalidState(NOT_TO_FETCH)
+    return claim
+
+
+def _get(tools: Tools, claim: Row, actor: str) -> Fetched | None:
+    """The page; None where the job has failed for want of it."""
+    try:
+        return as_fetched(tools.fetcher.get(claim.canonical_url))
+    except WorkError as error:
+        with tools.sessions.begin() as session:
+            jobs.fail(session, claim.id, Status.FETCHING, claim.attempt, error, actor)
+        return None
+
+
+def _fetch_and_read(tools: Tools, job_id: UUID, actor: str) -> None:
+    """Both at one go: what is fetched is never free for another in between."""
+    claim = _claim_fetch(tools, job_id, actor)
+    page = _get(tools, claim, actor)
+    if page is None:
+        return
+    with tools.sessions.begin() as session:
+        jobs.mark_fetched(session, job_id, claim.attempt, page, actor)
+        reading = jobs.claim_extraction(session, job_id, LEASE, actor)
+    if not isinstance(reading, Missed):
+        _read(tools, reading, actor)
 
 
 def _read(tools: Tools, claim: Row, actor: str) -> Row:
+    """Raises InvalidState where the claim is no longer the present one."""
     result = extraction.attempt(tools, _as_media(claim), claim.attempt, Page(tools, claim))
     if isinstance(result, Found) and len(jobs.title_and_text(result.extraction)[1]) < jobs.LEAST_TEXT:
         result = Nothing(EmptyContent())
     with tools.sessions.begin() as session:
         if isinstance(result, Nothing):
-            jobs.fail(session, claim.id, Status.EXTRACTING, claim.attempt, result.error, actor)
+            written = jobs.fail(session, claim.id, Status.EXTRACTING, claim.attempt, result.error, actor)
         else:
             media_id = _hand_over(session, claim, result)
-            if not jobs.mark_extracted(session, claim.id, claim.attempt, result.extraction, media_id, actor):
-                raise InvalidState
+            written = jobs.mark_extracted(
+                session, claim.id, claim.attempt, result.extraction, media_id, actor
+            )
+        if not written:
+            raise InvalidState  # and what was handed over goes with the transaction
     return present(tools, claim.id)
 
 
@@ -221,7 +263,7 @@ _NO_PAGE: dict[Status, str] = {
 }
 #: What a worker does with a job in this state.
 _TAKE_UP: dict[Status, Callable[[Tools, UUID, str], object]] = {
-    Status.FETCHING: _fetch_again,
+    Status.FETCHING: _fetch_and_read,
     Status.EXTRACTING: extract,
     Status.GENERATING: drafting.take_up,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
@@ -72,13 +73,22 @@ def create(app: App) -> FastAPI:
 
 
 def _document(api: FastAPI) -> None:
-    """What FastAPI can't know: the two headers of every call but the health ones, and that we answer 400, not 422."""
-    document = api.openapi()
-    document["components"]["securitySchemes"] = {
-        "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
-        "internal": {"type": "apiKey", "in": "header", "name": "X-Nexus-Internal"},
-    }
-    for calls in document["paths"].values():
-        for call in calls.values():
-            call["responses"].pop("422", None)
-            call["security"] = [] if call["tags"] == ["health"] else [{"bearer": [], "internal": []}]
+    """What FastAPI can't know: the two headers of every call but the health ones, and that we answer 400, not 422.
+
+    Made when somebody asks for it: it takes longer than the rest of a start.
+    """
+    plain = api.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = plain()
+        document["components"]["securitySchemes"] = {
+            "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+            "internal": {"type": "apiKey", "in": "header", "name": "X-Nexus-Internal"},
+        }
+        for calls in document["paths"].values():
+            for call in calls.values():
+                call["responses"].pop("422", None)
+                call["security"] = [] if call["tags"] == ["health"] else [{"bearer": [], "internal": []}]
+        return document
+
+    api.openapi = openapi  # type: ignore[method-assign]

@@ -5,9 +5,13 @@ Answers have the shape that editors' pages rely on: `success`, `skipped` and `jo
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from typing import Annotated, Any
 from uuid import UUID
 
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 from fastapi import APIRouter, Query, Request, Response
 
 from nexus.db.session import Row
@@ -31,6 +35,29 @@ from nexus.web.job_schemas import (
 from nexus.web.schemas import event_json
 
 router = APIRouter(prefix="/api/ingestion-jobs", tags=[EDITORIAL], default_response_class=Response)
+
+#: How many may wait for a site, a parser or a model at once.
+PATIENT_CALLS = 64
+_threads: RunVar[CapacityLimiter] = RunVar("patient_calls")
+
+
+def patient(call: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
+    """For calls that wait for a site, a parser or a model: in threads of their own, so that nobody else waits."""
+
+    @wraps(call)
+    async def endpoint(**given: Any) -> Response:
+        return await to_thread.run_sync(partial(call, **given), limiter=_patient_threads())
+
+    return endpoint
+
+
+def _patient_threads() -> CapacityLimiter:
+    """Those of the running server."""
+    try:
+        return _threads.get()
+    except LookupError:
+        _threads.set(CapacityLimiter(PATIENT_CALLS))
+        return _threads.get()
 
 
 @router.post("", responses=answers(JobOut, 403, 404, 413, 429), summary="Begin a job")
@@ -107,6 +134,7 @@ def get_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
 
 
 @router.post("/{job_id}/fetch", responses=answers(JobOut, 404, 409), summary="Fetch its page")
+@patient
 def fetch_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> Response:
     """Answers when the fetch has ended; its text is then taken out without being asked for."""
     _find(nexus, job_id, viewer)
@@ -114,6 +142,7 @@ def fetch_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> R
 
 
 @router.post("/{job_id}/extract", responses=answers(JobOut, 404, 409), summary="Take its text out")
+@patient
 def extract_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     """However often it is asked for, it is done once; `skipped` says that there was nothing left to do."""
     _find(nexus, job_id, viewer)
@@ -122,6 +151,7 @@ def extract_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
 
 
 @router.post("/{job_id}/generate", responses=answers(JobOut, 404, 409, 429), summary="Write its story")
+@patient
 def generate_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     """Answers when the draft is saved, or has failed. Once in five seconds for a job."""
     _find(nexus, job_id, viewer)
@@ -129,6 +159,7 @@ def generate_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
 
 
 @router.post("/{job_id}/regenerate", responses=answers(JobOut, 404, 409, 429), summary="Write it again")
+@patient
 def regenerate_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     """Of the same text, without a fetch. Earlier drafts stay."""
     _find(nexus, job_id, viewer)
@@ -151,6 +182,7 @@ def enter_job(nexus: Nexus, viewer: Viewer, job_id: UUID, body: ManualBody) -> R
 
 
 @router.post("/{job_id}/retry", responses=answers(JobOut, 404, 409), summary="Try again")
+@patient
 def retry_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> Response:
     """Only what has failed before its text was there; it is fetched again."""
     _find(nexus, job_id, viewer)

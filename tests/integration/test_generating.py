@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -34,8 +35,9 @@ from tests.editorial import (
     site,
 )
 from tests.http import Caller, Site, refused, serve
-from tests.openai_server import Model, answers, fails, model, says
+from tests.openai_server import Model, answers, fails, hangs, model, says
 from tests.pages import Answer, Pages
+from tests.processes import eventually
 from tests.support import SetClock, put_job
 
 __all__ = ["app", "me", "pages", "parsers", "site"]
@@ -343,3 +345,17 @@ def test_the_hand_over_to_a_worker_is_not_counted_as_a_lost_one(app: App, me: Ca
     assert editing.run_next(app.tools)
     with app.sessions.read() as session:
         assert jobs.get(session, job_id).tries == 0
+
+
+def test_whoever_waits_for_a_model_keeps_nobody_else_from_being_answered(
+    writing: Site, editor: Caller, server: Model
+) -> None:
+    crowd = 48  # more than the threads that answer everything else
+    server.will(*[hangs] * crowd)
+    made = [entered(editor) for _ in range(crowd)]
+    with ThreadPoolExecutor(crowd) as threads:
+        waiting = [threads.submit(call, editor, job_id, "generate") for job_id in made]
+        eventually(lambda: len(server.asked) == crowd, "the model is asked by all of them")
+        assert writing.caller(editor.user).get("/libraries").status_code == 200
+        server.over.set()
+        assert {answer.result().json()["error"] for answer in waiting} == {"E_DRAFT_UNREACHABLE"}
