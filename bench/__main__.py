@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import time
 
-from bench import articles, over_http, quality, scale, throughput, transition, uploading
+from bench import articles, editorial, over_http, quality, scale, throughput, transition, uploading
 from bench.places import Place, places
+from bench.scorer import NoData
 from bench.table import print_table
 from nexus import logging
 
@@ -17,6 +18,7 @@ QUESTIONS = {
     "http": over_http.ask,
     "upload": uploading.ask,
     "articles": articles.ask,
+    "jobs": editorial.ask,
     "quality": quality.ask,
 }
 
@@ -37,7 +39,11 @@ def main() -> None:
 
 def _answer(name: str, place: Place) -> None:
     began = time.monotonic()
-    lines = QUESTIONS[name](place)
+    try:
+        lines = QUESTIONS[name](place)
+    except NoData as missing:
+        print(f"{name}: {missing}")
+        return
     print_table(f"{name} ({time.monotonic() - began:.0f} s)", lines)
 
 

@@ -16,7 +16,6 @@ from uuid import uuid4
 
 from bench import pages
 from bench.places import Place
-from bench.scorer import NoData
 from bench.table import Line, interleaved, ratio
 from nexus.app import App, build, load_extractors
 from nexus.extract import AVAILABLE_EXTRACTORS, Hints
@@ -43,14 +42,6 @@ _bare: dict[str, Fetcher] = {}
 
 
 def ask(place: Place) -> list[Line]:
-    try:
-        return _compared(place)
-    except NoData as missing:
-        print(missing)
-        return []
-
-
-def _compared(place: Place) -> list[Line]:
     with pages.served(pages.load(COUNT)) as urls:
         contestants: dict[str, Callable[[], float]] = {
             "nexus": partial(_nexus, place, urls),
@@ -70,7 +61,7 @@ def _compared(place: Place) -> list[Line]:
 def _nexus(place: Place, urls: list[str]) -> float:
     """As `nexus serve` works, on SQLite; from the first claim to the last end."""
     AVAILABLE_EXTRACTORS.clear()
-    app = _app(place, urls)
+    app = app_for(place, urls)
     load_extractors(app.settings)
     warm_up(app, urls[0])
     with app.sessions.begin() as session:
@@ -88,7 +79,7 @@ def _nexus(place: Place, urls: list[str]) -> float:
         AVAILABLE_EXTRACTORS.clear()
 
 
-def _app(place: Place, urls: list[str]) -> App:
+def app_for(place: Place, urls: list[str]) -> App:
     folder = Path(tempfile.mkdtemp(dir=place.folder))
     given: dict[str, object] = {
         "env": "test",

@@ -42,6 +42,9 @@ def ask(place: Place) -> list[Line]:
     for backend in ("sqlite", "postgres"):
         few, many = (_shelf(place, backend, size) for size in (FEW, MANY))
         for what, call in CALLS_OF.items():
+            # What the question before left behind is tidied on both shelves, and not on one of them by chance.
+            for shelf in (few, many):
+                _tidy(shelf.app, backend)
             lines.append(_compare(f"{what}, {backend}", call, few, many))
         for shelf in (few, many):
             shelf.app.close()
