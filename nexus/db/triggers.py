@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from sqlalchemy import Text, column, text
+
 from nexus.db.moves import Subject
+from nexus.db.session import Session, Statement
 from nexus.db.tables import quoted
 from nexus.states.machine import Edge
+
+_ON_SQLITE = Statement(
+    text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").columns(
+        column("name", Text), column("sql", Text)
+    )
+)
+_ON_POSTGRES = Statement(
+    text(
+        "SELECT t.tgname AS name, n.oid = pg_my_temp_schema() AS is_twin, "
+        "CAST(t.tgenabled AS text) || ' ' || pg_get_triggerdef(t.oid) || ' ' || p.prosrc AS sql "
+        "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "JOIN pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal AND c.relname = :table_name "
+        "AND (n.nspname = current_schema() OR n.oid = pg_my_temp_schema())"
+    ).columns(column("name", Text), column("is_twin"), column("sql", Text))
+)
 
 
 def create(subject: Subject[Any], dialect: str) -> list[str]:
@@ -23,6 +42,37 @@ def drop(subject: Subject[Any], dialect: str) -> list[str]:
         f"DROP TRIGGER IF EXISTS {table}_status_birth ON {table}",
         f"DROP FUNCTION IF EXISTS {table}_status_refused()",
     ]
+
+
+def differing(session: Session, subject: Subject[Any]) -> list[str]:
+    """The guards of a table that are missing, or that say something else than its machine. In a transaction."""
+    installed, wanted = (_sqlite_guards if session.is_sqlite else _postgres_guards)(session, subject)
+    return sorted(name for name in wanted if installed.get(name) != wanted[name])
+
+
+def _sqlite_guards(session: Session, subject: Subject[Any]) -> tuple[dict[str, str], dict[str, str]]:
+    installed = {row.name: row.sql for row in session.all(_ON_SQLITE)}
+    return installed, {sql.split()[2]: sql for sql in _sqlite(subject)}
+
+
+def _postgres_guards(session: Session, subject: Subject[Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """PostgreSQL writes a trigger down in its own words, so the wanted ones are made too and compared in those: on a
+    temporary table of the same name, which is gone with the transaction."""
+    table = subject.table.name
+    function, *guards = _postgres(subject)
+    for statement in (f"CREATE TEMPORARY TABLE {table} (LIKE {table}) ON COMMIT DROP", *guards):
+        session.run(Statement(text(statement)))
+    rows = session.all(_ON_POSTGRES, table_name=table)
+    installed = {row.name: _placeless(row.sql) for row in rows if not row.is_twin}
+    wanted = {row.name: _placeless(row.sql) for row in rows if row.is_twin}
+    body = function.split("$$")[1]
+    return installed, {
+        name: sql if sql.endswith(body) else f"{sql} (other body)" for name, sql in wanted.items()
+    }
+
+
+def _placeless(definition: str) -> str:
+    return re.sub(r" ON \S+ ", " ", definition, count=1)
 
 
 def _illegal(subject: Subject[Any]) -> str:

@@ -17,6 +17,8 @@ from nexus.draft import HEADLINE, SUMMARY, Article, Claim, Draft, Evidence, requ
 from nexus.draft.grounding import SPACELESS
 from nexus.draft.sentences import Span, split
 
+#: What stands in the place of a model's name.
+EXTRACTIVE = "extractive"
 VERSION = "sentences-1"
 MOST_CLAIMS = 5
 #: What each of the three counts: chosen on 450 pages, by how much of a page's own description the summary says.
@@ -91,7 +93,7 @@ class Extractive:
             summary=summary,
             what_happened=_claims(chosen[:happened]),
             background=_claims(chosen[happened:]),
-            model="extractive",
+            model=EXTRACTIVE,
             prompt_version=VERSION,
             tokens_used=0,
         )

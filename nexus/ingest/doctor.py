@@ -5,7 +5,6 @@ A check that fails is a problem, or, where a worker or time heals it, a note.
 
 from __future__ import annotations
 
-import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from redis import Redis
-from sqlalchemy import Text, bindparam, column, func, make_url, select, text
+from sqlalchemy import Text, bindparam, column, func, make_url, select, text, union_all
 
 from nexus.db import migrate, triggers
-from nexus.db.moves import MEDIA_ROWS
+from nexus.db.editorial import UNBEGUN, jobs
+from nexus.db.moves import SUBJECTS
 from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import WAITING, media
 from nexus.extract import Extractor
@@ -255,60 +255,16 @@ def _unchecked(session: Session) -> list[str]:
     return [f"{row.conname} was never checked" for row in session.all(_UNCHECKED)]
 
 
-_SQLITE_TRIGGERS = Statement(
-    text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").columns(
-        column("name", Text), column("sql", Text)
-    )
-)
-#: A temporary table of the same name, on which the guards are made anew; gone with the transaction.
-_TWIN = Statement(text("CREATE TEMPORARY TABLE media (LIKE media) ON COMMIT DROP"))
-_POSTGRES_TRIGGERS = Statement(
-    text(
-        "SELECT t.tgname AS name, n.oid = pg_my_temp_schema() AS is_twin, "
-        "CAST(t.tgenabled AS text) || ' ' || pg_get_triggerdef(t.oid) || ' ' || p.prosrc AS sql "
-        "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "JOIN pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal AND c.relname = 'media' "
-        "AND (n.nspname = current_schema() OR n.oid = pg_my_temp_schema())"
-    ).columns(column("name", Text), column("is_twin"), column("sql", Text))
-)
-
-
 def _triggers(patient: Patient) -> Finding:
     name = "database.triggers"
     with patient.sessions.begin() as session:
-        installed, wanted = _sqlite_guards(session) if session.is_sqlite else _postgres_guards(session)
-    differing = sorted(key for key in wanted if installed.get(key) != wanted[key])
+        differing = [guard for subject in SUBJECTS for guard in triggers.differing(session, subject)]
     if differing:
         says = "Guards of a status column are missing or differ from the table of edges."
         return _problem(
             name, says, "Restore a copy of the database, or have its guards made anew.", differing
         )
-    return _ok(name, "The guards of the status column are in place.")
-
-
-def _sqlite_guards(session: Session) -> tuple[dict[str, str], dict[str, str]]:
-    installed = {row.name: row.sql for row in session.all(_SQLITE_TRIGGERS)}
-    wanted = {sql.split()[2]: sql for sql in triggers.create(MEDIA_ROWS, "sqlite")}
-    return installed, wanted
-
-
-def _postgres_guards(session: Session) -> tuple[dict[str, str], dict[str, str]]:
-    """PostgreSQL writes a trigger down in its own words, so the wanted ones are made too and compared in those."""
-    function, *guards = triggers.create(MEDIA_ROWS, "postgresql")
-    session.run(_TWIN)
-    for guard in guards:
-        session.run(Statement(text(guard)))
-    rows = session.all(_POSTGRES_TRIGGERS)
-    installed = {row.name: _placeless(row.sql) for row in rows if not row.is_twin}
-    wanted = {row.name: _placeless(row.sql) for row in rows if row.is_twin}
-    body = function.split("$$")[1]
-    return installed, {
-        name: sql if sql.endswith(body) else f"{sql} (other body)" for name, sql in wanted.items()
-    }
-
-
-def _placeless(definition: str) -> str:
-    return re.sub(r" ON \S+ ", " ON media ", definition, count=1)
+    return _ok(name, "The guards of every status column are in place.")
 
 
 # What the rows promise
@@ -330,11 +286,12 @@ def _asked(promise: Promise) -> Check:
 
 _LATE = bindparam("late", type_=media.c.run_after.type)
 _EXPIRED = offenders(
-    select(media.c.id).where(media.c.lease_expires_at.is_not(None), media.c.lease_expires_at < _LATE)
+    union_all(*(select(held.c.id).where(held.c.lease_expires_at < _LATE) for held in (media, jobs)))
 )
 _OVERDUE = offenders(
     select(media.c.id).where(text(WAITING), media.c.kind == bindparam("kind"), media.c.run_after < _LATE)
 )
+_UNBEGUN = offenders(select(jobs.c.id).where(text(UNBEGUN), jobs.c.updated_at < _LATE))
 _WAITING_KINDS = Statement(
     select(media.c.kind, func.count().label("total")).where(text(WAITING)).group_by(media.c.kind)
 )
@@ -347,7 +304,7 @@ def _expired(patient: Patient) -> Finding:
         rows = session.all(_EXPIRED, late=patient.late(session.now), most=NAMED)
     if not rows:
         return _ok(name, "No worker has left anything behind.")
-    says = "Media that a worker left behind, and that no sweep has taken back."
+    says = "Media or jobs that a worker left behind, and that nobody has taken up again."
     return _note(name, says, START_ONE, rows[0].total, [str(row.id) for row in rows])
 
 
@@ -355,17 +312,19 @@ def _overdue(patient: Patient) -> Finding:
     name = "work.due"
     with patient.sessions.read() as session:
         late = patient.late(session.now)
-        by_kind = [
-            session.all(_OVERDUE, kind=kind.value, late=late, most=NAMED)
-            for kind in sorted(patient.extractors)
+        waiting = [
+            *(
+                session.all(_OVERDUE, kind=kind.value, late=late, most=NAMED)
+                for kind in sorted(patient.extractors)
+            ),
+            session.all(_UNBEGUN, late=late, most=NAMED),
         ]
-    found = [row for rows in by_kind for row in rows]
+    found = [row for rows in waiting for row in rows]
     if not found:
         return _ok(name, "Nothing has waited long for a worker.")
-    total = sum(rows[0].total for rows in by_kind if rows)
-    return _note(
-        name, "Media that have waited long for a worker.", START_ONE, total, [str(row.id) for row in found]
-    )
+    total = sum(rows[0].total for rows in waiting if rows)
+    says = "Media or jobs that have waited long for a worker."
+    return _note(name, says, START_ONE, total, [str(row.id) for row in found])
 
 
 def _unprocessed(patient: Patient) -> Finding:

@@ -56,7 +56,8 @@ def write(tools: Tools, job: Row, actor: str) -> None:
     with tools.sessions.begin() as session:
         story_id = stories.save(session, job, draft, actor)
         if not jobs.mark_saved(session, job.id, job.attempt, story_id, actor):
-            raise InvalidState  # and the story goes with the transaction
+            # The story goes with the transaction.
+            raise InvalidState("This draft came too late: somebody else has gone on with the job meanwhile.")
 
 
 def take_up(tools: Tools, job_id: UUID, actor: str) -> None:

@@ -158,7 +158,7 @@ _SAVED = Move(
     fenced=True,
     brief=True,
 )
-_REGENERATE = Move(JOB_ROWS, edges.REGENERATE, sets=_NO_ERROR, guards=[HAS_TEXT], brief=True)
+_REGENERATE = Move(JOB_ROWS, edges.REGENERATE, sets={**_NO_ERROR, **_LET_GO}, guards=[HAS_TEXT], brief=True)
 _AGAIN = bindparam("again", type_=jobs.c.generate_after.type)
 _PACE = Statement(
     update(jobs)
@@ -172,12 +172,16 @@ _COLUMNS = ("id", "created_by_user_id", "library_id", "url", "canonical_url", "c
 _NEW = Statement(insert(jobs).values({jobs.c[name]: bindparam(name) for name in _COLUMNS}))
 _ONE = Statement(select(jobs).where(jobs.c.id == bindparam("job_id")))
 _IS_LOST = and_(jobs.c.lease_expires_at.is_not(None), jobs.c.lease_expires_at <= _now)
+_IS_HOPELESS = jobs.c.tries >= MAX_TRIES - 1
 _LOST = Statement(
-    select(jobs.c.id).where(_IS_LOST).order_by(jobs.c.lease_expires_at).limit(bindparam("most"))
+    select(jobs.c.id)
+    .where(_IS_LOST, ~_IS_HOPELESS)
+    .order_by(jobs.c.lease_expires_at)
+    .limit(bindparam("most"))
 )
 _HOPELESS = Statement(
     select(jobs.c.id, jobs.c.status, jobs.c.attempt)
-    .where(_IS_LOST, jobs.c.tries >= MAX_TRIES - 1)
+    .where(_IS_LOST, _IS_HOPELESS)
     .order_by(jobs.c.lease_expires_at)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
@@ -339,7 +343,7 @@ def title_and_text(found: Extraction) -> tuple[str, str]:
 
 
 def due(session: Session, most: int) -> list[UUID]:
-    """What a worker may take up: steps that nobody has begun, and steps whose worker is gone."""
+    """What a worker may take up: steps that nobody has begun, and steps whose first or second worker is gone."""
     rows = session.all(_UNBEGUN, most=most) + session.all(_LOST, now=session.now, most=most)
     return [row.id for row in rows][:most]
 

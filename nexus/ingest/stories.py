@@ -170,7 +170,10 @@ def _grounded(
     if not least <= len(said) <= most:
         raise InvalidRequest(f"{what} has {len(said)} claims. Give {least} to {most}.")
     return tuple(
-        Claim(_sized(text, CLAIM, "A claim"), source.evidence(_sized(quote, (0, QUOTE[1]), "A quote")))
+        Claim(
+            _sized(text, CLAIM, "A claim"),
+            source.evidence(_sized(quote, QUOTE, "A quote") if quote.strip() else ""),
+        )
         for text, quote in said
     )
 

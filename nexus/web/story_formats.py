@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from nexus.db.session import Row
 from nexus.draft import Claim
+from nexus.draft.extractive import EXTRACTIVE
 from nexus.ingest.stories import Sections
 from nexus.storage.names import disposition
 from nexus.web.story_schemas import story_json
@@ -22,7 +23,9 @@ ATOM = "http://www.w3.org/2005/Atom"
 UNSUPPORTED = "not found in the article"
 HEADINGS = (("What happened", "what_happened"), ("Background", "background"))
 #: What Markdown would take for its own.
-_MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
+_MARKS = re.compile(r"[\\`*_\[\]<>#|~&]")
+#: And what it would take for a point of a list, at the beginning.
+_POINT = re.compile(r"^(\d*)([-+.)])(?=[ -]|$)")
 #: What no XML can hold.
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -44,6 +47,13 @@ def exported(story: Row, chosen: str) -> Response:
     return Response(body, headers=headers, media_type=kind)
 
 
+def author(story: Row) -> str:
+    """What wrote it, said honestly."""
+    if story.model == EXTRACTIVE:
+        return "The article's own sentences, chosen without a model"
+    return f"Drafted by {story.model}, {story.tokens_used:,} tokens"
+
+
 def markdown(story: Row) -> str:
     """With the quote under each claim, and a word where there is none in the article."""
     sections = Sections.of(story)
@@ -53,7 +63,7 @@ def markdown(story: Row) -> str:
         if claims:
             parts += [f"## {heading}", "\n".join(map(_point, claims))]
     parts += ["## Sources", "\n".join(map(_source, json.loads(story.sources)))]
-    parts.append(f"Drafted by {_marked(story.model)} on {story.generated_at:%-d %B %Y}.")
+    parts.append(f"{_marked(author(story))}, {story.generated_at:%-d %B %Y}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -91,9 +101,15 @@ def _html(story: Row) -> str:
     for heading, name in HEADINGS:
         claims: tuple[Claim, ...] = getattr(sections, name)
         if claims:
-            points = Markup("").join(Markup("<li>{}</li>").format(claim.text) for claim in claims)
+            points = Markup("").join(map(_item, claims))
             parts.append(Markup("<h2>{}</h2><ul>{}</ul>").format(heading, points))
     return str(Markup("").join(parts))
+
+
+def _item(claim: Claim) -> Markup:
+    if claim.evidence.found:
+        return Markup("<li>{}</li>").format(claim.text)
+    return Markup("<li>{} <em>({})</em></li>").format(claim.text, UNSUPPORTED)
 
 
 def _put(above: ET.Element, name: str, text: str) -> ET.Element:
@@ -105,7 +121,7 @@ def _put(above: ET.Element, name: str, text: str) -> ET.Element:
 def _point(claim: Claim) -> str:
     if not claim.evidence.found:
         return f"- {_marked(claim.text)} *({UNSUPPORTED})*"
-    return f"- {_marked(claim.text)}\n  > {_marked(' '.join(claim.evidence.quote.split()))}"
+    return f"- {_marked(claim.text)}\n  > {_marked(claim.evidence.quote)}"
 
 
 def _source(source: dict[str, str | None]) -> str:
@@ -114,4 +130,6 @@ def _source(source: dict[str, str | None]) -> str:
 
 
 def _marked(text: str) -> str:
-    return _MARKS.sub(r"\\\1", text)
+    """On one line, and as nothing but text."""
+    line = " ".join(text.split())
+    return _POINT.sub(r"\1\\\2", _MARKS.sub(r"\\\g<0>", line))

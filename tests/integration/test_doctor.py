@@ -13,12 +13,14 @@ from sqlalchemy import Connection, text
 
 from nexus.app import App, build
 from nexus.db import migrate, triggers
-from nexus.db.moves import MEDIA_ROWS
+from nexus.db.moves import STORY_ROWS, SUBJECTS, Subject
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.ingest import access, doctor
+from nexus.ingest import access, doctor, editing
 from nexus.ingest.doctor import Finding, Patient, Verdict
 from nexus.ingest.promises import PROMISES
+from nexus.states import job, story
 from nexus.states.media import Kind, Stage, Status
+from tests import job_walks
 from tests.files import Person, pdf
 from tests.support import SetClock, make_settings, new_media
 from tests.walks import fail, good, new_file, publish, put, start, start_embedding
@@ -82,6 +84,8 @@ def test_a_healthy_database_is_healthy(app: App, owner: UUID) -> None:
     embedding = new_media(app, owner)
     publish(app, embedding, start(app, embedding))
     fail(app, embedding, start_embedding(app, embedding), Stage.EMBED, "E_EMBEDDING_FAILED", "No.")
+    job_walks.one_of_each(app, owner)
+    job_walks.one_of_each_story(app, owner)
     findings = examine(app)
     assert complaints(app) == {}
     assert doctor.is_healthy(findings.values())
@@ -131,6 +135,85 @@ def test_each_damage_of_a_media_is_found(
     assert found.advice
 
 
+SET_JOB = "UPDATE jobs SET {} WHERE id = :id"
+DROP_JOB_GUARD = "DROP TRIGGER jobs_status_edge"
+J = job.Status
+JOB_DAMAGES = [
+    ("jobs.values", J.QUEUED, [DROP_JOB_GUARD, SET_JOB.format("status = 'STONE'")]),
+    ("jobs.failures", J.FAILED, [SET_JOB.format("error_code = NULL")]),
+    ("jobs.failures", J.FAILED, [SET_JOB.format("error_message = NULL")]),
+    ("jobs.failures", J.FAILED, [SET_JOB.format("error_message = 'It has no step.'")]),
+    ("jobs.failures", J.SAVED, [SET_JOB.format("error_code = 'E_X'")]),
+    ("jobs.leases", J.QUEUED, [SET_JOB.format("lease_expires_at = '2030-01-01 00:00:00.000000'")]),
+    ("jobs.text", J.READY_TO_GENERATE, [SET_JOB.format("extracted_title = ''")]),
+    ("jobs.text", J.GENERATING, [SET_JOB.format("extracted_text = NULL")]),
+    ("jobs.text", J.SAVED, [SET_JOB.format("extracted_at = NULL")]),
+    ("jobs.text", J.SAVED, [SET_JOB.format("extracted_text = printf('%.50001c', 'x')")]),
+    ("jobs.pages", J.SAVED, [SET_JOB.format("raw_html = 'a page'")]),
+    ("jobs.pages", J.FAILED, [SET_JOB.format("raw_html = 'a page'")]),
+    ("jobs.stories", J.SAVED, ["DELETE FROM stories WHERE job_id = :id"]),
+    ("jobs.stories", J.SAVED, [SET_JOB.format("story_id = NULL")]),
+    ("jobs.stories", J.QUEUED, [SET_JOB.format("story_id = (SELECT id FROM stories LIMIT 1)")]),
+    ("history.last", J.SAVED, [DROP_JOB_GUARD, SET_JOB.format("status = 'GENERATING'")]),
+    ("history.chain", J.SAVED, [f"DELETE FROM history {THAT} AND event = 'extracted'"]),
+    ("history.steps", J.SAVED, [f"UPDATE history SET from_status = 'QUEUED' {THAT} AND event = 'saved'"]),
+    ("history.attempts", J.EXTRACTING, [SET_JOB.format("attempt = 1")]),
+    ("history.attempts", J.SAVED, [f"DELETE FROM history {THAT} AND event = 'generate'"]),
+]
+
+
+@pytest.mark.parametrize(("check", "status", "statements"), JOB_DAMAGES)
+def test_each_damage_of_a_job_is_found(
+    small: App, owner: UUID, check: str, status: job.Status, statements: list[str]
+) -> None:
+    job_id = job_walks.one_of_each(small, owner)[status]
+    assert complaints(small) == {}
+    damage(small, *statements, id=job_id)
+    found = examine(small)[check]
+    assert (found.verdict, found.count, found.examples) == (Verdict.PROBLEM, 1, (str(job_id),))
+    assert found.advice
+
+
+SET_STORY = "UPDATE stories SET {} WHERE id = :id"
+DROP_STORY_GUARD = "DROP TRIGGER stories_status_edge"
+#: Where a claim's evidence ends, beyond the article, before its own beginning, or nowhere.
+SET_CLAIM = "sections = json_set(sections, '$.what_happened[0].{}', {})"
+T = story.Status
+STORY_DAMAGES = [
+    ("stories.values", T.DRAFT, [DROP_STORY_GUARD, SET_STORY.format("status = 'stone'")]),
+    ("stories.published", T.PUBLISHED, [SET_STORY.format("published_at = NULL")]),
+    ("stories.published", T.ARCHIVED, [SET_STORY.format("published_at = NULL")]),
+    ("stories.evidence", T.DRAFT, [SET_STORY.format(SET_CLAIM.format("end", "length(article_text) + 1"))]),
+    ("stories.evidence", T.DRAFT, [SET_STORY.format(SET_CLAIM.format("end", "0"))]),
+    ("stories.evidence", T.DRAFT, [SET_STORY.format(SET_CLAIM.format("end", "NULL"))]),
+    ("stories.evidence", T.DRAFT, [SET_STORY.format(SET_CLAIM.format("start", "-1"))]),
+    ("stories.evidence", T.DRAFT, [SET_STORY.format("article_text = 'A short one.'")]),
+    ("history.last", T.REVIEW, [DROP_STORY_GUARD, SET_STORY.format("status = 'draft'")]),
+    ("history.chain", T.ARCHIVED, [f"DELETE FROM history {THAT} AND event = 'publish'"]),
+    ("history.steps", T.REVIEW, [f"UPDATE history SET from_status = 'archived' {THAT} AND event = 'submit'"]),
+]
+
+
+@pytest.mark.parametrize(("check", "status", "statements"), STORY_DAMAGES)
+def test_each_damage_of_a_story_is_found(
+    small: App, owner: UUID, check: str, status: story.Status, statements: list[str]
+) -> None:
+    story_id = job_walks.one_of_each_story(small, owner)[status]
+    assert complaints(small) == {}
+    damage(small, *statements, id=story_id)
+    found = examine(small)[check]
+    assert (found.verdict, found.count, found.examples) == (Verdict.PROBLEM, 1, (str(story_id),))
+    assert found.advice
+
+
+def test_a_claim_that_was_not_found_is_healthy(small: App, owner: UUID) -> None:
+    story_id = job_walks.put_story(small, owner, T.DRAFT)
+    nowhere = "sections = json_set(sections, '$.background', json('[{}]'))"
+    claim = '{"text": "He waved.", "quote": "", "start": null, "end": null}'
+    damage(small, SET_STORY.format(nowhere.format(claim.replace(":", "\\:"))), id=story_id)
+    assert complaints(small) == {}
+
+
 def test_a_file_whose_bytes_never_came(small: App, owner: UUID) -> None:
     media_id = new_file(small, owner, "a" * 64, stored=True)
     start(small, media_id)
@@ -145,10 +228,7 @@ def test_a_file_whose_bytes_never_came(small: App, owner: UUID) -> None:
         ("users.default_library", "UPDATE libraries SET is_default = 0 WHERE id = :library"),
         ("libraries.owner", "UPDATE memberships SET role = 'member' WHERE library_id = :library"),
         ("libraries.admin", "DELETE FROM memberships WHERE library_id = :library"),
-        (
-            "libraries.private",
-            "INSERT INTO memberships SELECT id, :library, 'member', created_at FROM users WHERE id != :owner",
-        ),
+        ("libraries.private", LET_IN),
     ],
 )
 def test_each_damage_of_a_library_is_found(small: App, owner: UUID, check: str, statement: str) -> None:
@@ -174,21 +254,20 @@ def test_references_that_lead_nowhere(small: App, owner: UUID) -> None:
     assert any("fragments refers to a missing row of media" in example for example in found.examples)
 
 
-def test_guards_that_are_gone_or_weakened(app: App) -> None:
-    on = "" if app.sessions.engine.dialect.name == "sqlite" else " ON media"
-    guard = next(sql for sql in _guards(app) if "status_birth" in sql)
-    damage(app, f"DROP TRIGGER media_status_birth{on}")
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.machine.name)
+def test_guards_that_are_gone_or_weakened(app: App, subject: Subject[Any]) -> None:
+    dialect, table = app.sessions.engine.dialect.name, subject.table.name
+    on = "" if dialect == "sqlite" else f" ON {table}"
+    guard = next(sql for sql in triggers.create(subject, dialect) if "status_birth" in sql)
+    initial, other = (state.value for state in list(subject.machine.states)[:2])
+    damage(app, f"DROP TRIGGER {table}_status_birth{on}")
     try:
-        assert examine(app)["database.triggers"].examples == ("media_status_birth",)
-        damage(app, guard.replace("'pending'", "'ready'"))
-        assert examine(app)["database.triggers"].examples == ("media_status_birth",)
+        assert examine(app)["database.triggers"].examples == (f"{table}_status_birth",)
+        damage(app, guard.replace(f"'{initial}'", f"'{other}'"))
+        assert examine(app)["database.triggers"].examples == (f"{table}_status_birth",)
     finally:
-        damage(app, f"DROP TRIGGER IF EXISTS media_status_birth{on}", guard)
+        damage(app, f"DROP TRIGGER IF EXISTS {table}_status_birth{on}", guard)
     assert complaints(app) == {}
-
-
-def _guards(app: App) -> list[str]:
-    return triggers.create(MEDIA_ROWS, app.sessions.engine.dialect.name)
 
 
 def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
@@ -203,6 +282,24 @@ def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
     assert set(complaints(app)) == {"media.text", "media.held", "history.chain", "history.attempts"}
 
 
+def test_damage_of_jobs_and_stories_is_found_on_both_databases(app: App, owner: UUID) -> None:
+    made = job_walks.one_of_each(app, owner)
+    unread, failed, strayed = made[J.READY_TO_GENERATE], made[J.FAILED], made[J.SAVED]
+    stray = job_walks.row_of(app.sessions, STORY_ROWS, job_walks.stories_of(app, strayed)[0].id)
+    damage(app, SET_JOB.format("extracted_text = ''"), id=unread)
+    damage(app, SET_JOB.format("story_id = :story"), id=failed, story=stray.id)
+    damage(app, SET_STORY.format("article_text = 'A short one.'"), id=stray.id)
+    damage(app, f"DELETE FROM history {THAT} AND event = 'fetch'", id=strayed)
+    found = {name: finding.examples for name, finding in examine(app).items() if finding.examples}
+    assert found == {
+        "jobs.text": (str(unread),),
+        "jobs.stories": (str(failed),),
+        "stories.evidence": (str(stray.id),),
+        "history.chain": (str(strayed),),
+        "history.attempts": (str(strayed),),
+    }
+
+
 def test_work_that_nobody_does_is_a_note(app: App, owner: UUID, clock: SetClock) -> None:
     made = one_of_each(app, owner)
     video = new_media(app, owner, kind="video")
@@ -214,6 +311,19 @@ def test_work_that_nobody_does_is_a_note(app: App, owner: UUID, clock: SetClock)
     assert findings["work.due"].examples == (str(made[Status.PENDING]),)
     assert str(video) not in findings["work.due"].examples
     assert "1 video" in findings["work.processors"].says
+    assert doctor.is_healthy(findings.values())
+
+
+def test_steps_of_jobs_that_nobody_takes_is_a_note(app: App, owner: UUID, clock: SetClock) -> None:
+    made = job_walks.one_of_each(app, owner)
+    left = job_walks.new_job(app, owner)
+    editing.leave_fetch(app.tools, left, "test")
+    assert complaints(app) == {}
+    clock.forward(hours=1)
+    findings = examine(app)
+    held = {str(made[status]) for status in job.HELD}
+    assert (findings["work.leases"].verdict, set(findings["work.leases"].examples)) == (Verdict.NOTE, held)
+    assert (findings["work.due"].verdict, findings["work.due"].examples) == (Verdict.NOTE, (str(left),))
     assert doctor.is_healthy(findings.values())
 
 

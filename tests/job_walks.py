@@ -1,0 +1,142 @@
+"""How tests bring a job or a story into a state, by legal edges alone, and look at what happened to it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from sqlalchemy import bindparam, select
+
+from nexus.app import App
+from nexus.db.moves import JOB_ROWS, STORY_ROWS, Subject
+from nexus.db.session import Row, Sessions, Statement
+from nexus.errors import ExtractionFailed
+from nexus.extract import Extraction, Fetched
+from nexus.ingest import access, desk, drafting, editing, jobs, stories
+from nexus.states import story
+from nexus.states.job import JOB, Status
+from nexus.states.machine import Machine
+from tests.editorial import TEXT
+from tests.support import history_of
+
+S = TypeVar("S", bound=Enum)
+
+#: The states of a job that a walk leads to.
+REACHABLE = [status for status in Status if status not in JOB.retired]
+#: The verbs that raise a job's fence.
+BEGIN = {"fetch", "claim_extraction", "generate", "manual_entry"}
+PAGE = Fetched("https://example.com/boats", 200, "text/html", "utf-8", b"<p>Boats</p>")
+_ROWS = {
+    subject: Statement(select(subject.table).where(subject.table.c.id == bindparam("row_id")))
+    for subject in (JOB_ROWS, STORY_ROWS)
+}
+
+
+def new_job(app: App, user: UUID, url: str | None = None) -> UUID:
+    with app.sessions.begin() as session:
+        library = access.ensure_user(session, user)
+        return jobs.create(session, user, library, url or f"https://example.com/{uuid4().hex}", {})
+
+
+def put(app: App, job_id: UUID, user: UUID, status: Status) -> None:
+    """Walk a new job to a state; who is in work is held by somebody."""
+    with app.sessions.begin() as session:
+        if status is Status.QUEUED:
+            return
+        fetch = _claimed(jobs.start_fetch(session, job_id, editing.LEASE, "test"))
+        if status is Status.FAILED:
+            jobs.fail(session, job_id, Status.FETCHING, fetch.attempt, ExtractionFailed(), "test")
+        if status in {Status.FAILED, Status.FETCHING}:
+            return
+        jobs.mark_fetched(session, job_id, fetch.attempt, PAGE, "test")
+        claim = _claimed(jobs.claim_extraction(session, job_id, editing.LEASE, "test"))
+        if status is Status.EXTRACTING:
+            return
+        jobs.mark_extracted(session, job_id, claim.attempt, Extraction.plain("Boats", TEXT), None, "test")
+    if status in {Status.GENERATING, Status.SAVED}:
+        job = drafting.begin(app.tools, {}, job_id, user, lease=drafting.LEASE)
+        if status is Status.SAVED:
+            drafting.write(app.tools, job, "test")
+
+
+def _claimed(row: Any) -> Row:
+    assert row, row
+    return row
+
+
+def one_of_each(app: App, user: UUID) -> dict[Status, UUID]:
+    made = {status: new_job(app, user) for status in REACHABLE}
+    for status, job_id in made.items():
+        put(app, job_id, user, status)
+    return made
+
+
+def stories_of(app: App, job_id: UUID) -> list[Row]:
+    with app.sessions.read() as session:
+        return desk.drafts(session, job_id)
+
+
+def one_of_each_story(app: App, user: UUID) -> dict[story.Status, UUID]:
+    return {status: put_story(app, user, status) for status in story.Status}
+
+
+def put_story(app: App, user: UUID, status: story.Status) -> UUID:
+    """A story of a job of its own, walked to a state."""
+    job_id = new_job(app, user)
+    put(app, job_id, user, Status.SAVED)
+    (made,) = stories_of(app, job_id)
+    for revision, verb in enumerate(way(story.STORY, status), start=1):
+        with app.sessions.begin() as session:
+            assert stories.change(session, made.id, verb, revision, str(user))
+    return made.id
+
+
+def way(machine: Machine[S], target: S) -> list[str]:
+    """The verbs of a shortest walk from where rows begin to a state."""
+    ways: dict[S, list[str]] = {machine.initial: []}
+    while target not in ways:
+        ways = {
+            edge.target: [*verbs, edge.verb]
+            for state, verbs in ways.items()
+            for edge in machine
+            if state in edge.sources
+        } | ways
+    return ways[target]
+
+
+def row_of(sessions: Sessions, subject: Subject[Any], row_id: UUID) -> Row:
+    with sessions.read() as session:
+        return session.first(_ROWS[subject], row_id=row_id)
+
+
+def job_events(app: App, job_id: UUID) -> list[str]:
+    return [entry.event for entry in history_of(app.sessions, job_id)]
+
+
+def assert_job_replays(app: App, job_id: UUID) -> Row:
+    """Its history is one walk that ends where the job is, each attempt is in it once, and so is its story."""
+    job = _assert_replays(app, JOB_ROWS, job_id)
+    begun = [entry.attempt for entry in history_of(app.sessions, job_id) if entry.event in BEGIN]
+    assert begun == list(range(1, job.attempt + 1))
+    made = stories_of(app, job_id)
+    assert len(made) == job_events(app, job_id).count("saved")
+    assert job.story_id in {None, *(one.id for one in made)}
+    for one in made:
+        _assert_replays(app, STORY_ROWS, one.id)
+    return job
+
+
+def _assert_replays(app: App, subject: Subject[Any], row_id: UUID) -> Row:
+    edges = {edge.verb: edge for edge in subject.machine}
+    state, entries = None, history_of(app.sessions, row_id)
+    for entry in entries:
+        assert entry.from_status == state, [tuple(entry) for entry in entries]
+        if entry.event != "create":
+            edge = edges[entry.event]
+            assert entry.from_status in {source.value for source in edge.sources}
+            assert entry.to_status == edge.target.value
+        state = entry.to_status
+    row = row_of(app.sessions, subject, row_id)
+    assert row.status == state
+    return row
