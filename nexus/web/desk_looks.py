@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
@@ -10,41 +11,42 @@ from uuid import UUID
 from markupsafe import Markup
 
 from nexus.db.session import Row
-from nexus.draft import Claim
-from nexus.ingest.stories import OPEN, Sections
-from nexus.states.job import Status
+from nexus.draft import BACKGROUND, WHAT_HAPPENED, Claim
+from nexus.errors import WorkError, describe, tree
+from nexus.ingest.stories import OPEN, Sections, Wording
+from nexus.states.job import MANUAL_ENTRY, Status
 from nexus.states.machine import Verdict
 from nexus.states.story import STORY
 from nexus.states.story import Status as StoryStatus
+from nexus.web import story_formats
 from nexus.web.looks import ACTORS, Badge, Failure, Moment, address_of, host_of, safe_link, told
 from nexus.web.schemas import actor
 
-EXTRACTIVE = "extractive"
 BADGES = {
     Status.QUEUED: Badge("Waiting", "queued"),
     Status.FETCHING: Badge("Fetching", "working"),
     Status.EXTRACTING: Badge("Taking the text out", "working"),
-    Status.EXTRACTED: Badge("Ready for a draft", "waiting"),
-    Status.READY_TO_GENERATE: Badge("Ready for a draft", "waiting"),
+    Status.EXTRACTED: Badge("Ready for a draft", "draft"),
+    Status.READY_TO_GENERATE: Badge("Ready for a draft", "draft"),
     Status.GENERATING: Badge("Writing the draft", "working"),
     Status.SAVED: Badge("Story saved", "ready"),
     Status.FAILED: Badge("Failed", "failed"),
 }
 STORY_BADGES = {
-    StoryStatus.DRAFT: Badge("Draft", "waiting"),
+    StoryStatus.DRAFT: Badge("Draft", "draft"),
     StoryStatus.REVIEW: Badge("In review", "queued"),
     StoryStatus.PUBLISHED: Badge("Published", "ready"),
-    StoryStatus.ARCHIVED: Badge("Archived", "queued"),
-    StoryStatus.DISCARDED: Badge("Discarded", "failed"),
+    StoryStatus.ARCHIVED: Badge("Archived", "archived"),
+    StoryStatus.DISCARDED: Badge("Discarded", "close"),
 }
 EVENTS = {
     "create": "Created",
-    "fetch": "Fetch started",
+    "fetch": "Fetch asked for",
     "fetched": "Page fetched",
     "claim_extraction": "Extraction started",
     "extracted": "Title and text are there",
     "adopt": "Taken from the library",
-    "generate": "Draft started",
+    "generate": "Draft asked for",
     "saved": "Story saved",
     "fail": "Failed",
     "manual_entry": "Entered by hand",
@@ -57,6 +59,8 @@ EVENTS = {
     "discard": "Discarded",
     "restore": "Restored",
 }
+#: The same step once more: a worker takes it up.
+TAKEN_UP = {"fetch": "Fetch started", "generate": "Draft started"}
 FAILED_STEPS = {
     "FETCH": "Failed while fetching the page",
     "EXTRACT": "Failed while taking the text out",
@@ -71,8 +75,10 @@ VERBS = {
     "archive": "Archive",
     "discard": "Discard",
 }
-WITHOUT_TEXT = frozenset({Status.QUEUED, Status.EXTRACTING, Status.FAILED})
+#: Each error that can end a step, as its class says it.
+SENTENCES = {error.code: describe(error) for error in tree(WorkError)}
 READY = frozenset({Status.EXTRACTED, Status.READY_TO_GENERATE})
+_SIGN = Markup('<a class="evidence-sign" id="evidence-{0}" href="#claim-{0}" aria-label="Claim {0}">{0}</a>')
 
 
 @dataclass(frozen=True)
@@ -106,11 +112,38 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Failures:
+    """How many jobs have failed with one error."""
+
+    code: str
+    sentence: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Point:
     """A claim with its number on the page."""
 
     number: int
     claim: Claim
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim as it stands in the editor. It has its point only where it is as it was saved."""
+
+    text: str
+    quote: str
+    point: Point | None
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    heading: str
+    lines: list[Line]
+    #: How many it takes.
+    most: int
 
 
 @dataclass(frozen=True)
@@ -123,7 +156,7 @@ class Story:
     what_happened: list[Point]
     background: list[Point]
     unsupported: int
-    by_sentences: bool
+    author: str
     sources: list[tuple[str, str | None]]
     may_edit: bool
     #: Verb and label of every edge that leads on from here.
@@ -132,6 +165,10 @@ class Story:
     @property
     def points(self) -> list[Point]:
         return [*self.what_happened, *self.background]
+
+    @property
+    def first_unsupported(self) -> int:
+        return next(point.number for point in self.points if not point.claim.evidence.found)
 
 
 def job(row: Row) -> Job:
@@ -152,7 +189,7 @@ def job(row: Row) -> Job:
         may_retry=failed and not has_text and row.canonical_url is not None,
         may_generate=status in READY,
         may_regenerate=status is Status.SAVED or (failed and has_text),
-        may_enter=status in WITHOUT_TEXT and not has_text,
+        may_enter=MANUAL_ENTRY.decide(status) is Verdict.APPLY,
     )
 
 
@@ -168,18 +205,50 @@ def story(row: Row) -> Story:
         what_happened=first,
         background=rest,
         unsupported=sections.unsupported,
-        by_sentences=row.model == EXTRACTIVE,
+        author=story_formats.author(row),
         sources=[(source["title"], safe_link(source["url"])) for source in json.loads(row.sources)],
         may_edit=status in OPEN,
         verbs=[(verb, name) for verb, name in VERBS.items() if edges[verb].decide(status) is Verdict.APPLY],
     )
 
 
-def moment(row: Row, viewer: UUID) -> Moment:
-    badge = (
-        BADGES[Status(row.to_status)] if row.subject == "job" else STORY_BADGES[StoryStatus(row.to_status)]
+def failures(row: Row) -> Failures:
+    sentence = told("", SENTENCES.get(row.error_code, ""), row.error_code).sentence
+    return Failures(row.error_code, sentence, row.count)
+
+
+def sections(look: Story, wording: Wording) -> list[Section]:
+    """What the editor holds, in the order of the page."""
+    parts = (
+        ("happened", "What happened", wording.what_happened, look.what_happened, WHAT_HAPPENED),
+        ("background", "Background", wording.background, look.background, BACKGROUND),
     )
-    return Moment(EVENTS.get(row.event, row.event), row, ACTORS[actor(row.actor, viewer)], badge.tone)
+    return [
+        Section(name, heading, _lines(pairs, points), most)
+        for name, heading, pairs, points, (_, most) in parts
+    ]
+
+
+def _lines(pairs: Sequence[tuple[str, str]], points: list[Point]) -> list[Line]:
+    left = list(points)
+    lines: list[Line] = []
+    for pair in pairs:
+        same = (point for point in left if (point.claim.text, point.claim.evidence.quote) == pair)
+        found = next(same, None)
+        if found:
+            left.remove(found)
+        lines.append(Line(*pair, found))
+    return lines
+
+
+def moment(row: Row, viewer: UUID) -> Moment:
+    who = ACTORS[actor(row.actor, viewer)]
+    if row.subject == "story":
+        tone = STORY_BADGES[StoryStatus(row.to_status)].tone
+        # What stands for the attempt there is the revision, which says nothing in a history.
+        return Moment(EVENTS.get(row.event, row.event), row._replace(attempt=None), who, tone)
+    words = EVENTS if row.from_status != row.to_status else {**EVENTS, **TAKEN_UP}
+    return Moment(words.get(row.event, row.event), row, who, BADGES[Status(row.to_status)].tone)
 
 
 def marked(text: str, points: list[Point]) -> Markup:
@@ -195,16 +264,13 @@ def marked(text: str, points: list[Point]) -> Markup:
         piece = Markup("{}").format(text[start:end])
         numbers = [number for first, last, number in spans if first <= start and end <= last]
         begun = [number for first, _, number in spans if first == start]
-        parts.append(_mark(piece, begun) if numbers else piece)
+        parts.append(_mark(piece, numbers, begun) if numbers else piece)
     return Markup("").join(parts)
 
 
-def _mark(piece: Markup, begun: list[int]) -> Markup:
-    signs = Markup("").join(
-        Markup('<a class="evidence-sign" id="evidence-{0}" href="#claim-{0}">{0}</a>').format(number)
-        for number in begun
-    )
-    return Markup("<mark>{}{}</mark>").format(signs, piece)
+def _mark(piece: Markup, numbers: list[int], begun: list[int]) -> Markup:
+    signs = Markup("").join(map(_SIGN.format, begun))
+    return Markup('<mark data-claims="{}">{}{}</mark>').format(" ".join(map(str, numbers)), signs, piece)
 
 
 def _steps(row: Row, status: Status) -> list[Step]:

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
 from nexus.app import App
+from nexus.errors import ApiError, Conflict, RateLimited
 from nexus.errors import InvalidRequest as Invalid
-from nexus.errors import InvalidState, RateLimited
 from nexus.ingest import access, desk, drafting, editing, jobs
 from nexus.states.job import Status
 from nexus.web import desk_looks
@@ -27,6 +27,7 @@ FILTERS = {
     "saved": ("Saved", Status.SAVED),
     "failed": ("Failed", Status.FAILED),
 }
+TOO_LATE = "Its text is there already. Send yours once more, and it becomes a story of its own."
 _EMPTY = {"url": "", "title": "", "text": "", "error": ""}
 
 Field = Annotated[str, Form()]
@@ -76,14 +77,14 @@ def all_jobs(
         found = desk.newest(
             session, viewer, status=FILTERS[chosen][1], error_code=error or None, cursor=cursor
         )
-        errors = desk.errors(session, viewer)
+        failures = desk.errors(session, viewer)
     return page(
         request,
         "jobs.html",
         show=chosen,
         error=error,
         filters=FILTERS,
-        errors=errors,
+        failures=list(map(desk_looks.failures, failures)),
         jobs=list(map(desk_looks.job, found.items)),
         next_cursor=found.next_cursor,
         retried=retried,
@@ -130,15 +131,15 @@ def regenerate(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID)
 def enter(
     request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID, title: Field = "", text: Field = ""
 ) -> Response:
+    """What was typed comes back with the reason, also where a text came in before it."""
     _require(nexus, viewer, job_id)
     try:
         with nexus.sessions.begin() as session:
-            missed = jobs.enter(session, job_id, title, text, str(viewer))
-    except Invalid as error:
+            if jobs.enter(session, job_id, title, text, str(viewer)) is not None:
+                raise Conflict(TOO_LATE)
+    except (Invalid, Conflict) as error:
         form = {**_EMPTY, "title": title, "text": text, "error": error.message}
         return _page(request, nexus, viewer, job_id, form=form, status=error.status)
-    if missed is not None:
-        raise InvalidState("Its text is there already. Make a new job for another text.")
     return go(f"/admin/jobs/{job_id}?draft=1")
 
 
@@ -158,6 +159,7 @@ def _page(
     *,
     goes_on: bool = False,
     form: dict[str, str] = _EMPTY,
+    said: str = "",
     status: int = 200,
 ) -> Response:
     with nexus.sessions.read() as session:
@@ -171,6 +173,7 @@ def _page(
         job=desk_looks.job(row),
         goes_on=goes_on,
         form=form,
+        said=said,
         drafts=list(map(desk_looks.story, drafts)),
         history=[desk_looks.moment(event, viewer) for event in events],
     )
@@ -183,13 +186,24 @@ def _require(nexus: App, viewer: UUID, job_id: UUID) -> None:
 
 def _left(request: Request, nexus: App, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
     _require(nexus, viewer, job_id)
-    editing.leave_fetch(nexus.tools, job_id, str(viewer), again=again)
+    try:
+        editing.leave_fetch(nexus.tools, job_id, str(viewer), again=again)
+    except Conflict as error:
+        return _refused(request, nexus, viewer, job_id, error)
     nexus.queue.announce(job_id, request_id(request))
     return go(f"/admin/jobs/{job_id}?draft=1")
 
 
 def _drafted(request: Request, nexus: App, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
     _require(nexus, viewer, job_id)
-    drafting.begin(nexus.tools, nexus.limits, job_id, viewer, again=again)
+    try:
+        drafting.begin(nexus.tools, nexus.limits, job_id, viewer, again=again)
+    except (Conflict, RateLimited) as error:
+        return _refused(request, nexus, viewer, job_id, error)
     nexus.queue.announce(job_id, request_id(request))
     return go(f"/admin/jobs/{job_id}")
+
+
+def _refused(request: Request, nexus: App, viewer: UUID, job_id: UUID, error: ApiError) -> Response:
+    """The job as it is now, which is most often why: somebody else, or another window, was quicker."""
+    return _page(request, nexus, viewer, job_id, said=error.message, status=error.status)

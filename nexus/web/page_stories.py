@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Annotated, Literal
 from urllib.parse import urlencode, urljoin
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
 from nexus.app import App
@@ -37,6 +38,25 @@ Fields = Annotated[list[str], Form()]
 Revision = Annotated[int, Form(ge=1, lt=2**31)]
 
 
+def _typed(
+    headline: Annotated[str | None, Form()] = None,
+    summary: Field = "",
+    happened_text: Fields = [],  # noqa: B006 - FastAPI copies it
+    happened_quote: Fields = [],  # noqa: B006
+    background_text: Fields = [],  # noqa: B006
+    background_quote: Fields = [],  # noqa: B006
+) -> Wording | None:
+    """What stands in the editor, where it is sent along. A claim that is emptied is taken out."""
+    if headline is None:
+        return None
+    return Wording(
+        headline, summary, _claims(happened_text, happened_quote), _claims(background_text, background_quote)
+    )
+
+
+Typed = Annotated[Wording | None, Depends(_typed)]
+
+
 @router.get("")
 def all_stories(
     request: Request, nexus: Nexus, viewer: PageViewer, show: str = "all", cursor: Cursor = None
@@ -64,28 +84,10 @@ def one_story(request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID
 
 @router.post("/{story_id}")
 def edit(
-    request: Request,
-    nexus: Nexus,
-    viewer: PageViewer,
-    story_id: UUID,
-    revision: Revision,
-    headline: Field = "",
-    summary: Field = "",
-    happened_text: Fields = [],  # noqa: B006 - FastAPI copies it
-    happened_quote: Fields = [],  # noqa: B006
-    background_text: Fields = [],  # noqa: B006
-    background_quote: Fields = [],  # noqa: B006
+    request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, revision: Revision, typed: Typed
 ) -> Response:
-    """A claim that is emptied is taken out. What was typed comes back where it can't be saved."""
-    wording = Wording(
-        headline, summary, _claims(happened_text, happened_quote), _claims(background_text, background_quote)
-    )
-    try:
-        with nexus.sessions.begin() as session:
-            stories.edit(session, desk.story(session, story_id, viewer), revision, wording)
-    except (Invalid, Conflict) as error:
-        return _page(request, nexus, viewer, story_id, typed=(revision, wording), error=error)
-    return go(f"/admin/stories/{story_id}?saved=1")
+    refused = _changed(request, nexus, viewer, story_id, revision, typed)
+    return refused or go(f"/admin/stories/{story_id}?saved=1")
 
 
 @router.get("/{story_id}/compare")
@@ -94,9 +96,8 @@ def compare(request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, 
         pair = [desk.story(session, one, viewer) for one in (story_id, other)]
     if pair[0].job_id != pair[1].job_id:
         raise NotFound("These are drafts of two articles. Compare two drafts of one.")
-    return page(
-        request, "compare.html", drafts=list(map(desk_looks.story, pair)), lines=list(map(_lines, pair))
-    )
+    lines = [_said(_wording(row)) for row in pair]
+    return page(request, "compare.html", drafts=list(map(desk_looks.story, pair)), lines=lines)
 
 
 @router.get("/{story_id}/export")
@@ -111,11 +112,40 @@ def export(
 
 
 @router.post("/{story_id}/{verb}")
-def change(nexus: Nexus, viewer: PageViewer, story_id: UUID, verb: Verb, revision: Revision) -> Response:
-    with nexus.sessions.begin() as session:
-        desk.story(session, story_id, viewer)
-        stories.change(session, story_id, verb.value, revision, str(viewer))
-    return go(f"/admin/stories/{story_id}")
+def change(
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    story_id: UUID,
+    verb: Verb,
+    revision: Revision,
+    typed: Typed,
+) -> Response:
+    """What stands in the editor goes with it: nobody publishes an older wording than the one he sees."""
+    refused = _changed(request, nexus, viewer, story_id, revision, typed, verb)
+    return refused or go(f"/admin/stories/{story_id}")
+
+
+def _changed(
+    request: Request,
+    nexus: App,
+    viewer: UUID,
+    story_id: UUID,
+    revision: int,
+    typed: Wording | None,
+    verb: Verb | None = None,
+) -> Response | None:
+    """None where it worked, or else the page with the reason and with what was typed."""
+    try:
+        with nexus.sessions.begin() as session:
+            story = desk.story(session, story_id, viewer)
+            if typed is not None and typed != _wording(story):
+                revision = stories.edit(session, story, revision, typed).revision
+            if verb is not None:
+                stories.change(session, story_id, verb.value, revision, str(viewer))
+    except (Invalid, Conflict) as error:
+        return _page(request, nexus, viewer, story_id, typed=typed, revision=revision, error=error)
+    return None
 
 
 def _page(
@@ -124,16 +154,20 @@ def _page(
     viewer: UUID,
     story_id: UUID,
     *,
-    typed: tuple[int, Wording] | None = None,
+    typed: Wording | None = None,
+    revision: int | None = None,
     error: ApiError | None = None,
     said: str = "",
 ) -> Response:
+    """After a conflict it shows what is saved now beside what was typed, and saving once more is made on that."""
     with nexus.sessions.read() as session:
         row = desk.story(session, story_id, viewer)
         drafts = desk.drafts(session, row.job_id)
         events = desk.what_happened(session, story_id)
     look = desk_looks.story(row)
-    revision, wording = typed or (row.revision, _wording(row))
+    wording = typed or _wording(row)
+    if revision is None or isinstance(error, Conflict):
+        revision = row.revision
     return page(
         request,
         "story.html",
@@ -141,6 +175,9 @@ def _page(
         story=look,
         revision=revision,
         wording=wording,
+        sections=desk_looks.sections(look, wording),
+        overtaken=isinstance(error, Conflict) and wording != _wording(row),
+        typed=_said(wording),
         article=desk_looks.marked(row.article_text, look.points),
         others=[desk_looks.story(draft) for draft in drafts if draft.id != story_id],
         history=[desk_looks.moment(event, viewer) for event in events],
@@ -164,11 +201,7 @@ def _claims(texts: list[str], quotes: list[str]) -> list[tuple[str, str]]:
     return [(text, quote) for text, quote in pairs if text.strip() or quote.strip()]
 
 
-def _lines(row: Row) -> set[str]:
-    """What a draft says, to tell what only one of two says."""
-    sections = stories.Sections.of(row)
-    return {
-        row.headline,
-        row.summary,
-        *(claim.text for claim in (*sections.what_happened, *sections.background)),
-    }
+def _said(wording: Wording) -> set[str]:
+    """What a draft says and quotes, to tell what only one of two does."""
+    claims = (*wording.what_happened, *wording.background)
+    return {wording.headline, wording.summary, *chain.from_iterable(claims)}

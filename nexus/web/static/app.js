@@ -15,6 +15,7 @@
     if (later < 0 || (later === 0 && badgeOf(fresh) === badgeOf(shown))) return true;
     // Text that someone reads is not pulled from under his eyes.
     if (fresh.dataset.version !== undefined && fresh.dataset.version === shown.dataset.version) return true;
+    if (hasTyped(shown)) return true;
     announce(shown, fresh);
     htmx.swap(shown, fresh.outerHTML, { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 0 });
     document.dispatchEvent(new CustomEvent("nexus:put", { detail: { id: fresh.id } }));
@@ -26,6 +27,12 @@
     if (!list) return;
     htmx.swap(list, fresh.outerHTML, { swapStyle: "afterbegin", swapDelay: 0, settleDelay: 0 });
     byId(fresh.id)?.classList.add("is-new");
+  }
+
+  // What someone has typed is neither.
+  function hasTyped(piece) {
+    const fields = [...piece.querySelectorAll("textarea, input[type=text]")];
+    return Boolean(piece.querySelector("[data-typed]")) || fields.some((field) => field.value !== field.defaultValue);
   }
 
   const badgeOf = (piece) => piece.querySelector(".badge")?.textContent.trim();
@@ -86,11 +93,35 @@
     return statuses.length ? statuses.includes(event.to_status) : event.event === "create";
   }
 
-  // Everything that is shown, after a time of which no event tells.
+  // Everything that is shown, after a time of which no event tells. A page that answers a form says what its own
+  // address is.
   async function catchUp() {
-    const { status, pieces } = await piecesOf(location.href);
+    const address = document.querySelector("[data-address]")?.dataset.address ?? location.href;
+    const { status, pieces } = await piecesOf(address);
     if (status === 401) tell("You are signed out. Reload this page to sign in.");
     for (const fresh of pieces.reverse()) if (!put(fresh) && fresh.dataset.desk === undefined) insert(fresh);
+    goOn();
+  }
+
+  // One request at a time, and once more if something came in between.
+  let looking = null;
+  async function lookAgain() {
+    if (looking) return (looking.again = true);
+    looking = { again: true };
+    while (looking.again) {
+      looking.again = false;
+      await catchUp().catch(() => {}); // the server is away; who asks next may have more luck
+    }
+    looking = null;
+  }
+
+  // The step that a page goes on to by itself, once, unless someone types there.
+  let gone = false;
+  function goOn() {
+    const form = document.querySelector("form[data-auto]");
+    if (!form || gone || hasTyped(document.body)) return;
+    gone = true;
+    form.requestSubmit();
   }
 
   // ── The stream. A hidden tab lets go of it: browsers give a site only six connections ──
@@ -105,7 +136,7 @@
     stream = new EventSource(address);
     stream.addEventListener("hello", () => {
       tell("");
-      if (missed) catchUp().catch(() => {});
+      if (missed) lookAgain();
       missed = false;
     });
     stream.addEventListener("media", (message) => {
@@ -121,7 +152,7 @@
       letGo();
       clearTimeout(again);
       again = setTimeout(follow, 2000);
-      catchUp().catch(() => {});
+      lookAgain();
     });
   }
 
@@ -130,33 +161,11 @@
     if (byId(`job-${id}`) || byId(`story-${id}`)) lookAgain();
   }
 
-  let looking = null;
-  function lookAgain() {
-    if (looking) return (looking.again = true);
-    looking = { again: false };
-    return catchUp()
-      .catch(() => {})
-      .finally(() => {
-        const { again } = looking;
-        looking = null;
-        goOn();
-        if (again) lookAgain();
-      });
-  }
-
   // Where the stream is not to be had, somebody's work in progress is asked after.
   setInterval(() => {
     const deaf = stream?.readyState !== EventSource.OPEN;
     if (deaf && !document.hidden && document.querySelector("[data-working]")) lookAgain();
-  }, 2000);
-
-  // The step that the page itself goes on to.
-  function goOn() {
-    const form = document.querySelector("form[data-auto]");
-    if (!form || form.dataset.sent) return;
-    form.dataset.sent = "yes";
-    form.requestSubmit();
-  }
+  }, 1000);
 
   function tell(text) {
     byId("link-lost").textContent = text;

@@ -1,12 +1,74 @@
-// What is typed in the editor is not lost by leaving the page unsaved.
+// The editor of a story: evidence follows the claim that is being edited, and nothing that was typed is lost unseen.
+// The page works without it.
 "use strict";
 
 (() => {
-  const form = document.querySelector("form[data-guard]");
-  let touched = false;
-  form?.addEventListener("input", () => (touched = true));
-  form?.addEventListener("submit", () => (touched = false));
+  const form = document.getElementById("editor");
+  const article = document.getElementById("article");
+
+  // ── Leaving with something unsaved is asked about ──
+
+  let unsaved = form.hasAttribute("data-typed");
+  form.addEventListener("input", () => (unsaved = true));
+  form.addEventListener("submit", () => (unsaved = false));
   addEventListener("beforeunload", (event) => {
-    if (touched) event.preventDefault();
+    if (unsaved) event.preventDefault();
   });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "s" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    const save = document.getElementById("save");
+    if (save) form.requestSubmit(save);
+  });
+
+  // ── The passage of a claim is marked while the claim has the focus, and brought into view beside it ──
+
+  form.addEventListener("focusin", (event) => show(event.target.closest(".claim")?.dataset.claim));
+
+  function show(number) {
+    for (const mark of article.querySelectorAll("mark")) {
+      mark.classList.toggle("is-shown", mark.dataset.claims.split(" ").includes(number));
+    }
+    const first = article.querySelector("mark.is-shown");
+    if (!first) return;
+    // Only within the article: where it stands below the editor, nothing moves.
+    const far = first.getBoundingClientRect().top - article.getBoundingClientRect().top;
+    article.scrollBy({ top: far - article.clientHeight / 3 });
+  }
+
+  // ── Claims come and go ──
+
+  form.addEventListener("click", (event) => {
+    if (!event.target.matches("[data-take-out]")) return;
+    // What is disabled is not sent, and can be put back.
+    const fields = event.target.closest(".claim").querySelector("fieldset");
+    fields.disabled = !fields.disabled;
+    event.target.textContent = fields.disabled ? "Put back" : "Take out";
+    unsaved = true;
+  });
+
+  form.addEventListener("input", (event) => {
+    const filled = event.target.closest(".claim.is-blank");
+    if (!filled) return;
+    filled.classList.remove("is-blank");
+    const list = filled.parentElement;
+    if (list.children.length < Number(list.dataset.most)) list.append(blankLike(filled));
+  });
+
+  function blankLike(claim) {
+    const next = claim.cloneNode(true);
+    next.classList.add("is-blank");
+    const number = claim.parentElement.children.length;
+    const raised = (text) => text.replace(String(number), String(number + 1));
+    for (const field of next.querySelectorAll("textarea")) {
+      field.value = "";
+      field.id = raised(field.id);
+    }
+    for (const label of next.querySelectorAll("label")) {
+      label.htmlFor = raised(label.htmlFor);
+      label.innerHTML = raised(label.innerHTML);
+    }
+    return next;
+  }
 })();
