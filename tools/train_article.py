@@ -3,19 +3,22 @@
 It reads the labelled pages in the folder `articles` of DATA (../shared/data unless set), prints how well pages are read
 that the forest has not seen, and writes nexus/extract/article/model.json. It needs what requirements/bench.txt lists.
 
-A block's label is the part of its words that the truth has in the same order; where the truth is a list of sentences
-that must and must not be there, only blocks with such a sentence have one. Each page counts the same, each block by
-its length: that is how pages are scored.
+A block's label is the part of its words that the truth has where the two are laid side by side, so that of what a page
+says twice one is content; where the truth is a list of sentences that must and must not be there, only blocks with such
+a sentence have one. Each page counts the same, each block by its length: that is how pages are scored.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
+from bisect import bisect_left
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -23,13 +26,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from bench.scorer import NoData, data_folder, scorer
 from nexus.extract.article import features, referees
 from nexus.extract.article.blocks import cut
+from nexus.extract.article.charset import decode
 from nexus.extract.article.heads import read_head
-from nexus.extract.article.page import body_of, parse
+from nexus.extract.article.page import body_of, lighten, parse
 
 MODEL = Path(__file__).parent.parent / "nexus/extract/article/model.json"
 #: How much a page of each set counts: the small sets are few, not unimportant.
 WEIGHTS = {"scrapinghub": 2.5, "trafilatura": 1.0, "readability": 2.5, "wcxb": 1.0, "magic": 2.0}
-THRESHOLD = 0.55
+THRESHOLD = 0.5
 #: Light blocks that are not content are most of a page: a part of them is enough to learn from.
 LIGHT, LIGHT_SHARE = 0.01, 0.2
 OPTIONS = {
@@ -43,7 +47,9 @@ OPTIONS = {
     "early_stopping": False,
     "random_state": 0,
 }
-GRAM = 4
+GRAM = 3
+#: Words that stand together more often than this say nothing of where they are from.
+COMMON = 30
 
 Matrix = Any
 
@@ -54,7 +60,9 @@ class Example:
 
     name: str
     key: str
+    site: str
     texts: list[str]
+    hidden: list[bool]
     rows: list[list[float]]
     wanted: list[float]
     unwanted: list[float]
@@ -65,6 +73,7 @@ def example(name: str, key: str, html: str, truth: dict[str, Any]) -> Example | 
     if root is None:
         return None
     head = read_head(root)
+    lighten(root)
     blocks, scopes = cut(body_of(root))
     kept = referees.ask(root, html)
     blocks = [block for block in blocks if block.text]
@@ -78,35 +87,65 @@ def example(name: str, key: str, html: str, truth: dict[str, Any]) -> Example | 
     texts = [block.text for block in blocks]
     wanted, unwanted = _sentences(truth, texts) if name == "trafilatura" else _words(truth, texts)
     rows = features.describe(blocks, scopes, page)
-    return Example(name, key, texts, rows, wanted, unwanted)
+    hidden = [block.scope.hidden for block in blocks]
+    return Example(name, key, _site(name, key, truth), texts, hidden, rows, wanted, unwanted)
+
+
+def _site(name: str, key: str, truth: dict[str, Any]) -> str:
+    """Where a page is from. The pages of one set have no addresses: their names say it."""
+    if name == "readability":
+        return re.sub(r"-?\d+$", "", key)
+    labels = (urlsplit(truth.get("url") or "").hostname or key).split(".")
+    return ".".join(labels[-3:] if len(labels[-1]) == 2 and len(labels[-2:][0]) <= 3 else labels[-2:])
 
 
 def _words(truth: dict[str, Any], texts: list[str]) -> tuple[list[float], list[float]]:
-    """By how many of a block's words stand in the truth beside the same words."""
+    """By how many of a block's words the truth has in the same place."""
     tokens = scorer()._CJK_WORD.findall  # noqa: SLF001
-    true = tokens((truth["text"] or "").lower())
-    grams = set(zip(*(true[at:] for at in range(GRAM)), strict=False))
-    lines = {tuple(tokens(line.lower())) for line in (truth["text"] or "").splitlines()}
     parts = [tokens(text.lower()) for text in texts]
-    flat = [token for part in parts for token in part]
-    covered = [False] * len(flat)
-    for at in range(len(flat) - GRAM + 1):
-        if tuple(flat[at : at + GRAM]) in grams:
-            covered[at : at + GRAM] = [True] * GRAM
+    covered = _aligned(tokens((truth["text"] or "").lower()), [token for part in parts for token in part])
     shares, at = [], 0
     for part in parts:
-        share = sum(covered[at : at + len(part)]) / max(len(part), 1)
-        shares.append(_settled(share, tuple(part) in lines, len(part)))
+        shares.append(_settled(sum(covered[at : at + len(part)]) / max(len(part), 1)))
         at += len(part)
     return _weighed(shares, [len(part) for part in parts])
 
 
-def _settled(share: float, is_line: bool, size: int) -> float:
-    if size < 6 and is_line:
-        return 1.0
-    if share > 0.9 or share < 0.1 or (size < GRAM and share <= 0.5):
-        return round(share) if size >= GRAM else float(share > 0.5)
-    return share
+def _aligned(true: list[str], page: list[str]) -> list[bool]:
+    """Which words of a page are in the longest row of runs that the truth has in the same order."""
+    places: dict[tuple[str, ...], list[int]] = {}
+    for at in range(len(true) - GRAM + 1):
+        places.setdefault(tuple(true[at : at + GRAM]), []).append(at)
+    pairs = [
+        (at, place)
+        for at in range(len(page) - GRAM + 1)
+        if len(found := places.get(tuple(page[at : at + GRAM]), [])) <= COMMON
+        for place in reversed(found)
+    ]
+    covered = [False] * len(page)
+    for at in _longest([place for _, place in pairs]):
+        covered[pairs[at][0] : pairs[at][0] + GRAM] = [True] * GRAM
+    return covered
+
+
+def _longest(values: list[int]) -> list[int]:
+    """Where the longest row of rising values stands, from its end."""
+    ends: list[int] = []
+    tops: list[int] = []
+    before: list[int] = []
+    for at, value in enumerate(values):
+        size = bisect_left(ends, value)
+        before.append(tops[size - 1] if size else -1)
+        ends[size : size + 1], tops[size : size + 1] = [value], [at]
+    row, at = [], tops[-1] if tops else -1
+    while at >= 0:
+        row.append(at)
+        at = before[at]
+    return row
+
+
+def _settled(share: float) -> float:
+    return share if 0.1 <= share <= 0.9 else float(round(share))
 
 
 def _weighed(shares: list[float], sizes: list[int]) -> tuple[list[float], list[float]]:
@@ -152,8 +191,9 @@ def judged(grown: Any, matrix: Matrix) -> list[float]:
 
 
 def unseen(examples: list[Example], matrices: list[Matrix], folds: int) -> list[list[float]]:
-    """What each page's blocks are judged by forests that were grown without it."""
-    fold = np.random.RandomState(0).permutation(len(examples)) % folds
+    """What each page's blocks are judged by forests that were grown without it, and without others of its site."""
+    sites, numbers = np.unique([one.site for one in examples], return_inverse=True)
+    fold = (np.random.RandomState(0).permutation(len(sites)) % folds)[numbers]
     found: list[list[float]] = [[] for _ in examples]
     for number in range(folds):
         inside = [at for at in range(len(examples)) if fold[at] != number]
@@ -169,7 +209,7 @@ def scores(examples: list[Example], values: list[list[float]], threshold: float)
     tool, truths = scorer(), _truths()
     pages: dict[str, list[dict[str, Any]]] = {}
     for one, judgement in zip(examples, values, strict=True):
-        text = "\n".join(text for text, value in zip(one.texts, judgement, strict=True) if value > threshold)
+        text = "\n".join(_kept(one, judgement, threshold))
         truth = truths[one.name][one.key]
         page = tool.score_page(tool.SETS[one.name][0], truth, {"text": text})
         pages.setdefault(one.name, []).append(page)
@@ -178,6 +218,13 @@ def scores(examples: list[Example], values: list[list[float]], threshold: float)
     return {
         name: tool.aggregate(tool.SETS[name.partition("/")[0]][0], held)[2] for name, held in pages.items()
     }
+
+
+def _kept(one: Example, judgement: list[float], threshold: float) -> list[str]:
+    """As the reader keeps blocks where there is enough to keep."""
+    kept = [at for at, value in enumerate(judgement) if value > threshold]
+    seen = [at for at in kept if not one.hidden[at]]
+    return [one.texts[at] for at in seen or kept]
 
 
 _TRUTHS: dict[str, dict[str, Any]] = {}
@@ -194,7 +241,8 @@ def _truths() -> dict[str, dict[str, Any]]:
 
 def _load_one(job: tuple[str, str, bytes, dict[str, Any]]) -> Example | None:
     name, key, html, truth = job
-    return example(name, key, html.decode("utf-8", "replace"), truth)
+    is_raw = scorer().SETS[name][1] == "bytes"
+    return example(name, key, decode(html, None) if is_raw else html.decode("utf-8", "replace"), truth)
 
 
 def load() -> list[Example]:
@@ -247,7 +295,7 @@ def train(examples: list[Example], folds: int, write: bool) -> None:
     matrices = [np.array(one.rows, np.float32) for one in examples]
     if folds:
         values = unseen(examples, matrices, folds)
-        for threshold in (0.4, THRESHOLD, 0.6):
+        for threshold in (0.45, THRESHOLD, 0.55):
             _show(f"unseen, {threshold}:", scores(examples, values, threshold))
     if write:
         grown = grow(examples, matrices)

@@ -102,6 +102,22 @@ def test_nothing_that_runs_comes_through() -> None:
         assert piece not in html
 
 
+HIDING = ("hidden", 'aria-hidden="true"', 'style="display: none"', 'style="color: red; Visibility:hidden"')
+
+
+@pytest.mark.parametrize("how", HIDING)
+def test_what_a_page_hides_is_not_its_text(how: str) -> None:
+    secret = f"<div {how}><p>{GERMAN[0]} {GERMAN[1]}</p></div>"
+    found = text(page(f"<h1>The ferry</h1>{paragraphs(ENGLISH)}{secret}{paragraphs(ENGLISH)}"))
+    assert ENGLISH[3] in found
+    assert GERMAN[1] not in found
+
+
+def test_a_page_that_hides_all_of_its_text_keeps_it() -> None:
+    found = text(page(f'<div style="display:none">{paragraphs(ENGLISH)}</div>'))
+    assert ENGLISH[3] in found
+
+
 OG = '<meta property="og:title" content="From og">'
 TWITTER = '<meta name="twitter:title" content="From twitter">'
 SITE = '<meta property="og:site_name" content="The Daily Boat">'

@@ -99,7 +99,7 @@ def _judged(
 def _content(blocks: list[Block], likely: dict[Block, float], kept_by: tuple[str, ...]) -> str:
     """The html of what is kept. Never nothing where there is text."""
     for threshold in (MODEL.threshold, MODEL.threshold / 3):
-        kept = {block for block in likely if likely[block] > threshold}
+        kept = _visible({block for block in likely if likely[block] > threshold})
         if _size(kept) >= gates.LEAST:
             return render(_with_pictures(blocks, kept))
     # What a page carries in scripts alone is in no block.
@@ -111,6 +111,12 @@ def _content(blocks: list[Block], likely: dict[Block, float], kept_by: tuple[str
 
 def _size(kept: Iterable[Block]) -> int:
     return sum(len(block.text) for block in kept)
+
+
+def _visible(kept: set[Block]) -> set[Block]:
+    """Without what the page hides, where the rest is enough: it is for later, or for machines."""
+    seen = {block for block in kept if not block.scope.hidden}
+    return seen if _size(seen) >= gates.LEAST else kept
 
 
 def _likeliest(likely: dict[Block, float]) -> set[Block]:

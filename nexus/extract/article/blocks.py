@@ -191,12 +191,12 @@ def _own_hints(given: dict[str, str]) -> int:
 
 
 def _is_hidden(given: dict[str, str]) -> bool:
-    style = given.get("style", "")
-    return (
-        "hidden" in given
-        or given.get("aria-hidden") == "true"
-        or ("none" in style and "display:none" in style.replace(" ", "").lower())
-    )
+    return "hidden" in given or given.get("aria-hidden") == "true" or _is_unseen(given.get("style", ""))
+
+
+def _is_unseen(style: str) -> bool:
+    style = style.replace(" ", "").lower()
+    return "display:none" in style or "visibility:hidden" in style
 
 
 def cut(body: Element) -> tuple[list[Block], list[Scope]]:
