@@ -18,7 +18,7 @@ from nexus.extract.sandbox import Limits as ParserLimits
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher, pairs
 from nexus.fetch import Limits as FetchLimits
-from nexus.ingest import pipeline
+from nexus.ingest import jobs, media, pipeline
 from nexus.ingest.files import Files
 from nexus.ingest.leases import Leases
 from nexus.ingest.quota import Limits, Operation
@@ -48,6 +48,7 @@ class App:
 
     def close(self) -> None:
         self.tools.leases.close()
+        self.tools.step_leases.close()
         self.tools.sandbox.close()
         self.tools.fetcher.close()
         self.sessions.dispose()
@@ -63,14 +64,15 @@ def load_extractors(settings: Settings) -> None:
 def build(settings: Settings, clock: Clock = wall_clock) -> App:
     """Nothing is opened yet but the pool; call `close` at the end."""
     sessions = connect(settings.database, settings.database_pool, clock)
-    leases = Leases(
-        sessions, timedelta(seconds=settings.lease_seconds), timedelta(seconds=settings.work_seconds)
-    )
+    longest = timedelta(seconds=settings.work_seconds)
+    leases = Leases(sessions, timedelta(seconds=settings.lease_seconds), longest, media.renew_leases)
+    step_leases = Leases(sessions, jobs.LEASE, longest, jobs.renew_leases)
     files = _files(settings, clock)
     tools = Tools(
         sessions,
         _extractors(settings),
         leases,
+        step_leases,
         settings.backoff_seconds,
         files,
         fetcher(settings),

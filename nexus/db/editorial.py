@@ -43,6 +43,8 @@ jobs = Table(
     #: How often a step was taken up again after its worker was lost.
     Column("tries", Integer, nullable=False, server_default="0"),
     Column("lease_expires_at", Moment),
+    #: Not before this is a step taken up that had to be left.
+    Column("run_after", Moment),
     #: Not before this is a draft made again.
     Column("generate_after", Moment),
     #: Who asked for the draft: its tokens are his.

@@ -91,6 +91,7 @@ class _Completion(BaseModel):
 class _Reply:
     said: str
     cut_off: bool
+    declined: bool
     tokens: int
 
 
@@ -137,6 +138,8 @@ class OpenAi:
                 for _ in range(ROUNDS):
                     reply = self._ask(client, messages, deadline)
                     tokens += reply.tokens
+                    if reply.declined:
+                        raise DraftUnusable(DECLINED)
                     try:
                         return self._story(article, _answer(reply), tokens)
                     except Wrong as wrong:
@@ -221,10 +224,13 @@ def _reply(body: bytes) -> _Reply:
     if not completion.choices:
         raise DraftUnusable(NOT_A_MODEL)
     choice = completion.choices[0]
-    if choice.message.refusal or choice.finish_reason == "content_filter":
-        raise DraftUnusable(DECLINED)
     tokens = completion.usage.total_tokens if completion.usage else None
-    return _Reply(choice.message.content or "", choice.finish_reason == "length", max(tokens or 0, 0))
+    return _Reply(
+        said=choice.message.content or "",
+        cut_off=choice.finish_reason == "length",
+        declined=bool(choice.message.refusal) or choice.finish_reason == "content_filter",
+        tokens=max(tokens or 0, 0),
+    )
 
 
 def _answer(reply: _Reply) -> Answer:

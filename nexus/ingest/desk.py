@@ -33,7 +33,10 @@ VISIBLE: ColumnElement[bool] = or_(
 _SHOWN = [column for column in jobs.c if column.name not in {"raw_html", "extracted_text"}]
 _ONE = Statement(select(jobs).where(jobs.c.id == bindparam("job_id"), VISIBLE))
 _HISTORY = Statement(
-    select(history).where(history.c.subject_id == bindparam("job_id")).order_by(history.c.id).limit(MOST)
+    select(history)
+    .where(history.c.subject_id == bindparam("job_id"))
+    .order_by(history.c.id.desc())
+    .limit(MOST)
 )
 _OF_STATUS = jobs.c.status == bindparam("status")
 _OF_ERROR = jobs.c.error_code == bindparam("error_code")
@@ -74,13 +77,14 @@ _STORY = Statement(
     .join(jobs, _OF_JOB)
     .where(stories.c.id == bindparam("story_id"), VISIBLE)
 )
-_STORIES = select(*(column for column in stories.c if column.name != "article_text")).join(jobs, _OF_JOB)
+_STORY_COLUMNS = [column for column in stories.c if column.name != "article_text"]
+_STORIES = select(*_STORY_COLUMNS).join(jobs, _OF_JOB)
 _NEWEST_STORIES = {
     False: _newest(stories, _STORIES),
     True: _newest(stories, _STORIES, stories.c.status == bindparam("status")),
 }
 _DRAFTS = Statement(
-    select(stories)
+    select(*_STORY_COLUMNS)
     .where(stories.c.job_id == bindparam("job_id"))
     .order_by(stories.c.created_at.desc(), stories.c.id.desc())
     .limit(MOST)
@@ -98,8 +102,8 @@ def find(session: Session, job_id: UUID, viewer: UUID) -> Row:
 
 
 def what_happened(session: Session, subject_id: UUID) -> list[Row]:
-    """The history of a job or of a story, for who may see it."""
-    return session.all(_HISTORY, job_id=subject_id)
+    """The history of a job or of a story, or the last of a long one, for who may see it."""
+    return session.all(_HISTORY, job_id=subject_id)[::-1]
 
 
 def newest(

@@ -11,14 +11,12 @@ from nexus.db.session import Row, Session
 from nexus.draft import Article, Draft
 from nexus.errors import ApiError, DraftFailed, InvalidState, JobNotReady, NotFound
 from nexus.ingest import jobs, passages, quota, read, stories
+from nexus.ingest.jobs import LEASE
 from nexus.ingest.quota import Limits, Operation
 from nexus.ingest.workbench import Tools
 from nexus.states.job import Status
 
 log = logging.get(__name__)
-
-#: Longer than any model is waited for.
-LEASE = timedelta(minutes=2)
 
 
 def begin(
@@ -46,7 +44,8 @@ def begin(
 def write(tools: Tools, job: Row, actor: str) -> None:
     """The draft of a job that is GENERATING: SAVED with its story then, or FAILED with the reason."""
     try:
-        draft = _drafted(tools, job)
+        with tools.step_leases.hold((job.id, job.attempt)):
+            draft = _drafted(tools, job)
     except DraftFailed as error:
         _count(tools, job, error.tokens_used)
         with tools.sessions.begin() as session:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from random import shuffle
 from types import SimpleNamespace
 from typing import BinaryIO
@@ -24,6 +24,7 @@ from nexus.extract.builtin import PDF_TYPE
 from nexus.ingest import desk, drafting, extraction, jobs, media
 from nexus.ingest.add import hold_article
 from nexus.ingest.extraction import Found, Nothing
+from nexus.ingest.jobs import LEASE
 from nexus.ingest.media import WORKER
 from nexus.ingest.quota import Limits
 from nexus.ingest.read import MOST
@@ -35,8 +36,6 @@ from nexus.states.media import Status as MediaStatus
 log = logging.get(__name__)
 
 EXTRACT_SECONDS = 15.0
-#: Longer than any step takes, its turn at a site or a parser included.
-LEASE = timedelta(minutes=2)
 NOT_TO_FETCH = "Only a job that waits for its page can be fetched. Retry one that failed."
 NOT_TO_RETRY = "Only a job that failed before its text was there can be retried."
 #: How many of the oldest that wait a worker looks at.
@@ -76,10 +75,11 @@ def fetch(tools: Tools, job_id: UUID, actor: str) -> Row:
     """Get the page: the job is EXTRACTING then, or FAILED with the reason. Raises InvalidState where it is not to be
     fetched."""
     claim = _claim_fetch(tools, job_id, actor)
-    page = _get(tools, claim, actor)
-    if page is not None:
-        with tools.sessions.begin() as session:
-            jobs.mark_fetched(session, job_id, claim.attempt, page, actor)
+    with _held(tools, claim):
+        page = _get(tools, claim, actor)
+        if page is not None:
+            with tools.sessions.begin() as session:
+                jobs.mark_fetched(session, job_id, claim.attempt, page, actor)
     return present(tools, job_id)
 
 
@@ -88,10 +88,11 @@ def extract(tools: Tools, job_id: UUID, actor: str) -> Done:
 
     Raises JobNotReady where there is no page, or no result in time.
     """
+    _require_reader(tools)
     until = time.monotonic() + LEASE.total_seconds()
+    waited = False
     while time.monotonic() < until:
-        with tools.sessions.begin() as session:
-            claim = jobs.claim_extraction(session, job_id, LEASE, actor)
+        claim = _claim_extraction(tools, job_id, actor)
         if not isinstance(claim, Missed):
             try:
                 return Done(_read(tools, claim, actor))
@@ -100,19 +101,44 @@ def extract(tools: Tools, job_id: UUID, actor: str) -> Done:
         if claim.state in EXTRACTED_ON:
             log.info("already_extracted", job_id=str(job_id), status=claim.state)
             return Done(present(tools, job_id), skipped=True)
+        if claim.state is Status.FAILED and waited:
+            return Done(present(tools, job_id))  # as whoever was first is answered
         if claim.state is not Status.EXTRACTING:
             raise JobNotReady(_NO_PAGE[claim.state]) if claim.state else NotFound
+        waited = True
         _wait_for_reader(tools, job_id, until)
     raise JobNotReady
+
+
+def _extract_once(tools: Tools, job_id: UUID, actor: str) -> None:
+    """For a worker, which has other things to do than to wait. Raises InvalidState where another one is at it."""
+    _require_reader(tools)
+    claim = _claim_extraction(tools, job_id, actor)
+    if isinstance(claim, Missed):
+        raise InvalidState
+    _read(tools, claim, actor)
+
+
+def _require_reader(tools: Tools) -> None:
+    """Without one nothing changes: the page waits until there is one."""
+    if Kind.WEB_ARTICLE not in tools.extractors:
+        raise JobNotReady("Nothing that reads articles is installed here. Enter title and text by hand.")
+
+
+def _claim_extraction(tools: Tools, job_id: UUID, actor: str) -> Row | Missed[Status]:
+    with tools.sessions.begin() as session:
+        return jobs.claim_extraction(session, job_id, LEASE, actor)
 
 
 def _wait_for_reader(tools: Tools, job_id: UUID, until: float) -> None:
     """Until whoever takes the text out is done, or lost. It only looks: on SQLite a claim is the only writer."""
     while time.monotonic() < until:
         threading.Event().wait(LOOK_SECONDS)
-        job = present(tools, job_id)
-        held = job.lease_expires_at is not None and job.lease_expires_at > tools.sessions.clock()
-        if Status(job.status) is not Status.EXTRACTING or not held:
+        with tools.sessions.read() as session:
+            job = jobs.state(session, job_id)
+        if job is None or Status(job.status) is not Status.EXTRACTING:
+            return
+        if job.lease_expires_at is None or job.lease_expires_at <= tools.sessions.clock():
             return
 
 
@@ -145,20 +171,21 @@ def _left_again(tools: Tools, limits: Limits, job: Row, viewer: UUID) -> bool:
     return True
 
 
-def run(tools: Tools, job_id: UUID) -> bool:
+def run(tools: Tools, job_id: UUID, request_id: str | None = None) -> bool:
     """Whatever of a job is left to a worker; whether there was anything."""
     with tools.sessions.read() as session:
-        job = jobs.get(session, job_id)
+        job = jobs.state(session, job_id)
     if job is None or Status(job.status) not in _TAKE_UP:
         return False
-    try:
-        _TAKE_UP[Status(job.status)](tools, job_id, WORKER)
-    except (InvalidState, JobNotReady):
-        return False  # another worker was quicker
+    with logging.task_log_context(request_id=request_id, job_id=job_id):
+        try:
+            _TAKE_UP[Status(job.status)](tools, job_id, WORKER)
+        except (InvalidState, JobNotReady):
+            return False  # another worker was quicker
     return True
 
 
-def run_next(tools: Tools) -> bool:
+def run_next(tools: Tools, request_id: Callable[[UUID], str | None] = lambda _: None) -> bool:
     """The same for one that waits; whether there was one. It looks first: on SQLite a claim is the only writer.
 
     Any of the oldest ones, for other threads look at this moment, too.
@@ -166,7 +193,7 @@ def run_next(tools: Tools) -> bool:
     with tools.sessions.read() as session:
         waiting = jobs.due(session, AHEAD)
     shuffle(waiting)
-    return any(run(tools, job_id) for job_id in waiting)
+    return any(run(tools, job_id, request_id(job_id)) for job_id in waiting)
 
 
 def present(tools: Tools, job_id: UUID) -> Row:
@@ -185,20 +212,32 @@ def _claim_fetch(tools: Tools, job_id: UUID, actor: str) -> Row:
     return claim
 
 
+@contextmanager
+def _held(tools: Tools, claim: Row) -> Iterator[None]:
+    """A step's turn at a site or a parser may be long in coming."""
+    with tools.step_leases.hold((claim.id, claim.attempt)):
+        yield
+
+
 def _get(tools: Tools, claim: Row, actor: str) -> Fetched | None:
-    """The page; None where the job has failed for want of it."""
+    """The page; None where the job has failed for want of it, or where the site is busy and a worker asks later."""
     try:
         return as_fetched(tools.fetcher.get(claim.canonical_url))
     except WorkError as error:
         with tools.sessions.begin() as session:
-            jobs.fail(session, claim.id, Status.FETCHING, claim.attempt, error, actor)
+            if error.counted:
+                jobs.fail(session, claim.id, Status.FETCHING, claim.attempt, error, actor)
+            else:
+                jobs.leave(session, claim.id, Status.FETCHING, claim.attempt)
         return None
 
 
 def _fetch_and_read(tools: Tools, job_id: UUID, actor: str) -> None:
     """Both at one go: what is fetched is never free for another in between."""
+    _require_reader(tools)
     claim = _claim_fetch(tools, job_id, actor)
-    page = _get(tools, claim, actor)
+    with _held(tools, claim):
+        page = _get(tools, claim, actor)
     if page is None:
         return
     with tools.sessions.begin() as session:
@@ -210,7 +249,8 @@ def _fetch_and_read(tools: Tools, job_id: UUID, actor: str) -> None:
 
 def _read(tools: Tools, claim: Row, actor: str) -> Row:
     """Raises InvalidState where the claim is no longer the present one."""
-    result = extraction.attempt(tools, _as_media(claim), claim.attempt, Page(tools, claim))
+    with _held(tools, claim):
+        result = extraction.attempt(tools, _as_media(claim), claim.attempt, Page(tools, claim))
     if isinstance(result, Found) and len(jobs.title_and_text(result.extraction)[1]) < jobs.LEAST_TEXT:
         result = Nothing(EmptyContent())
     with tools.sessions.begin() as session:
@@ -264,6 +304,6 @@ _NO_PAGE: dict[Status, str] = {
 #: What a worker does with a job in this state.
 _TAKE_UP: dict[Status, Callable[[Tools, UUID, str], object]] = {
     Status.FETCHING: _fetch_and_read,
-    Status.EXTRACTING: extract,
+    Status.EXTRACTING: _extract_once,
     Status.GENERATING: drafting.take_up,
 }

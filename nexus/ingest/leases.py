@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from uuid import UUID
 
 from nexus import logging
-from nexus.db.session import Row, Sessions
-from nexus.ingest import media
+from nexus.db.session import Session, Sessions
 
 log = logging.get(__name__)
 
-#: A media and the attempt that this process was given on it.
+#: A media or a job, and the attempt that this process was given on it.
 Hold = tuple[UUID, int]
+#: Writes a sign of life for each of these; those that were taken over stay as they are.
+Renew = Callable[[Session, Iterable[Hold], timedelta], None]
 
 
 class Leases:
@@ -25,7 +26,8 @@ class Leases:
     The thread starts with the first lease and ends with the process.
     """
 
-    def __init__(self, sessions: Sessions, length: timedelta, longest: timedelta) -> None:
+    def __init__(self, sessions: Sessions, length: timedelta, longest: timedelta, renew: Renew) -> None:
+        self._renew_all = renew
         self.length = length
         self.longest = longest
         self._sessions = sessions
@@ -35,19 +37,19 @@ class Leases:
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def hold(self, claim: Row) -> Iterator[None]:
+    def hold(self, hold: Hold) -> Iterator[None]:
         """Renewed while inside."""
-        self.take([claim])
+        self.take([hold])
         try:
             yield
         finally:
-            self.let_go((claim.id, claim.processing_attempts))
+            self.let_go(hold)
 
-    def take(self, claims: Iterable[Row]) -> None:
-        """Renewed from now on, for as long as one media may take, until each is let go."""
+    def take(self, holds: Iterable[Hold]) -> None:
+        """Renewed from now on, for as long as the work on one may take, until each is let go."""
         until = time.monotonic() + self.longest.total_seconds()
         with self._lock:
-            self._held |= {(row.id, row.processing_attempts): until for row in claims}
+            self._held |= dict.fromkeys(holds, until)
             self._start()
 
     def let_go(self, *holds: Hold) -> None:
@@ -82,6 +84,6 @@ class Leases:
         """A database that is away for a moment must not end the thread: the next round may still be in time."""
         try:
             with self._sessions.begin() as session:
-                media.renew_leases(session, held, self.length)
+                self._renew_all(session, held, self.length)
         except Exception as error:
             log.warning("lease_renewal_failed", held=len(held), reason=type(error).__name__)

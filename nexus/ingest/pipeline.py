@@ -68,13 +68,13 @@ def run(tools: Tools, media_id: UUID, request_id: str | None = None) -> Outcome:
                 media.worker_start_attempt(session, media_id, tools.leases.length) if extractable else None
             )
         if kind is None:
-            return Outcome.READABLE if editing.run(tools, media_id) else Outcome.NOTHING
+            return Outcome.READABLE if editing.run(tools, media_id, request_id) else Outcome.NOTHING
         if not extractable:
             log.info("no_extractor", media_id=str(media_id))
             return Outcome.NOTHING
         if claim is None:
             return Outcome.READABLE if refresh.run(tools, media_id) else Outcome.NOTHING
-        with tools.leases.hold(claim):
+        with tools.leases.hold((claim.id, claim.processing_attempts)):
             return work(tools, claim, request_id)
 
 

@@ -98,6 +98,15 @@ class Sections:
         return json.dumps({name: list(map(_plain, claims)) for name, claims in parts.items()})
 
 
+@dataclass(frozen=True)
+class Grounded:
+    """A wording that may be saved."""
+
+    headline: str
+    summary: str
+    sections: Sections
+
+
 def save(session: Session, job: Row, draft: Draft, actor: str) -> UUID:
     """A draft as a story of its job."""
     story_id = uuid4()
@@ -122,20 +131,31 @@ def save(session: Session, job: Row, draft: Draft, actor: str) -> UUID:
     return story_id
 
 
-def edit(session: Session, story: Row, revision: int, wording: Wording) -> Row:
-    """What an editor wrote, with its quotes looked up anew. Raises InvalidRequest, InvalidState, Conflict."""
+def ground(story: Row, wording: Wording) -> Grounded:
+    """What an editor wrote, with its quotes looked up anew; that takes its time, and so no transaction. Raises
+    InvalidRequest."""
+    kept = Sections.of(story)
+    known = {(claim.text, claim.evidence.quote): claim for claim in (*kept.what_happened, *kept.background)}
     source = Source(story.article_text)
-    sections = Sections(
-        _grounded(wording.what_happened, source, WHAT_HAPPENED, "What happened"),
-        _grounded(wording.background, source, BACKGROUND, "The background"),
+    return Grounded(
+        _sized(wording.headline, HEADLINE, "The headline"),
+        _sized(wording.summary, SUMMARY, "The summary"),
+        Sections(
+            _claims(wording.what_happened, known, source, WHAT_HAPPENED, "What happened"),
+            _claims(wording.background, known, source, BACKGROUND, "The background"),
+        ),
     )
+
+
+def edit(session: Session, story: Row, revision: int, grounded: Grounded) -> Row:
+    """Raises InvalidState, Conflict."""
     row = session.first(
         _EDIT,
         story_id=story.id,
         fence=revision,
-        new_headline=_sized(wording.headline, HEADLINE, "The headline"),
-        new_summary=_sized(wording.summary, SUMMARY, "The summary"),
-        new_sections=sections.as_json(),
+        new_headline=grounded.headline,
+        new_summary=grounded.summary,
+        new_sections=grounded.sections.as_json(),
         now=session.now,
     )
     if row is None:
@@ -163,19 +183,23 @@ def slug(headline: str, story_id: UUID) -> str:
     return f"{words or 'story'}-{story_id.hex[:12]}"
 
 
-def _grounded(
-    said: Sequence[tuple[str, str]], source: Source, count: tuple[int, int], what: str
+def _claims(
+    said: Sequence[tuple[str, str]],
+    known: Mapping[tuple[str, str], Claim],
+    source: Source,
+    count: tuple[int, int],
+    what: str,
 ) -> tuple[Claim, ...]:
+    """Claims that stay as they are were all right once, however short they are."""
     least, most = count
     if not least <= len(said) <= most:
         raise InvalidRequest(f"{what} has {len(said)} claims. Give {least} to {most}.")
-    return tuple(
-        Claim(
-            _sized(text, CLAIM, "A claim"),
-            source.evidence(_sized(quote, QUOTE, "A quote") if quote.strip() else ""),
-        )
-        for text, quote in said
-    )
+    return tuple(known.get(one) or _claimed(*one, source) for one in said)
+
+
+def _claimed(text: str, quote: str, source: Source) -> Claim:
+    rests_on = _sized(quote, QUOTE, "A quote") if quote.strip() else ""
+    return Claim(_sized(text, CLAIM, "A claim"), source.evidence(rests_on))
 
 
 def _sized(given: str, size: tuple[int, int], what: str) -> str:

@@ -78,16 +78,23 @@ def _remind(tools: Tools, queue: Queue, stopped: Callable[[], bool]) -> int:
             if stopped():
                 return announced
             announced += maybe_enqueue_extraction(queue, kind, media_id, None)
-    return announced + (_remind_of_the_rest(tools, queue) if idle else 0)
+    return (
+        announced
+        + _remind_of_steps(tools, queue, before)
+        + (_remind_of_refreshes(tools, queue) if idle else 0)
+    )
 
 
-def _remind_of_the_rest(tools: Tools, queue: Queue) -> int:
-    """Refreshes, and the steps of jobs."""
+def _remind_of_steps(tools: Tools, queue: Queue, before: datetime) -> int:
+    with tools.sessions.read() as session:
+        steps = jobs.due(session, REMINDERS_WHILE_BUSY, before)
+    return sum(queue.announce(job_id, None) for job_id in steps)
+
+
+def _remind_of_refreshes(tools: Tools, queue: Queue) -> int:
     with tools.sessions.read() as session:
         waiting = refresh.waiting(session, REMINDERS_WHILE_BUSY)
-        steps = jobs.due(session, REMINDERS_WHILE_BUSY)
-    refreshes = sum(maybe_enqueue_extraction(queue, Kind(row.kind), row.media_id, None) for row in waiting)
-    return refreshes + sum(queue.announce(job_id, None) for job_id in steps)
+    return sum(maybe_enqueue_extraction(queue, Kind(row.kind), row.media_id, None) for row in waiting)
 
 
 def _forgotten(tools: Tools, kind: Kind, before: datetime, most: int) -> list[UUID]:

@@ -35,6 +35,8 @@ class Tools:
     sessions: Sessions
     extractors: Mapping[Kind, Extractor]
     leases: Leases
+    #: Those of jobs.
+    step_leases: Leases
     backoff_seconds: float
     files: Files
     fetcher: Fetcher

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Query, Request, Response
 from nexus.db.session import Row
 from nexus.errors import InvalidRequest, InvalidState
 from nexus.ingest import access, desk, drafting, editing, jobs, read
-from nexus.states.job import Status
+from nexus.states.job import HELD, Status
 from nexus.web.context import Cursor, Limit, Nexus, Viewer
 from nexus.web.editorial import answer, answers
 from nexus.web.envelope import EDITORIAL, request_id
@@ -200,13 +200,13 @@ def _find(nexus: Nexus, job_id: UUID, viewer: UUID) -> Row:
 
 def _fetched(nexus: Nexus, viewer: UUID, job_id: UUID, request: Request) -> Response:
     job = editing.fetch(nexus.tools, job_id, str(viewer))
-    if Status(job.status) is Status.EXTRACTING:
+    if Status(job.status) in HELD:
         nexus.queue.announce(job_id, request_id(request))
     return _job(job, viewer)
 
 
 def _drafted(nexus: Nexus, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
-    job = drafting.begin(nexus.tools, nexus.limits, job_id, viewer, again=again, lease=drafting.LEASE)
+    job = drafting.begin(nexus.tools, nexus.limits, job_id, viewer, again=again, lease=jobs.LEASE)
     drafting.write(nexus.tools, job, str(viewer))
     return _job(editing.present(nexus.tools, job_id), viewer)
 

@@ -137,10 +137,12 @@ def _changed(
 ) -> Response | None:
     """None where it worked, or else the page with the reason and with what was typed."""
     try:
-        with nexus.sessions.begin() as session:
+        with nexus.sessions.read() as session:
             story = desk.story(session, story_id, viewer)
-            if typed is not None and typed != _wording(story):
-                revision = stories.edit(session, story, revision, typed).revision
+        grounded = stories.ground(story, typed) if typed is not None and typed != _wording(story) else None
+        with nexus.sessions.begin() as session:
+            if grounded is not None:
+                revision = stories.edit(session, story, revision, grounded).revision
             if verb is not None:
                 stories.change(session, story_id, verb.value, revision, str(viewer))
     except (Invalid, Conflict) as error:

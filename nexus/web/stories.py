@@ -88,9 +88,11 @@ def get_story(nexus: Nexus, viewer: Viewer, story_id: UUID) -> Response:
 )
 def edit_story(nexus: Nexus, viewer: Viewer, story_id: UUID, body: StoryBody) -> Response:
     """The whole wording. Each quote is looked up in the article; a claim without support is kept and marked."""
-    with nexus.sessions.begin() as session:
+    with nexus.sessions.read() as session:
         story = desk.story(session, story_id, viewer)
-        changed = stories.edit(session, story, body.revision, body.wording())
+    grounded = stories.ground(story, body.wording())
+    with nexus.sessions.begin() as session:
+        changed = stories.edit(session, story, body.revision, grounded)
     return answer({"success": True, "skipped": False, "story": story_json(changed)})
 
 

@@ -50,6 +50,7 @@ class Workers:
         self._turns = Turns(app.sessions, app.tools.leases.length)
         self._outbox = Outbox(app.tools)
         self._pace = Pace()
+        self._editors = threading.Semaphore(max(1, app.settings.worker_threads // 2))
         self._stopping = threading.Event()
         names = [f"nexus-worker-{n}" for n in range(app.settings.worker_threads)]
         self._threads = [
@@ -81,13 +82,13 @@ class Workers:
 
     def _work_once(self) -> bool:
         """Whether there was anything to do."""
-        if editing.run_next(self._app.tools):  # somebody waits for it at the screen
+        if self._edited():  # somebody waits for it at the screen
             return True
         claims = self._turns.claim(self._app.tools.extractors, self._pace.batch())
         if not claims:
             return refresh.run_next(self._app.tools)
         left = {(claim.id, claim.processing_attempts): claim for claim in claims}
-        self._app.tools.leases.take(claims)
+        self._app.tools.leases.take(left)
         try:
             while left and not self._stopping.is_set():
                 hold = next(iter(left))
@@ -96,6 +97,15 @@ class Workers:
             if left:
                 pipeline.give_back(self._app.tools, left)
         return True
+
+    def _edited(self) -> bool:
+        """Whether there was a job's step to take. Some threads are always left to media: a model may take its time."""
+        if not self._editors.acquire(blocking=False):
+            return False
+        try:
+            return editing.run_next(self._app.tools, self._queue.request_id)
+        finally:
+            self._editors.release()
 
     def _work_on(self, claim: Row, hold: Hold) -> None:
         began = time.monotonic()

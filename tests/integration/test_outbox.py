@@ -154,7 +154,7 @@ def test_a_lease_is_held_until_its_result_is_written(
 ) -> None:
     writing = Writing(monkeypatch)
     (done,) = ended(app, 1)
-    app.tools.leases.take([done.claim])
+    app.tools.leases.take([done.hold])
     outbox.put(done)
     assert writing.begun.wait(30)
     assert app.tools.leases.held() == [done.hold]

@@ -24,11 +24,11 @@ from tests.walks import fail, start, status_of
 
 
 def test_a_lease_is_not_renewed_beyond_what_one_media_may_take(app: App) -> None:
-    leases = Leases(app.sessions, timedelta(seconds=0.03), timedelta(0))
+    leases = Leases(app.sessions, timedelta(seconds=0.03), timedelta(0), renew_leases)
     media_id = new_media(app)
     start(app, media_id)
     claim = row_of(app.sessions, media_id)
-    with leases.hold(claim):
+    with leases.hold((claim.id, claim.processing_attempts)):
         assert leases.held() == [(media_id, 1)]
         gone = threading.Event()
         while leases.held():

@@ -44,7 +44,7 @@ def _create_jobs() -> None:
         sa.Column("status", sa.String(32), server_default="QUEUED", nullable=False),
         sa.Column("status_before", sa.String(32)),
         *(sa.Column(name, sa.Integer(), server_default="0", nullable=False) for name in ("attempt", "tries")),
-        *(sa.Column(name, MOMENT) for name in ("lease_expires_at", "generate_after")),
+        *(sa.Column(name, MOMENT) for name in ("lease_expires_at", "run_after", "generate_after")),
         sa.Column("drafted_for_user_id", sa.Uuid()),
         sa.Column("raw_html", sa.LargeBinary()),
         sa.Column("charset", sa.Text()),
