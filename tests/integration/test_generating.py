@@ -185,6 +185,13 @@ class TestGenerate:
         assert call(editor, entered(editor), "generate").json()["error"] == "E_DRAFT_UNUSABLE"
         assert used(app_with_model, editor.user) == [90]
 
+    def test_counts_the_tokens_of_what_the_model_declined(
+        self, app_with_model: App, editor: Caller, server: Model
+    ) -> None:
+        server.will(says("", tokens=77, refusal="I would rather not."))
+        assert call(editor, entered(editor), "generate").json()["error"] == "E_DRAFT_UNUSABLE"
+        assert used(app_with_model, editor.user) == [77]
+
     def test_stops_at_the_days_allowance(self, app_with_model: App, server: Model) -> None:
         limited = replace(app_with_model, limits={Operation.LLM_TOKENS: 100})
         with serve(limited) as running:

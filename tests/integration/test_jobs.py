@@ -9,6 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from nexus.app import App
+from nexus.errors import FetchBusy
+from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.ingest import editing, jobs, sweep
 from nexus.ingest.quota import Operation
 from nexus.states.job import Status
@@ -276,7 +278,7 @@ class TestWhoSees:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"url": "nonsense"}, {"url": "https://u:p@example.com/"}, {"text": TEXT}, []]
+    "body", [{}, {"url": ""}, {"url": "nonsense"}, {"url": "https://u:p@example.com/"}, {"text": TEXT}, []]
 )
 def test_a_job_needs_an_address_or_a_whole_text(me: Caller, body: object) -> None:
     status, error = refused(me.post("/api/ingestion-jobs", json=body))
@@ -291,3 +293,62 @@ def test_addresses_count_towards_the_days_allowance(app: App, pages: Pages) -> N
         begin(me, pages)
         again = me.post("/api/ingestion-jobs", json={"url": pages.url("/boats")})
         assert refused(again) == (429, "E_RATE_LIMITED")
+
+
+class TestWhatAWorkerTakesUp:
+    def test_a_busy_site_is_asked_later_and_costs_no_try(
+        self, app: App, me: Caller, pages: Pages, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job_id = begin(me, pages)
+        with monkeypatch.context() as busy:
+            busy.setattr(app.tools.fetcher, "get", refuse_as_busy)
+            assert job_of(call(me, job_id, "fetch"))["status"] == "FETCHING"
+        assert not editing.run_next(app.tools)
+        clock.forward(seconds=jobs.LATER.total_seconds())
+        assert editing.run_next(app.tools)
+        with app.sessions.read() as session:
+            job = jobs.get(session, UUID(job_id))
+        assert (job.status, job.tries) == ("READY_TO_GENERATE", 0)
+
+    def test_everybody_has_his_turn(self, app: App, site: Site, pages: Pages, clock: SetClock) -> None:
+        many, one = site.caller(), site.caller()
+        asked = [begin(many, pages) for _ in range(3)] + [begin(one, pages)]
+        for job_id in asked:
+            editing.leave_fetch(app.tools, UUID(job_id), "test")
+            clock.forward(seconds=1)
+        with app.sessions.read() as session:
+            waiting = jobs.due(session, 4)
+        assert [str(job_id) for job_id in waiting] == [asked[0], asked[3], asked[1], asked[2]]
+
+    def test_a_step_that_lasts_keeps_its_lease(self, app: App, me: Caller, pages: Pages) -> None:
+        job_id = UUID(begin(me, pages))
+        with app.sessions.begin() as session:
+            claim = jobs.start_fetch(session, job_id, jobs.LEASE, "test")
+        assert claim
+        with app.sessions.begin() as session:
+            jobs.renew_leases(session, [(job_id, claim.attempt), (uuid4(), 1)], 2 * jobs.LEASE)
+            renewed = jobs.state(session, job_id)
+            jobs.renew_leases(session, [(job_id, claim.attempt - 1)], 9 * jobs.LEASE)
+            assert jobs.state(session, job_id) == renewed
+        assert renewed is not None
+        assert renewed.lease_expires_at == claim.lease_expires_at + jobs.LEASE
+
+    def test_without_a_reader_of_articles_nothing_changes(self, app: App, me: Caller, pages: Pages) -> None:
+        job_id = begin(me, pages)
+        call(me, job_id, "fetch")
+        before = me.get(f"/api/ingestion-jobs/{job_id}").json()
+        AVAILABLE_EXTRACTORS.clear()
+        assert refused(call(me, job_id, "extract")) == (409, "NOT_READY")
+        assert not editing.run_next(app.tools)
+        assert me.get(f"/api/ingestion-jobs/{job_id}").json() == before
+
+    def test_what_another_reads_is_not_waited_for(self, app: App, me: Caller, pages: Pages) -> None:
+        job_id = UUID(begin(me, pages))
+        call(me, str(job_id), "fetch")
+        with app.sessions.begin() as session:
+            assert jobs.claim_extraction(session, job_id, jobs.LEASE, "test")
+        assert not editing.run(app.tools, job_id)
+
+
+def refuse_as_busy(url: str) -> None:
+    raise FetchBusy
