@@ -18,7 +18,7 @@ from nexus.extract.sandbox import Limits as ParserLimits
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher, pairs
 from nexus.fetch import Limits as FetchLimits
-from nexus.ingest import jobs, media, pipeline
+from nexus.ingest import media, pipeline, steps
 from nexus.ingest.files import Files
 from nexus.ingest.leases import Leases
 from nexus.ingest.quota import Limits, Operation
@@ -66,7 +66,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
     sessions = connect(settings.database, settings.database_pool, clock)
     longest = timedelta(seconds=settings.work_seconds)
     leases = Leases(sessions, timedelta(seconds=settings.lease_seconds), longest, media.renew_leases)
-    step_leases = Leases(sessions, jobs.LEASE, longest, jobs.renew_leases)
+    step_leases = Leases(sessions, steps.LEASE, longest, steps.renew_leases)
     files = _files(settings, clock)
     tools = Tools(
         sessions,

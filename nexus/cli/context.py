@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,4 +101,11 @@ def acting_user(chosen: Settings, user: UUID | None) -> UUID:
 def again(chosen: Settings, command: str) -> str:
     """A command to type next, on the same data folder."""
     elsewhere = chosen.data_dir != Settings().data_dir
-    return f"nexus {command} --data-dir {chosen.data_dir}" if elsewhere else f"nexus {command}"
+    typed = f"{own_name()} {command}"
+    return f"{typed} --data-dir {chosen.data_dir}" if elsewhere else typed
+
+
+def own_name() -> str:
+    """As a shell finds it: where it is not on the path, the way that it was called."""
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "nexus" and not shutil.which("nexus") else "nexus"

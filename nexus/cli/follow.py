@@ -15,12 +15,15 @@ from nexus.cli import say
 from nexus.cli.context import again
 from nexus.cli.outcome import Ended, Item, Progress, Result, progress
 from nexus.cli.waiting import Wait, rests
+from nexus.errors import JobTimeout, WorkError, tree
 from nexus.ingest import read
 from nexus.ingest.read import View
 from nexus.queue.celery import CeleryQueue
-from nexus.states.media import Status
+from nexus.states.media import Stage, Status
 
 INTERRUPTED = 130
+#: Failures that the same again may mend.
+PASSING = {error.code for error in tree(WorkError) if error.transient} | {JobTimeout.code}
 
 
 class Stopped(Exception):
@@ -128,7 +131,7 @@ def _ended(app: App, item: Item, view: View, *, moved: bool) -> Ended:
     status = Status(row.processing_status)
     if status is Status.PENDING:
         return Ended(item, Result.QUEUED, _why_queued(app, row.kind), view)
-    if status is Status.FAILED and not view.capabilities.can_read:
+    if status is Status.FAILED and row.failure_stage != Stage.EMBED.value:
         return Ended(item, Result.FAILED, row.last_error_message, view, row.last_error_code)
     return Ended(item, Result.READABLE if moved else Result.THERE, row.title or "", view)
 
@@ -140,6 +143,6 @@ def _why_queued(app: App, kind: str) -> str:
 
 
 def _next_step(app: App, ended: Ended) -> str:
-    if ended.result is not Result.FAILED:
+    if ended.result is not Result.FAILED or ended.code not in PASSING:
         return ""
     return f" Next: {again(app.settings, f'retry {ended.item.media_id} --wait')}"

@@ -114,6 +114,8 @@ stories = Table(
     Column("prompt_version", String(32), nullable=False),
     Column("tokens_used", BigInteger, nullable=False),
     Column("generated_at", Moment, nullable=False),
+    #: When a person last changed its wording.
+    Column("edited_at", Moment),
     Column("published_at", Moment),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),

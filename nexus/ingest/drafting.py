@@ -11,8 +11,8 @@ from nexus.db.session import Row, Session
 from nexus.draft import Article, Draft
 from nexus.errors import ApiError, DraftFailed, InvalidState, JobNotReady, NotFound
 from nexus.ingest import jobs, passages, quota, read, stories
-from nexus.ingest.jobs import LEASE
 from nexus.ingest.quota import Limits, Operation
+from nexus.ingest.steps import LEASE
 from nexus.ingest.workbench import Tools
 from nexus.states.job import Status
 

@@ -21,13 +21,13 @@ from nexus.db.session import Row, Session
 from nexus.errors import EmptyContent, InvalidState, JobNotReady, NotFound, RateLimited, WorkError
 from nexus.extract import Extraction, Fetched, Hints
 from nexus.extract.builtin import PDF_TYPE
-from nexus.ingest import desk, drafting, extraction, jobs, media
+from nexus.ingest import desk, drafting, extraction, jobs, media, steps
 from nexus.ingest.add import hold_article
 from nexus.ingest.extraction import Found, Nothing
-from nexus.ingest.jobs import LEASE
 from nexus.ingest.media import WORKER
 from nexus.ingest.quota import Limits
 from nexus.ingest.read import MOST
+from nexus.ingest.steps import LEASE
 from nexus.ingest.workbench import Bench, Tools, as_fetched
 from nexus.states.job import EXTRACTED_ON, Status
 from nexus.states.media import Kind
@@ -135,7 +135,7 @@ def _wait_for_reader(tools: Tools, job_id: UUID, until: float) -> None:
     while time.monotonic() < until:
         threading.Event().wait(LOOK_SECONDS)
         with tools.sessions.read() as session:
-            job = jobs.state(session, job_id)
+            job = steps.state(session, job_id)
         if job is None or Status(job.status) is not Status.EXTRACTING:
             return
         if job.lease_expires_at is None or job.lease_expires_at <= tools.sessions.clock():
@@ -174,7 +174,7 @@ def _left_again(tools: Tools, limits: Limits, job: Row, viewer: UUID) -> bool:
 def run(tools: Tools, job_id: UUID, request_id: str | None = None) -> bool:
     """Whatever of a job is left to a worker; whether there was anything."""
     with tools.sessions.read() as session:
-        job = jobs.state(session, job_id)
+        job = steps.state(session, job_id)
     if job is None or Status(job.status) not in _TAKE_UP:
         return False
     with logging.task_log_context(request_id=request_id, job_id=job_id):
@@ -191,7 +191,7 @@ def run_next(tools: Tools, request_id: Callable[[UUID], str | None] = lambda _: 
     Any of the oldest ones, for other threads look at this moment, too.
     """
     with tools.sessions.read() as session:
-        waiting = jobs.due(session, AHEAD)
+        waiting = steps.due(session, AHEAD)
     shuffle(waiting)
     return any(run(tools, job_id, request_id(job_id)) for job_id in waiting)
 
@@ -228,7 +228,7 @@ def _get(tools: Tools, claim: Row, actor: str) -> Fetched | None:
             if error.counted:
                 jobs.fail(session, claim.id, Status.FETCHING, claim.attempt, error, actor)
             else:
-                jobs.leave(session, claim.id, Status.FETCHING, claim.attempt)
+                steps.leave(session, claim.id, Status.FETCHING, claim.attempt)
         return None
 
 

@@ -5,7 +5,6 @@ A step's call carries the attempt it was given, as a worker's does for a media: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from math import ceil
 from uuid import UUID, uuid4
@@ -21,19 +20,17 @@ from sqlalchemy import (
     null,
     or_,
     select,
-    text,
     update,
 )
 
 from nexus import logging, urls
-from nexus.db.editorial import UNBEGUN, jobs
+from nexus.db.editorial import jobs
 from nexus.db.moves import JOB_ROWS, Missed, Move, log_created
 from nexus.db.session import Row, Session, Statement
-from nexus.errors import InvalidRequest, JobTimeout, NexusError, NotFound, RateLimited
+from nexus.errors import InvalidRequest, NexusError, NotFound, RateLimited
 from nexus.extract import Extraction, Fetched
 from nexus.ingest import access, quota
 from nexus.ingest.extraction import UNSTORABLE
-from nexus.ingest.media import MAX_TRIES, SWEEP
 from nexus.ingest.quota import Limits, Operation
 from nexus.states import job as edges
 from nexus.states.job import Status
@@ -44,10 +41,6 @@ log = logging.get(__name__)
 LEAST_TEXT = 100
 MOST_TEXT = 50_000
 MOST_TITLE = 500
-#: How long a step is held without a sign of life.
-LEASE = timedelta(minutes=2)
-#: How long a step rests that had to be left.
-LATER = timedelta(seconds=5)
 #: Between two drafts of one job, whoever asks for them and in whichever process.
 DRAFTS_APART = timedelta(seconds=5)
 
@@ -177,57 +170,6 @@ _PACE = Statement(
 _COLUMNS = ("id", "created_by_user_id", "library_id", "url", "canonical_url", "created_at", "updated_at")
 _NEW = Statement(insert(jobs).values({jobs.c[name]: bindparam(name) for name in _COLUMNS}))
 _ONE = Statement(select(jobs).where(jobs.c.id == bindparam("job_id")))
-_HELD_BY = and_(
-    jobs.c.id == bindparam("job_id"),
-    jobs.c.attempt == bindparam("fence"),
-    jobs.c.lease_expires_at.is_not(None),
-)
-_LEAVE = Statement(
-    update(jobs)
-    .where(_HELD_BY, jobs.c.status == bindparam("held_status"))
-    .values(
-        lease_expires_at=null(), run_after=bindparam("later", type_=jobs.c.run_after.type), updated_at=_now
-    )
-)
-_RENEW = Statement(update(jobs).where(_HELD_BY).values(lease_expires_at=_UNTIL))
-_STATE = Statement(select(jobs.c.status, jobs.c.lease_expires_at).where(jobs.c.id == bindparam("job_id")))
-_IS_LOST = and_(jobs.c.lease_expires_at.is_not(None), jobs.c.lease_expires_at <= _now)
-_IS_HOPELESS = jobs.c.tries >= MAX_TRIES - 1
-_BEFORE = bindparam("before", type_=jobs.c.updated_at.type)
-_LOST = Statement(
-    select(jobs.c.id)
-    .where(jobs.c.lease_expires_at.is_not(None), jobs.c.lease_expires_at <= _BEFORE, ~_IS_HOPELESS)
-    .order_by(jobs.c.lease_expires_at)
-    .limit(bindparam("most"))
-)
-_HOPELESS = Statement(
-    select(jobs.c.id, jobs.c.status, jobs.c.attempt)
-    .where(_IS_LOST, _IS_HOPELESS)
-    .order_by(jobs.c.lease_expires_at)
-    .limit(bindparam("most"))
-    .with_for_update(skip_locked=True)
-)
-
-
-def _unbegun() -> Statement:
-    """The first of each user, then the second of each, and so on: who has many does not keep others waiting."""
-    turn = func.row_number().over(
-        partition_by=jobs.c.created_by_user_id, order_by=(jobs.c.updated_at, jobs.c.id)
-    )
-    waiting = (
-        select(jobs.c.id, jobs.c.updated_at, turn.label("turn"))
-        .where(
-            text(UNBEGUN),
-            jobs.c.updated_at <= _BEFORE,
-            or_(jobs.c.run_after.is_(None), jobs.c.run_after <= _now),
-        )
-        .subquery("waiting")
-    )
-    ordered = select(waiting.c.id).order_by(waiting.c.turn, waiting.c.updated_at, waiting.c.id)
-    return Statement(ordered.limit(bindparam("most")))
-
-
-_UNBEGUN = _unbegun()
 
 
 def create(session: Session, viewer: UUID, library_id: UUID, url: str | None, limits: Limits) -> UUID:
@@ -324,25 +266,6 @@ def enter(session: Session, job_id: UUID, title: str, body: str, actor: str) -> 
     return None
 
 
-def leave(session: Session, job_id: UUID, status: Status, attempt: int) -> None:
-    """A step that can't be taken just now waits for a worker once more; that is no lost try."""
-    later = session.now + LATER
-    session.run(_LEAVE, job_id=job_id, held_status=status.value, fence=attempt, now=session.now, later=later)
-
-
-def renew_leases(session: Session, held: Iterable[tuple[UUID, int]], lease: timedelta) -> None:
-    """A sign of life for each (job, attempt); those that were taken over stay as they are."""
-    until = session.now + lease
-    session.run_many(
-        _RENEW, [{"job_id": job_id, "fence": attempt, "until": until} for job_id, attempt in held]
-    )
-
-
-def state(session: Session, job_id: UUID) -> Row | None:
-    """Its status and lease alone: the page of a job is large."""
-    return session.first(_STATE, job_id=job_id)
-
-
 def keep_pace(session: Session, job_id: UUID) -> None:
     """Raises RateLimited where a draft was asked for a moment ago; what is undone with the transaction counts not."""
     if session.run(_PACE, job_id=job_id, now=session.now, again=session.now + DRAFTS_APART):
@@ -398,20 +321,3 @@ def title_and_text(found: Extraction) -> tuple[str, str]:
     body = "\n\n".join(fragment.text.strip() for fragment in found.fragments).strip()[:MOST_TEXT]
     first_line = next(iter(body.splitlines()), "")
     return (found.title or first_line)[:MOST_TITLE].strip(), body
-
-
-def due(session: Session, most: int, before: datetime | None = None) -> list[UUID]:
-    """What a worker may take up: steps whose first or second worker is gone, then steps that nobody has begun. With a
-    time, only what has waited since then."""
-    waiting = before or session.now
-    rows = session.all(_LOST, before=waiting, most=most)
-    rows += session.all(_UNBEGUN, now=session.now, before=waiting, most=most)
-    return [row.id for row in rows][:most]
-
-
-def fail_hopeless(session: Session, _: float, most: int = 100) -> int:
-    """Steps whose third worker is gone. How many."""
-    rows = session.all(_HOPELESS, now=session.now, most=most)
-    for row in rows:
-        fail(session, row.id, Status(row.status), row.attempt, JobTimeout(), SWEEP)
-    return len(rows)

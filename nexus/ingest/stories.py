@@ -38,7 +38,7 @@ _NEW = Statement(
         {
             column: bindparam(column.name)
             for column in stories.c
-            if column.name not in {"status", "status_before", "revision", "published_at"}
+            if column.name not in {"status", "status_before", "revision", "edited_at", "published_at"}
         }
     )
 )
@@ -53,6 +53,7 @@ _EDIT = Statement(
         {
             **{name: bindparam(f"new_{name}") for name in ("headline", "summary", "sections")},
             "revision": _NEXT,
+            "edited_at": _now,
             "updated_at": _now,
         }
     )

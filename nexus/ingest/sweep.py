@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, select, text
 from nexus import logging
 from nexus.db.session import Session, Statement
 from nexus.db.tables import WAITING, media
-from nexus.ingest import jobs, refresh
+from nexus.ingest import refresh, steps
 from nexus.ingest.media import release_expired
 from nexus.ingest.pipeline import maybe_enqueue_extraction
 from nexus.ingest.turns import waiting_users
@@ -51,7 +51,7 @@ class Swept:
 
 def run(tools: Tools, queue: Queue, stopped: Callable[[], bool] = lambda: False) -> Swept:
     """Safe to run in several processes at once: rows that another one holds are passed over."""
-    releases = (release_expired, refresh.release_expired, jobs.fail_hopeless)
+    releases = (release_expired, refresh.release_expired, steps.fail_hopeless)
     released = sum(_release_all(tools, release) for release in releases)
     announced = 0 if queue.workers_look else _remind(tools, queue, stopped)
     if released or announced:
@@ -87,8 +87,8 @@ def _remind(tools: Tools, queue: Queue, stopped: Callable[[], bool]) -> int:
 
 def _remind_of_steps(tools: Tools, queue: Queue, before: datetime) -> int:
     with tools.sessions.read() as session:
-        steps = jobs.due(session, REMINDERS_WHILE_BUSY, before)
-    return sum(queue.announce(job_id, None) for job_id in steps)
+        waiting = steps.due(session, REMINDERS_WHILE_BUSY, before)
+    return sum(queue.announce(job_id, None) for job_id in waiting)
 
 
 def _remind_of_refreshes(tools: Tools, queue: Queue) -> int:

@@ -49,9 +49,10 @@ def exported(story: Row, chosen: str) -> Response:
 
 def author(story: Row) -> str:
     """What wrote it, said honestly."""
-    if story.model == EXTRACTIVE:
-        return "The article's own sentences, chosen without a model"
-    return f"Drafted by {story.model}, {story.tokens_used:,} tokens"
+    own = story.model == EXTRACTIVE
+    by = "The article's own sentences, chosen without a model" if own else f"Drafted by {story.model}"
+    cost = "" if own else f", {story.tokens_used:,} tokens"
+    return f"{by}{cost}, then edited" if story.edited_at else f"{by}{cost}"
 
 
 def markdown(story: Row) -> str:
@@ -121,6 +122,8 @@ def _put(above: ET.Element, name: str, text: str) -> ET.Element:
 def _point(claim: Claim) -> str:
     if not claim.evidence.found:
         return f"- {_marked(claim.text)} *({UNSUPPORTED})*"
+    if claim.text == claim.evidence.quote:
+        return f"- {_marked(claim.text)}"  # the article's own sentence
     return f"- {_marked(claim.text)}\n  > {_marked(claim.evidence.quote)}"
 
 

@@ -76,6 +76,7 @@ class Story(Camel):
     prompt_version: str
     tokens_used: int
     generated_at: datetime
+    edited_at: datetime | None
     published_at: datetime | None
     created_at: datetime
     updated_at: datetime

@@ -106,9 +106,7 @@ class TestAdd:
             VIDEO: "queued",
             "nonsense": "refused",
         }
-        assert (
-            "failed at extract (E_EXTRACTION_FAILED): There is no text in it. Next: nexus retry " in ran.err
-        )
+        assert "failed at extract (E_EXTRACTION_FAILED): There is no text in it.\n" in ran.err
         assert "nonsense: This is not a web address" in ran.err
         assert "no processor for video" in ran.out
         assert "\x1b" not in ran.out + ran.err

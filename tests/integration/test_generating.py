@@ -17,7 +17,7 @@ from nexus.db.session import Statement
 from nexus.db.tables import usage
 from nexus.draft import drafter
 from nexus.errors import InvalidState
-from nexus.ingest import drafting, editing, jobs
+from nexus.ingest import drafting, editing, jobs, steps
 from nexus.ingest.quota import Operation
 from nexus.states.job import Status
 from tests.editorial import (
@@ -348,7 +348,7 @@ def test_the_hand_over_to_a_worker_is_not_counted_as_a_lost_one(app: App, me: Ca
     job_id = UUID(begin(me, pages))
     editing.leave_fetch(app.tools, job_id, "test")
     with app.sessions.read() as session:
-        assert jobs.due(session, 10) == [job_id]
+        assert steps.due(session, 10) == [job_id]
     assert editing.run_next(app.tools)
     with app.sessions.read() as session:
         assert jobs.get(session, job_id).tries == 0

@@ -15,7 +15,7 @@ from nexus.app import App
 from nexus.db.editorial import jobs as jobs_table
 from nexus.db.moves import JOB_ROWS
 from nexus.db.session import Row, Statement
-from nexus.ingest import doctor, drafting, editing, jobs, sweep
+from nexus.ingest import doctor, drafting, editing, jobs, steps, sweep
 from nexus.ingest.doctor import Patient, Verdict
 from nexus.states.job import Status
 from tests.editorial import pages
@@ -93,7 +93,7 @@ def kill_a_worker(nexus: Nexus, job_id: UUID, at_work: Callable[[], object]) -> 
 
 def due(nexus: Nexus) -> list[UUID]:
     with nexus.app.sessions.read() as session:
-        return jobs.due(session, 10)
+        return steps.due(session, 10)
 
 
 def taken_up(nexus: Nexus, job_id: UUID, status: Status) -> Row:
@@ -192,7 +192,7 @@ def lose(app: App, clock: SetClock, job_id: UUID, status: Status, *, times: int)
     for _ in range(times):
         clock.forward(seconds=editing.LEASE.total_seconds() + 1)
         with app.sessions.begin() as session:
-            assert jobs.due(session, 10) == [job_id]
+            assert steps.due(session, 10) == [job_id]
             assert take(session, job_id, editing.LEASE, "test")
 
 

@@ -11,7 +11,7 @@ import pytest
 from nexus.app import App
 from nexus.errors import FetchBusy
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.ingest import editing, jobs, sweep
+from nexus.ingest import editing, jobs, steps, sweep
 from nexus.ingest.quota import Operation
 from nexus.states.job import Status
 from tests.editorial import TEXT, app, begin, call, events, job_of, me, pages, parsers, ready, site
@@ -304,7 +304,7 @@ class TestWhatAWorkerTakesUp:
             busy.setattr(app.tools.fetcher, "get", refuse_as_busy)
             assert job_of(call(me, job_id, "fetch"))["status"] == "FETCHING"
         assert not editing.run_next(app.tools)
-        clock.forward(seconds=jobs.LATER.total_seconds())
+        clock.forward(seconds=steps.LATER.total_seconds())
         assert editing.run_next(app.tools)
         with app.sessions.read() as session:
             job = jobs.get(session, UUID(job_id))
@@ -317,21 +317,21 @@ class TestWhatAWorkerTakesUp:
             editing.leave_fetch(app.tools, UUID(job_id), "test")
             clock.forward(seconds=1)
         with app.sessions.read() as session:
-            waiting = jobs.due(session, 4)
+            waiting = steps.due(session, 4)
         assert [str(job_id) for job_id in waiting] == [asked[0], asked[3], asked[1], asked[2]]
 
     def test_a_step_that_lasts_keeps_its_lease(self, app: App, me: Caller, pages: Pages) -> None:
         job_id = UUID(begin(me, pages))
         with app.sessions.begin() as session:
-            claim = jobs.start_fetch(session, job_id, jobs.LEASE, "test")
+            claim = jobs.start_fetch(session, job_id, steps.LEASE, "test")
         assert claim
         with app.sessions.begin() as session:
-            jobs.renew_leases(session, [(job_id, claim.attempt), (uuid4(), 1)], 2 * jobs.LEASE)
-            renewed = jobs.state(session, job_id)
-            jobs.renew_leases(session, [(job_id, claim.attempt - 1)], 9 * jobs.LEASE)
-            assert jobs.state(session, job_id) == renewed
+            steps.renew_leases(session, [(job_id, claim.attempt), (uuid4(), 1)], 2 * steps.LEASE)
+            renewed = steps.state(session, job_id)
+            steps.renew_leases(session, [(job_id, claim.attempt - 1)], 9 * steps.LEASE)
+            assert steps.state(session, job_id) == renewed
         assert renewed is not None
-        assert renewed.lease_expires_at == claim.lease_expires_at + jobs.LEASE
+        assert renewed.lease_expires_at == claim.lease_expires_at + steps.LEASE
 
     def test_without_a_reader_of_articles_nothing_changes(self, app: App, me: Caller, pages: Pages) -> None:
         job_id = begin(me, pages)
@@ -346,7 +346,7 @@ class TestWhatAWorkerTakesUp:
         job_id = UUID(begin(me, pages))
         call(me, str(job_id), "fetch")
         with app.sessions.begin() as session:
-            assert jobs.claim_extraction(session, job_id, jobs.LEASE, "test")
+            assert jobs.claim_extraction(session, job_id, steps.LEASE, "test")
         assert not editing.run(app.tools, job_id)
 
 

@@ -254,3 +254,14 @@ def test_a_short_page_keeps_its_few_sentences() -> None:
 def test_monsters_end_and_keep_their_text(monster: str) -> None:
     found = text(f"<html><body>{MONSTERS[monster]()}</body></html>".encode())
     assert "ferry" in found.replace("\x00", "")
+
+
+@pytest.mark.parametrize("rows", [2, 3, 6])
+def test_the_cells_of_a_table_are_kept_together(rows: int) -> None:
+    """They are short, and judged one by one some of them would go missing."""
+    years = range(2014, 2014 + rows)
+    cells = "".join(f"<tr><td>{year}</td><td>{year - 1900} million</td></tr>" for year in years)
+    table = f"<table><tr><th>Year</th><th>Estimate</th></tr>{cells}</table>"
+    text = read(page("".join(f"<p>{line}</p>" for line in ENGLISH) + table), Hints()).fragments[0].text
+    wanted = ["Year", "Estimate", *(f"{year}\t{year - 1900} million" for year in years)]
+    assert [cell for cell in wanted if cell in text] in ([], wanted)

@@ -19,7 +19,7 @@ from lxml.etree import _Element as Element
 from nexus.errors import EmptyContent, PageTooLarge
 from nexus.extract import Extraction, Hints
 from nexus.extract.article import facts, features, forest, gates, referees
-from nexus.extract.article.blocks import Block, Scope, cut
+from nexus.extract.article.blocks import Block, Scope, cut, upwards
 from nexus.extract.article.charset import decode
 from nexus.extract.article.heads import Head, read_head
 from nexus.extract.article.page import body_of, lighten, parse
@@ -28,6 +28,8 @@ from nexus.extract.article.titles import title
 from nexus.extract.markup import clean
 
 LARGEST = 2 * 1024 * 1024
+CELLS = frozenset({"td", "th"})
+LONGEST_CELL = 200
 
 MODEL = forest.load()
 
@@ -101,7 +103,7 @@ def _content(blocks: list[Block], likely: dict[Block, float], kept_by: tuple[str
     for threshold in (MODEL.threshold, MODEL.threshold / 3):
         kept = _visible({block for block in likely if likely[block] > threshold})
         if _size(kept) >= gates.LEAST:
-            return render(_with_pictures(blocks, kept))
+            return render(_with_pictures(blocks, kept | _rest_of_tables(likely, kept)))
     # What a page carries in scripts alone is in no block.
     elsewhere = max(kept_by, key=len)
     if len(elsewhere) > max(_size(kept), gates.LEAST):
@@ -117,6 +119,23 @@ def _visible(kept: set[Block]) -> set[Block]:
     """Without what the page hides, where the rest is enough: it is for later, or for machines."""
     seen = {block for block in kept if not block.scope.hidden}
     return seen if _size(seen) >= gates.LEAST else kept
+
+
+def _rest_of_tables(blocks: Iterable[Block], kept: set[Block]) -> set[Block]:
+    """Every cell of a table of which a third is kept: one cell says nothing alone. Tables that lay out a page hold more
+    than short texts."""
+    tables: dict[Scope, list[Block]] = {}
+    for block in blocks:
+        if block.scope.tag in CELLS:
+            table = next((scope for scope in upwards(block.scope) if scope.tag == "table"), block.scope)
+            tables.setdefault(table, []).append(block)
+    return {
+        cell
+        for cells in tables.values()
+        if max(len(cell.text) for cell in cells) <= LONGEST_CELL
+        and 3 * _size(kept.intersection(cells)) >= _size(cells)
+        for cell in cells
+    }
 
 
 def _likeliest(likely: dict[Block, float]) -> set[Block]:

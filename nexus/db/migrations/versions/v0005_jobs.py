@@ -110,7 +110,7 @@ def _create_stories() -> None:
         sa.Column("prompt_version", sa.String(32), nullable=False),
         sa.Column("tokens_used", sa.BigInteger(), nullable=False),
         sa.Column("generated_at", MOMENT, nullable=False),
-        sa.Column("published_at", MOMENT),
+        *(sa.Column(name, MOMENT) for name in ("edited_at", "published_at")),
         *(sa.Column(name, MOMENT, nullable=False) for name in ("created_at", "updated_at")),
         sa.CheckConstraint(
             "status IN ('archived', 'discarded', 'draft', 'published', 'review')",
