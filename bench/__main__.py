@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from bench import articles, editorial, over_http, quality, scale, throughput, transition, uploading
+from bench import articles, editorial, importing, over_http, quality, scale, throughput, transition, uploading
 from bench.places import Place, places
 from bench.scorer import NoData
 from bench.table import print_table
@@ -19,6 +19,7 @@ QUESTIONS = {
     "upload": uploading.ask,
     "articles": articles.ask,
     "jobs": editorial.ask,
+    "imports": importing.ask,
     "quality": quality.ask,
 }
 

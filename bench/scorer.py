@@ -11,15 +11,13 @@ from types import ModuleType
 
 
 class NoData(Exception):
-    """There are no labelled pages."""
+    """There is nothing to read."""
 
 
-def data_folder() -> Path:
-    folder = Path(os.environ.get("DATA") or "../shared/data") / "articles"
+def data_folder(name: str = "articles") -> Path:
+    folder = Path(os.environ.get("DATA") or "../shared/data") / name
     if not folder.is_dir():
-        raise NoData(
-            f"There are no labelled pages in {folder}. Set DATA to the folder that holds `articles`."
-        )
+        raise NoData(f"There is no {folder}. Set DATA to the folder that holds `{name}`.")
     return folder.resolve()
 
 

@@ -33,13 +33,13 @@ def ask(place: Place) -> list[Line]:
     alone = {"NEXUS_MAX_PDF_MIB": "2048", "NEXUS_EXTRACTION": "off"}
     with nexus_server(place.migrated("sqlite"), folder, **alone) as nexus:
         _take_in(nexus, source)  # what the first request loads is not the file's
-        before = _memory(nexus.pid)
+        before = memory(nexus.pid)
         speed = interleaved(
             ROUNDS,
             {"nexus": partial(_take_in, nexus, source), "limit": partial(_copy_and_hash, source)},
             warm_up=False,
         )
-        grown = (_memory(nexus.pid, peak=True) - before) / MIB
+        grown = (memory(nexus.pid, peak=True) - before) / MIB
     return [
         Line(
             "1 GiB uploaded and checked, hash and copy",
@@ -59,7 +59,7 @@ def _take_in(nexus: Running, source: Path) -> float:
         base_url=f"http://127.0.0.1:{nexus.port}", headers=nexus.headers, timeout=300
     ) as client:
         begun = client.post("/media/upload/init", json=given).raise_for_status().json()["data"]
-        _touch_memory(source)
+        _touchmemory(source)
         began = time.perf_counter()
         _put(begun["upload_url"], begun["upload_headers"], source)
         client.post(f"/media/{begun['media_id']}/ingest").raise_for_status()
@@ -85,7 +85,7 @@ def _put(url: str, headers: dict[str, str], source: Path) -> None:
 def _copy_and_hash(source: Path) -> float:
     """What the machine itself can do: one copy, and one pass of sha256."""
     copy = source.with_suffix(".copy")
-    _touch_memory(source)
+    _touchmemory(source)
     began = time.perf_counter()
     shutil.copyfile(source, copy)
     with copy.open("rb") as file:
@@ -95,7 +95,7 @@ def _copy_and_hash(source: Path) -> float:
     return SIZE / MIB / seconds
 
 
-def _touch_memory(source: Path) -> None:
+def _touchmemory(source: Path) -> None:
     """Both sides find as much memory at hand: a virtual machine may have to fetch it from its host first."""
     spare = source.with_suffix(".spare")
     shutil.copyfile(source, spare)
@@ -109,7 +109,7 @@ def _write(path: Path) -> None:
             file.write(number.to_bytes(4, "big") * (MIB // 4))
 
 
-def _memory(pid: int, *, peak: bool = False) -> int:
+def memory(pid: int, *, peak: bool = False) -> int:
     """Bytes that the process holds, or held at most."""
     name = "VmHWM:" if peak else "VmRSS:"
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -20,6 +20,7 @@ from nexus.fetch import Fetcher, pairs
 from nexus.fetch import Limits as FetchLimits
 from nexus.ingest import media, pipeline, steps
 from nexus.ingest.files import Files
+from nexus.ingest.imports.service import Imports
 from nexus.ingest.leases import Leases
 from nexus.ingest.quota import Limits, Operation
 from nexus.ingest.workbench import Tools
@@ -45,8 +46,10 @@ class App:
     tools: Tools
     limits: Limits
     files: Files
+    imports: Imports
 
     def close(self) -> None:
+        self.imports.close()
         self.tools.leases.close()
         self.tools.step_leases.close()
         self.tools.sandbox.close()
@@ -80,7 +83,8 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         drafter(settings.llm_base_url, settings.llm_api_key, settings.llm_model),
         settings.llm_seconds,
     )
-    app = App(settings, sessions, _queue(settings, tools), tools, _limits(settings), files)
+    imports = Imports(tools, settings.data_dir / "imports")
+    app = App(settings, sessions, _queue(settings, tools), tools, _limits(settings), files, imports)
     if isinstance(app.queue, CeleryQueue):
         app.queue.app.nexus = app
     return app

@@ -16,7 +16,7 @@ from tests.commands import _FORKS
 from tests.files import Person, expected
 
 
-def die(*_: object) -> None:
+def die(*_: object, **__: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -74,7 +74,9 @@ def _uploaded(app: App, viewer: UUID, path: Path, library: str | None) -> Added:
         kind = FILE_KINDS_BY_SUFFIX[path.suffix.lower()]
         chunks = _chunks(path)
     except KeyError as error:
-        raise InvalidFileType("Nexus takes files that end in .pdf or .epub.") from error
+        raise InvalidFileType(
+            "Nexus takes files that end in .pdf or .epub here. Text files: nexus import"
+        ) from error
     except OSError as error:
         raise InvalidRequest(f"This file can't be read: {error.strerror}.") from error
     expected = Expected(kind.value, path.name, CONTENT_TYPES[kind], size)
@@ -98,12 +100,18 @@ def is_file(address: str) -> bool:
 
 def _library(session: Session, viewer: UUID, name: str) -> UUID:
     """The oldest of that name that the viewer may change; made if there is none."""
-    access.ensure_user(session, viewer)
+    found = find_library(session, viewer, name)
+    return libraries.create(session, viewer, name) if found is None else access.keep_library(session, found)
+
+
+def find_library(session: Session, viewer: UUID, name: str | None) -> UUID | None:
+    """The oldest of that name that the viewer may change, if there is one; without a name his default one."""
+    default = access.ensure_user(session, viewer)
+    if name is None:
+        return default
     wanted = " ".join(name.split())
-    for row in libraries.mine(session, viewer):
-        if row.name == wanted and row.role == Role.ADMIN.value:
-            return access.keep_library(session, row.id)
-    return libraries.create(session, viewer, name)
+    own = (row for row in libraries.mine(session, viewer) if row.role == Role.ADMIN.value)
+    return next((row.id for row in own if row.name == wanted), None)
 
 
 def guess_kind(address: str) -> str:

@@ -117,6 +117,28 @@ def add(
     command.run(data_dir, user, urls, kind, library, as_json=as_json)
 
 
+@app.command("import")
+def import_(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="PDFs, EPUBs and text files, and folders of them.", metavar="PATH...", show_default=False
+        ),
+    ],
+    library: Annotated[
+        str | None,
+        typer.Option(help="Into the library of this name; made if missing.", show_default=False),
+    ] = None,
+    user: User = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per file.")] = False,
+) -> None:
+    """Import many files at once: all of them, or none. Ctrl-C pauses."""
+    from nexus.cli import importing as command
+
+    command.run(data_dir, user, paths, library, as_json=as_json)
+
+
 @app.command()
 def status(
     ids: Ids = None,

@@ -62,6 +62,7 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
     with _listening(app.settings.host, app.settings.port) as door:
         bound: int = door.getsockname()[1]
         migrate.upgrade(app.settings.database)
+        app.imports.open()
         config = uvicorn.Config(
             api.create(app),
             http=Protocol,

@@ -231,6 +231,18 @@ fragments = Table(
     Column("html", Text),
 )
 
+#: Fragments cut to a size that can be searched and quoted: where in its text each begins and ends.
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    #: The place of the fragment that it is a part of.
+    Column("fragment", Integer, nullable=False),
+    Column("start", Integer, nullable=False),
+    Column("end", Integer, nullable=False),
+)
+
 #: What a readable media's text is, beside its fragments. One row per readable media; its revision counts the swaps.
 documents = Table(
     "documents",

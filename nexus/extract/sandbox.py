@@ -8,9 +8,10 @@ is kept for the documents that follow, since a new one costs as much as a short 
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -27,6 +28,8 @@ log = logging.get(__name__)
 #: A process that took more than this part of its memory for a document does not get another.
 GROWN = 4
 LONGEST_MESSAGE = 500
+#: How often who waits for a process looks whether he still should.
+LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,39 @@ class Limits:
 
 class SandboxClosed(RuntimeError):
     """Nothing is wrong with the document: it was not read to the end because everything ends."""
+
+
+class ReadingEnded(Exception):
+    """Nothing is wrong with the document: nobody wants to know any more what is in it."""
+
+
+class Reading:
+    """A document that is being read, for who may want to end that."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parser: Parser | None = None
+        self.ended = False
+
+    def begin(self, parser: Parser) -> None:
+        """Raises ReadingEnded where it is over before it began."""
+        with self._lock:
+            if self.ended:
+                raise ReadingEnded
+            self._parser = parser
+
+    def end(self) -> None:
+        """The process ends with it: it may be deep in a document."""
+        with self._lock:
+            self.ended = True
+            if self._parser is not None:
+                with suppress(OSError):
+                    self._parser.line.shutdown(socket.SHUT_RDWR)
+
+    def settle(self) -> None:
+        """Its process is free for another document."""
+        with self._lock:
+            self._parser = None
 
 
 class Blameless(Exception):
@@ -73,20 +109,37 @@ class Sandbox:
         self._closed = False
 
     def read(
-        self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints(), limits: Limits | None = None
+        self,
+        reader: str,
+        data: bytes | BinaryIO,
+        hints: Hints = Hints(),
+        limits: Limits | None = None,
+        reading: Reading | None = None,
     ) -> Extraction:
-        """Raises ExtractionFailed or a kind of it. An open file goes over in pieces."""
+        """Raises ExtractionFailed or a kind of it, and ReadingEnded where somebody ended it. An open file goes over in
+        pieces."""
         allowed = limits or self.limits
         document = Document(data)
         request = Request(
             reader, document.size, allowed.seconds, allowed.memory_bytes, allowed.output_bytes, hints
         )
-        with self._turn:
+        reading = reading or Reading()
+        with self._one_of_them(reading):
             try:
-                return self._read(request, document)
+                return self._read(request, document, reading)
             except (Blameless, NurseryGone) as error:
                 log.warning("parser_lost", reader=reader, reason=type(error).__name__)
-                return self._read_again(request, document)
+                return self._read_again(request, document, reading)
+
+    @contextmanager
+    def _one_of_them(self, reading: Reading) -> Iterator[None]:
+        while not self._turn.acquire(timeout=LOOK_SECONDS):
+            if reading.ended:
+                raise ReadingEnded
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def close(self) -> None:
         """Ends every process, also of documents that are being read."""
@@ -99,18 +152,26 @@ class Sandbox:
         if nursery is not None:
             nursery.close()
 
-    def _read_again(self, request: Request, document: Document) -> Extraction:
+    def _read_again(self, request: Request, document: Document, reading: Reading) -> Extraction:
         """In a new process, where nothing but the document can be the reason."""
         try:
-            return self._read(request, document, new=True)
+            return self._read(request, document, reading, new=True)
         except (Blameless, NurseryGone) as error:
             raise _stopped(request, ParserCrashed(), type(error).__name__) from error
 
-    def _read(self, request: Request, document: Document, *, new: bool = False) -> Extraction:
+    def _read(
+        self, request: Request, document: Document, reading: Reading, *, new: bool = False
+    ) -> Extraction:
         parser = self._take(request.reader, new=new)
         try:
+            reading.begin(parser)
             grown, found = _understand(parser.ask(request, document))
+            reading.settle()
         except (EOFError, TimeoutError, BadFrame) as trouble:
+            reading.settle()
+            if reading.ended:
+                _end(parser)
+                raise ReadingEnded from trouble
             raise _verdict(parser, request, trouble) from trouble
         except BaseException:
             _end(parser)

@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, delete, select
 
 from nexus.db.bulk import Rows
 from nexus.db.session import Row, Session, Statement
-from nexus.db.tables import assets, documents, fragments, insert_all, media_file
+from nexus.db.tables import assets, chunks, documents, fragments, insert_all, media_file
 from nexus.extract import Extraction, Fetched, Fragment
 
 #: Scripts written without spaces between words: there, a word is counted for every two characters.
@@ -82,10 +82,10 @@ class Readable:
 
 #: What every text is made of.
 TEXT = (fragments, documents)
-_WRITE = {table: Statement(insert_all(table)) for table in (*TEXT, assets, media_file)}
+_WRITE = {table: Statement(insert_all(table)) for table in (*TEXT, assets, chunks, media_file)}
 _OF_MEDIA = {
     table: Statement(delete(table).where(table.c.media_id == bindparam("media_id")))
-    for table in (*TEXT, assets)
+    for table in (*TEXT, assets, chunks)
 }
 _DROP_FILE = Statement(delete(media_file).where(media_file.c.media_id == bindparam("media_id")))
 _FILE = Statement(select(media_file).where(media_file.c.media_id == bindparam("media_id")))
@@ -121,6 +121,16 @@ def replace(session: Session, ready: Readable) -> int:
 def drop(session: Session, media_id: UUID) -> None:
     for statement in _OF_MEDIA.values():
         session.run(statement, media_id=media_id)
+
+
+def write_chunks(session: Session, media_id: UUID, cut: Sequence[tuple[int, int, int]]) -> None:
+    """Each the place of its fragment, and where in its text it begins and ends."""
+    names = ("fragment", "start", "end")
+    rows = [
+        {"media_id": media_id, "position": position, **dict(zip(names, chunk, strict=True))}
+        for position, chunk in enumerate(cut)
+    ]
+    session.run_many(_WRITE[chunks], rows)
 
 
 def keep_file(session: Session, media_id: UUID, kept: Kept) -> None:

@@ -47,7 +47,7 @@ def attempt(tools: Tools, media: Row, number: int, bench: Bench | None = None) -
     bench = bench or Bench(tools, media)
     try:
         extractor = _extractor(tools, Kind(media.kind))
-        extraction = _storable_extraction(extractor(_source(media, number, bench)))
+        extraction = storable(extractor(_source(media, number, bench)))
     except (Unchanged, SandboxClosed):
         # Nothing is wrong with the media: there is nothing new, or the process is ending and leaves it to its lease.
         raise
@@ -81,7 +81,8 @@ def _source(media: Row, number: int, bench: Bench) -> Source:
     )
 
 
-def _storable_extraction(found: Extraction) -> Extraction:
+def storable(found: Extraction) -> Extraction:
+    """Without what no database can hold. Raises EmptyContent where no text is left."""
     fragments = tuple(map(_storable, found.fragments))
     if not any(fragment.text.strip() for fragment in fragments):
         raise EmptyContent

@@ -85,7 +85,7 @@ _EXPECT_UPLOAD = Statement(
 
 def begin(sessions: Sessions, files: Files, viewer: UUID, expected: Expected) -> Begun:
     """Signs first and writes after, so that a store that can't sign leaves nothing behind."""
-    kind, name = _checked(files, expected), _safe_name(expected.filename)
+    kind, name = _checked(files, expected), safe_name(expected.filename)
     media_id = uuid4()
     target = _sign(files, media_id, kind, expected.size_bytes)
     with sessions.begin() as session:
@@ -124,7 +124,7 @@ def begin_again(
     target = _sign(files, media_id, kind, again.size_bytes)
     with sessions.begin() as session:
         retry_media(session, media_id, viewer)
-        _expect(session, media_id, kind, _safe_name(again.filename), again.size_bytes, target.expires_at)
+        _expect(session, media_id, kind, safe_name(again.filename), again.size_bytes, target.expires_at)
     return Begun(media_id, files.path(media_id, kind), target)
 
 
@@ -209,7 +209,7 @@ def _checked(files: Files, expected: Expected) -> Kind:
     return kind
 
 
-def _safe_name(filename: str) -> str:
+def safe_name(filename: str) -> str:
     """The name alone, without folders and without what a header or a database can't hold."""
     name = UNSAFE.sub("", filename.replace("\\", "/").rpartition("/")[2]).strip()
     if not name or len(name) > NAME_LENGTH:

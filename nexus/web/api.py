@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ from nexus.web import (
     envelope,
     events,
     health,
+    imports,
     jobs,
     libraries,
     media,
     objects,
+    page_imports,
     page_uploads,
     pages,
     stories,
@@ -39,8 +43,11 @@ Success is `{"data": …}`, failure `{"error": {"code", "message", "request_id"}
 def create(app: App) -> FastAPI:
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-        api.state.feed = Feed(app.sessions)
+        feed = api.state.feed = Feed(app.sessions)
+        loop = asyncio.get_running_loop()
+        app.imports.listener = partial(loop.call_soon_threadsafe, feed.nudge)
         yield
+        app.imports.listener = lambda: None
 
     api = FastAPI(
         title="Nexus",
@@ -57,6 +64,7 @@ def create(app: App) -> FastAPI:
         uploads.router,
         media.router,
         libraries.router,
+        imports.router,
         jobs.router,
         stories.router,
         events.router,
@@ -66,6 +74,7 @@ def create(app: App) -> FastAPI:
         api.include_router(router)
     api.include_router(pages.router, include_in_schema=False)
     api.include_router(page_uploads.router, include_in_schema=False)
+    api.include_router(page_imports.quick, include_in_schema=False)
     api.mount("/static", StaticFiles(directory=STATIC), name="static")
     envelope.install(api, api.state.metrics, pages.refusal)
     _document(api)

@@ -16,9 +16,12 @@ from fastapi.responses import StreamingResponse
 
 from nexus import logging
 from nexus.db.session import Row, Sessions
+from nexus.errors import Conflict
 from nexus.ingest import events
 from nexus.ingest.events import Place
-from nexus.web.context import AnyViewer, refusals
+from nexus.ingest.imports.service import Desk
+from nexus.web import imports
+from nexus.web.context import AnyViewer, app_of, refusals
 from nexus.web.schemas import event_json
 
 log = logging.get(__name__)
@@ -58,6 +61,11 @@ class Feed:
         if self._readers == 0 and self._task is not None:
             self._task.cancel()
             self._task = None
+
+    def nudge(self) -> None:
+        """Something that is not in the database has changed: every stream looks."""
+        told, self._news = self._news, asyncio.Event()
+        told.set()
 
     def end(self) -> None:
         """The server stops: every stream ends, and its reader comes back to the next server."""
@@ -106,12 +114,25 @@ async def follow(
     place = None if last_event_id is None else Place.parse(last_event_id)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(
-        stream(request.app.state.feed, viewer, place), media_type="text/event-stream", headers=headers
+        stream(request.app.state.feed, viewer, place, _import_of(request, viewer)),
+        media_type="text/event-stream",
+        headers=headers,
     )
 
 
-async def stream(feed: Feed, viewer: UUID, place: Place | None) -> AsyncIterator[str]:
+def _import_of(request: Request, viewer: UUID) -> Desk | None:
+    """None where another process has the imports."""
+    try:
+        return app_of(request).imports.served(viewer)
+    except Conflict:
+        return None
+
+
+async def stream(
+    feed: Feed, viewer: UUID, place: Place | None, desk: Desk | None = None
+) -> AsyncIterator[str]:
     newest = await feed.open()
+    shown, shown_at = 0, 0.0
     try:
         # A place beyond the newest is from before the database was replaced: it would wait for ever.
         place = newest if place is None else min(place, newest)
@@ -124,8 +145,14 @@ async def stream(feed: Feed, viewer: UUID, place: Place | None) -> AsyncIterator
                 place = Place(row.tx, row.id)
                 yield _as_event(row, viewer)
                 quiet_since = time.monotonic()
+            # What an import is like now, without an id: it is not in the history, and only the last of it counts.
+            if desk is not None and desk.version != shown and time.monotonic() - shown_at >= LOOK_SECONDS:
+                shown, shown_at = desk.version, time.monotonic()
+                yield f"event: import\ndata: {json.dumps(imports.snapshot(desk))}\n\n"
             if len(rows) < events.BATCH:
-                newest = await feed.wait(newest, quiet_since + HEARTBEAT_SECONDS - time.monotonic())
+                behind = desk is not None and desk.version != shown
+                rest = LOOK_SECONDS if behind else quiet_since + HEARTBEAT_SECONDS - time.monotonic()
+                newest = await feed.wait(newest, rest)
             # News of others are none to this reader: he is told that the stream lives all the same.
             if time.monotonic() - quiet_since >= HEARTBEAT_SECONDS:
                 yield ": still here\n\n"

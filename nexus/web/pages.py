@@ -18,13 +18,14 @@ from nexus.ingest.files import discard_all
 from nexus.ingest.read import Page, View
 from nexus.ingest.uploads import failed_upload
 from nexus.states.media import Status
-from nexus.web import auth, looks, page_jobs, page_reader, page_stories, reference, uploads
+from nexus.web import auth, looks, page_imports, page_jobs, page_reader, page_stories, reference, uploads
 from nexus.web.context import Cursor, Nexus, PageViewer
 from nexus.web.envelope import PAGE, request_id
 from nexus.web.render import by_htmx, changed, fragment, go, page, signed_in
 
 router = APIRouter(tags=[PAGE])
 router.include_router(page_reader.router)
+router.include_router(page_imports.router)
 router.include_router(page_jobs.router)
 router.include_router(page_stories.router)
 

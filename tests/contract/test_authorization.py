@@ -63,6 +63,10 @@ ADMINS = May(404, 403, 200, 403)
 OWNERS = May(404, 404, 200, 200)
 OWNERS_BUT_LATE = May(404, 404, 409, 409)
 
+#: Nothing is being imported here, and a batch is seen by whoever opened it.
+BUT_NOT_NOW = May(409, 409, 409, 409)
+NOBODYS = May(404, 404, 404, 404)
+
 #: Every endpoint. A new one fails `test_every_endpoint_is_in_the_table` until it says here who may call it.
 TABLE: dict[str, May | None] = {
     "POST /media": EVERYONE,
@@ -105,6 +109,16 @@ TABLE: dict[str, May | None] = {
     "PATCH /api/stories/{story_id}": OWNERS,
     "GET /api/stories/{story_id}/export": OWNERS,
     "POST /api/stories/{story_id}/{verb}": OWNERS,
+    "GET /imports": EVERYONE,
+    "POST /imports/batches": EVERYONE,
+    "POST /imports/attempt/pause": BUT_NOT_NOW,
+    "POST /imports/attempt/resume": BUT_NOT_NOW,
+    "POST /imports/batches/{batch_id}/sources": NOBODYS,
+    "DELETE /imports/batches/{batch_id}/sources/{source_id}": NOBODYS,
+    "PUT /imports/batches/{batch_id}/order": NOBODYS,
+    "POST /imports/batches/{batch_id}/start": NOBODYS,
+    "DELETE /imports/batches/{batch_id}": NOBODYS,
+    "GET /imports/batches/{batch_id}/leave": NOBODYS,
     "GET /events": EVERYONE,
     "GET /healthz": PUBLIC,
     "GET /readyz": PUBLIC,
@@ -217,6 +231,8 @@ def call(
         job_id=media_id,
         story_id=media_id,
         verb="publish",
+        batch_id=media_id,
+        source_id=media_id,
         library_id=library_id,
         user_id=user_id,
         name=PICTURE.name,
@@ -228,13 +244,16 @@ def call(
         "POST /libraries": {"name": "New"},
         "POST /api/ingestion-jobs": ARTICLE,
         "POST /api/ingestion-jobs/{job_id}/manual-entry": ARTICLE,
+        "POST /imports/batches": {"name": "New"},
+        "PUT /imports/batches/{batch_id}/order": {"source_ids": []},
         "POST /api/ingestion-jobs/failed/retry": {"errorCode": "E_ANY"},
         "PATCH /api/stories/{story_id}": WORDING,
         "POST /api/stories/{story_id}/{verb}": {"revision": 1},
         "POST /libraries/{library_id}/media": {"media_id": str(media_id)},
         "POST /libraries/{library_id}/members": {"user_id": str(user_id), "role": "member"},
     }
-    with client.stream(method, path, headers=headers, json=bodies.get(endpoint)) as response:
+    params = {"name": "a.txt"} if endpoint.endswith("/sources") else None
+    with client.stream(method, path, headers=headers, params=params, json=bodies.get(endpoint)) as response:
         if response.headers["content-type"].startswith("text/event-stream"):
             return response  # which never ends
         response.read()

@@ -91,6 +91,19 @@ def receive(
     return found, _cut(_exactly(line, size, until), lengths)
 
 
+def values_of(framed: bytes) -> Iterator[bytes | None]:
+    """Of a whole frame that was kept. Raises BadFrame."""
+    try:
+        _, count, size = HEAD.unpack_from(framed)
+        lengths = struct.unpack_from(f"!{count}Q", framed, HEAD.size)
+    except struct.error as error:
+        raise BadFrame from error
+    body = framed[HEAD.size + 8 * count :]
+    if len(body) != size:
+        raise BadFrame
+    return _cut(bytearray(body), lengths)
+
+
 def receive_data(line: socket.socket, size: int) -> bytes:
     """Straight into its place: a large document is not copied."""
     data = line.recv(size, socket.MSG_WAITALL) if size else b""

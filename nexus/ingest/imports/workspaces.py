@@ -20,6 +20,8 @@ from nexus import logging
 log = logging.get(__name__)
 
 LOCK = "held"
+STAGED = "staged"
+SERVING = "serving"
 
 
 class WorkspaceFailed(Exception):
@@ -58,6 +60,7 @@ class Workspaces:
         self._base = base
         self._lock = threading.Lock()
         self._held: int | None = None
+        self._serving: int | None = None
         self._own = base
         self._known: set[UUID] = set()
 
@@ -71,6 +74,16 @@ class Workspaces:
                 raise WorkspaceFailed from error
             self._known.add(attempt_id)
         return Workspace(attempt_id, self._own / attempt_id.hex)
+
+    def room(self) -> Path:
+        """Where copies of files wait that were sent to be imported. Raises WorkspaceFailed."""
+        with self._lock:
+            try:
+                self._hold()
+                (self._own / STAGED).mkdir(mode=0o700, exist_ok=True)
+            except OSError as error:
+                raise WorkspaceFailed from error
+        return self._own / STAGED
 
     def find(self, attempt_id: UUID) -> Workspace | None:
         """None for an attempt that has none here, or whose folder somebody took away."""
@@ -88,9 +101,18 @@ class Workspaces:
         with self._lock:
             self._known.discard(attempt_id)
 
+    def serve(self) -> bool:
+        """Whether this process is the one that has imports over HTTP: the first that asks, while it lives."""
+        with self._lock:
+            if self._serving is None:
+                with suppress(OSError):
+                    self._base.mkdir(parents=True, mode=0o700, exist_ok=True)
+                    self._serving = _locked(self._base / SERVING)
+            return self._serving is not None
+
     def clean(self) -> int:
         """Remove what processes left behind that are no more; how many of them."""
-        found = list(self._base.iterdir()) if self._base.is_dir() else []
+        found = [path for path in self._base.iterdir() if path.is_dir()] if self._base.is_dir() else []
         removed = sum(_remove_abandoned(folder) for folder in found if folder != self._own)
         if removed:
             log.info("workspaces_removed", count=removed)
@@ -98,9 +120,10 @@ class Workspaces:
 
     def close(self) -> None:
         with self._lock:
-            if self._held is not None:
-                os.close(self._held)
-                self._held = None
+            for line in (self._held, self._serving):
+                if line is not None:
+                    os.close(line)
+            self._held = self._serving = None
 
     def _hold(self) -> None:
         """A folder that somebody else locks first is being removed by him: then another."""

@@ -143,6 +143,7 @@
       const event = JSON.parse(message.data);
       refresh(event.media_id, belongsHere(event));
     });
+    stream.addEventListener("import", () => byId("import-state") && lookAgain());
     for (const subject of ["job", "story"]) {
       stream.addEventListener(subject, (message) => deskNews(JSON.parse(message.data)[`${subject}_id`]));
     }
@@ -183,6 +184,8 @@
   addEventListener("pageshow", follow);
 
   // ── What htmx does not show by itself ──
+
+  document.addEventListener("nexus:stale", () => lookAgain());
 
   document.addEventListener("nexus:changed", (event) => {
     const id = event.detail.id;

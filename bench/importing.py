@@ -1,0 +1,148 @@
+"""How fast a folder of documents becomes a library, and how much memory a long list of them needs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from multiprocessing import get_context
+from os import getpid
+from pathlib import Path
+from statistics import median
+from uuid import uuid4
+
+from bench.places import Place
+from bench.scorer import data_folder
+from bench.table import Line, interleaved, ratio
+from bench.uploading import MIB, memory
+from nexus import logging
+from nexus.app import App, build
+from nexus.errors import ApiError, WorkError
+from nexus.extract import Extraction, Hints
+from nexus.ingest.imports.runner import READERS
+from nexus.ingest.imports.service import Desk
+from nexus.ingest.imports.staging import KINDS, kind_of
+from nexus.settings import Settings
+from nexus.states.attempt import Status
+
+ROUNDS = 3
+CORES = 2
+LEAST = 0.85
+MANY = 1000
+MOST_MEMORY = 64.0
+PATIENCE = 300.0
+SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
+
+
+def ask(place: Place) -> list[Line]:
+    files = _readable(place, data_folder("documents"))
+    contestants = {"nexus": partial(_nexus, place, files), "bare pool": partial(_pool, files)}
+    figures = interleaved(ROUNDS, contestants, warm_up=False)
+    grown = _alone(place)
+    return [
+        Line(
+            f"{len(files)} documents, against a bare pool",
+            f"{median(figures['nexus']):.1f}/s",
+            f"{median(figures['bare pool']):.1f}/s",
+            ratio(figures, "nexus", "bare pool"),
+            at_least=LEAST,
+        ),
+        Line(f"memory for {MANY:,} texts, MiB", f"{grown:.0f}", "", grown, at_most=MOST_MEMORY),
+    ]
+
+
+def _readable(place: Place, folder: Path) -> list[Path]:
+    """What both sides can read, each once."""
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in KINDS)
+    different = {hashlib.sha256(path.read_bytes()).digest(): path for path in found}
+    with closing(_app(place)) as app:
+        return [path for path in different.values() if path.parent != folder and _can_be_read(app, path)]
+
+
+def _can_be_read(app: App, path: Path) -> bool:
+    try:
+        app.tools.sandbox.read(
+            READERS[kind_of(path.name, path)], path.read_bytes(), Hints(filename=path.name)
+        )
+    except (ApiError, WorkError):
+        return False
+    return True
+
+
+def _nexus(place: Place, files: list[Path]) -> float:
+    """From the start to the end of the attempt, in a library of its own."""
+    with closing(_app(place)) as app:
+        _warm_up(app, files[0])
+        desk = app.imports.of(uuid4())
+        began = time.perf_counter()
+        _import(desk, files)
+        return len(files) / (time.perf_counter() - began)
+
+
+def _import(desk: Desk, files: Iterable[Path]) -> None:
+    batch = desk.staging.open(None, "Research")
+    for path in files:
+        desk.staging.add(batch.id, path.name, path)
+    desk.start(batch.id)
+    if not desk.wait(PATIENCE) or desk.state.status is not Status.COMPLETE:
+        raise RuntimeError(f"the import did not end: {desk.state}")
+
+
+def _app(place: Place) -> App:
+    given: dict[str, object] = {
+        "env": "test",
+        "database_url": place.migrated("sqlite"),
+        "data_dir": Path(tempfile.mkdtemp(dir=place.folder)),
+        "parser_processes": CORES,
+        "session_secret": "bench",
+    }
+    return build(Settings(_env_file=None, **given))  # type: ignore[arg-type]
+
+
+def _warm_up(app: App, path: Path) -> None:
+    """Parser processes are there before the clock starts, as those of the pool are."""
+    with ThreadPoolExecutor(CORES) as threads:
+        list(threads.map(partial(_can_be_read, app), [path] * CORES))
+
+
+def _pool(files: list[Path]) -> float:
+    """The same readers with nothing around them but the way there and back."""
+    with ProcessPoolExecutor(CORES, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_read, files[: CORES * 2]))
+        began = time.perf_counter()
+        for _ in pool.map(_read, files):
+            pass
+        return len(files) / (time.perf_counter() - began)
+
+
+def _read(path: Path) -> Extraction:
+    module, _, name = READERS[kind_of(path.name, path)].partition(":")
+    read = getattr(importlib.import_module(module), name)
+    found: Extraction = read(path.read_bytes(), Hints(filename=path.name))
+    return found
+
+
+def _alone(place: Place) -> float:
+    """In a process that has done nothing else before."""
+    folder = Path(tempfile.mkdtemp(dir=place.folder))
+    for number in range(MANY):
+        (folder / f"{number}.txt").write_text(f"Text {number}. {SENTENCE * 50}")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_grown, place.migrated("sqlite"), folder).result()
+
+
+def _grown(database: str, folder: Path) -> float:
+    """By how many MiB the most that it ever had is more than what it had after its first import."""
+    logging.configure(json=True, level="warning")
+    given: dict[str, object] = {"env": "test", "database_url": database, "data_dir": folder / "data"}
+    with closing(build(Settings(_env_file=None, session_secret="bench", **given))) as app:  # type: ignore[arg-type]
+        first, *others = sorted(folder.glob("*.txt"))
+        _import(app.imports.of(uuid4()), [first])
+        before = memory(getpid())
+        _import(app.imports.of(uuid4()), others)
+        return (memory(getpid(), peak=True) - before) / MIB

@@ -1,0 +1,141 @@
+"""How an import is shown while it runs: bars for a person, lines for a pipe, objects for a program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+from uuid import UUID
+
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from nexus.cli import say
+from nexus.ingest.imports.progress import SHARE, Line, Outcome
+from nexus.ingest.imports.service import Desk
+from nexus.states.attempt import Status
+
+MARKS = {Outcome.COMMITTED: ("✓", "green"), Outcome.DUPLICATE: ("=", "yellow"), Outcome.FAILED: ("✗", "red")}
+WORDS = {
+    "preflight": "Checking",
+    "parsing": "Parsing",
+    "splitting": "Splitting",
+    "atomic_text_commit": "Committing",
+    "text_committed": "Committed",
+    "not_started": "Done",
+}
+
+
+class Shown(Protocol):
+    def following(self, desk: Desk) -> AbstractContextManager[None]: ...
+    def tick(self) -> None: ...
+    def done(self, lines: list[Line]) -> None: ...
+
+
+class Lines:
+    """For a pipe: each file whenever it gets further."""
+
+    def __init__(self) -> None:
+        self._seen: dict[UUID, Outcome] = {}
+        self._desk: Desk | None = None
+
+    @contextmanager
+    def following(self, desk: Desk) -> Iterator[None]:
+        self._desk = desk
+        yield
+        self.tick()
+
+    def tick(self) -> None:
+        for line in self._desk.progress.lines() if self._desk else []:
+            if self._seen.get(line.source_id) is not line.outcome:
+                self._seen[line.source_id] = line.outcome
+                say.line(line.outcome.value, line.name, line.message or "")
+
+    def done(self, lines: list[Line]) -> None:
+        say.line("complete", *_counts(lines))
+
+
+class Json:
+    """Each file at the end."""
+
+    @contextmanager
+    def following(self, desk: Desk) -> Iterator[None]:  # noqa: ARG002
+        yield
+
+    def tick(self) -> None:
+        """Only ends are told."""
+
+    def done(self, lines: list[Line]) -> None:
+        for line in lines:
+            error = None if line.code is None else {"code": line.code, "message": line.message}
+            say.as_json({"name": line.name, "outcome": line.outcome.value, "size": line.size, "error": error})
+
+
+class Screen:
+    """For a person: a bar for all of it, one for each file that is parsed, and a line for what has ended."""
+
+    def __init__(self) -> None:
+        self._console = say.out()
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[speed]}", style="dim"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._all: TaskID | None = None
+        self._files: dict[UUID, TaskID] = {}
+        self._desk: Desk | None = None
+        self._began = time.monotonic()
+
+    @contextmanager
+    def following(self, desk: Desk) -> Iterator[None]:
+        self._desk, self._began = desk, time.monotonic()
+        if self._all is None:
+            self._all = self._bars.add_task("", total=1.0, speed="")
+        with self._bars:
+            yield
+            self.tick()
+
+    def tick(self) -> None:
+        if self._desk is None or self._all is None:
+            return
+        lines = self._desk.progress.lines()
+        stopping = self._desk.state.status is Status.STOPPING
+        what = "Stopping…" if stopping else WORDS[self._desk.state.phase.value]
+        ended = sum(SHARE.get(line.outcome, 0) >= SHARE[Outcome.PARSED] for line in lines)
+        speed = f"{ended} of {len(lines)}, {ended / max(time.monotonic() - self._began, 0.1):.1f} files/s"
+        self._bars.update(self._all, description=what, completed=self._desk.progress.share, speed=speed)
+        self._show_files(lines)
+
+    def _show_files(self, lines: list[Line]) -> None:
+        parsing = {line.source_id: line for line in lines if line.outcome is Outcome.PARSING}
+        for source_id in self._files.keys() - parsing.keys():
+            self._bars.remove_task(self._files.pop(source_id))
+        for source_id in parsing.keys() - self._files.keys():
+            name = say.clean(parsing[source_id].name)
+            self._files[source_id] = self._bars.add_task(f"  {name}", total=None, speed="")
+
+    def done(self, lines: list[Line]) -> None:
+        for line in lines:
+            mark, style = MARKS.get(line.outcome, ("·", "dim"))
+            note = f"  {line.message}" if line.message else ""
+            self._console.print(f"[{style}]{mark}[/] {say.clean(line.name)}[dim]{note}[/]", soft_wrap=True)
+        self._console.print(say.joined(_counts(lines)))
+
+
+def shown(*, as_json: bool) -> Shown:
+    if as_json:
+        return Json()
+    return Screen() if say.out().is_terminal else Lines()
+
+
+def _counts(lines: list[Line]) -> list[str]:
+    done = sum(line.outcome is Outcome.COMMITTED for line in lines)
+    twins = sum(line.outcome is Outcome.DUPLICATE for line in lines)
+    counts = [say.amount(done, "file imported", "files imported")]
+    return (
+        [*counts, say.amount(twins, "duplicate passed over", "duplicates passed over")] if twins else counts
+    )

@@ -1,0 +1,150 @@
+"""`nexus import`: a folder of books becomes a library, wholly or not at all."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import typer
+
+from nexus.app import App
+from nexus.cli import say
+from nexus.cli.add import find_library
+from nexus.cli.context import acting_user, opened
+from nexus.cli.failures import Refused
+from nexus.cli.follow import INTERRUPTED
+from nexus.cli.import_progress import Shown, shown
+from nexus.errors import ApiError
+from nexus.ingest.imports.progress import Line, Outcome
+from nexus.ingest.imports.service import Desk
+from nexus.ingest.imports.staging import KINDS
+from nexus.states.attempt import Status
+
+TICK = 0.1
+#: For a pause: the runner ends its parsers long before that.
+PATIENCE = 30.0
+GO_ON, LEAVE_OUT, DISCARD = "resume", "without", "discard"
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """A file that was named and can't be imported."""
+
+    name: str
+    reason: str
+
+
+def run(
+    data_dir: Path | None, user: UUID | None, paths: Sequence[Path], library: str | None, *, as_json: bool
+) -> None:
+    with opened(data_dir) as app:
+        viewer = acting_user(app.settings, user)
+        app.imports.open()
+        desk = app.imports.of(viewer)
+        batch_id, unfit = _stage(app, desk, viewer, paths, library)
+        _settle_unfit(unfit)
+        _import(desk, batch_id, shown(as_json=as_json))
+
+
+def _stage(
+    app: App, desk: Desk, viewer: UUID, paths: Sequence[Path], library: str | None
+) -> tuple[UUID, list[Unfit]]:
+    with app.sessions.begin() as session:
+        library_id = find_library(session, viewer, library)
+    batch = desk.staging.open(library_id, None if library_id else library)
+    unfit: list[Unfit] = []
+    for path in _files(paths):
+        try:
+            desk.staging.add(batch.id, path.name, path)
+        except ApiError as error:
+            unfit.append(Unfit(path.name, error.message))
+    if not desk.staging.get(batch.id).sources:
+        for one in unfit:
+            say.problem(f"{one.name}: {one.reason}")
+        raise Refused("There is nothing to import: no PDF, EPUB, .txt or .md was found.")
+    return batch.id, unfit
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Files as they are named; of a folder those that could be imported, by name. Raises Refused."""
+    for path in paths:
+        given = path.expanduser()
+        if given.is_dir():
+            yield from sorted(
+                one for one in given.rglob("*") if one.suffix.lower() in KINDS and one.is_file()
+            )
+        elif given.exists():
+            yield given
+        else:
+            raise Refused(f"There is no such file or folder: {path}")
+
+
+def _settle_unfit(unfit: list[Unfit]) -> None:
+    for one in unfit:
+        say.problem(f"{one.name}: {one.reason}")
+    if unfit and _asked("Import the rest without them?", LEAVE_OUT) == DISCARD:
+        say.hint("Nothing was imported.")
+        raise typer.Exit(1)
+
+
+def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
+    desk.start(batch_id)
+    while True:
+        interrupted = _follow(desk, screen)
+        if desk.state.status is not Status.PAUSED:
+            screen.done(desk.progress.lines())
+            return
+        failed = desk.progress.of(Outcome.FAILED)
+        _tell(failed)
+        if _choice(failed) == DISCARD:
+            desk.staging.discard(batch_id)
+            say.hint("Nothing was imported.")
+            raise typer.Exit(INTERRUPTED if interrupted and not failed else 1)
+        for line in failed:
+            desk.staging.remove(batch_id, line.source_id)
+        if desk.state.status is not Status.PAUSED:
+            raise Refused("There is nothing left to import.")
+        desk.resume()
+
+
+def _follow(desk: Desk, screen: Shown) -> bool:
+    """Until the runner rests; whether somebody pressed Ctrl-C."""
+    with screen.following(desk):
+        try:
+            while not desk.wait(TICK):
+                screen.tick()
+        except KeyboardInterrupt:
+            _pause(desk, screen)
+            return True
+    return False
+
+
+def _pause(desk: Desk, screen: Shown) -> None:
+    if desk.state.status is Status.RUNNING:
+        desk.pause()
+    until = time.monotonic() + PATIENCE
+    while not desk.wait(TICK) and time.monotonic() < until:
+        screen.tick()
+
+
+def _tell(failed: list[Line]) -> None:
+    for line in failed:
+        say.problem(f"{line.name}: {line.message} ({line.code})")
+
+
+def _choice(failed: list[Line]) -> str:
+    if failed:
+        return _asked("Go on without them?", LEAVE_OUT)
+    return _asked("Paused. Go on?", GO_ON)
+
+
+def _asked(question: str, yes: str) -> str:
+    """Who can't answer wants all or nothing."""
+    if not sys.stdin.isatty():
+        return DISCARD
+    answer = typer.prompt(f"{question} [{yes}/{DISCARD}]", default=yes, show_default=False)
+    return DISCARD if answer.strip().lower().startswith("d") else yes

@@ -1,0 +1,26 @@
+"""Whether a user may go away from an import, and what would be lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nexus.ingest.imports.attempts import State
+from nexus.ingest.imports.staging import Batch
+from nexus.states.attempt import Phase
+
+
+@dataclass(frozen=True)
+class Leave:
+    #: Nothing is lost.
+    safe: bool
+    #: Ask before leaving.
+    should_warn: bool
+    #: Leaving throws away what is staged, and what is done of it.
+    would_discard: bool
+
+
+def judge(batch: Batch, state: State, *, active: bool) -> Leave:
+    """RUNNING alone says nothing: what counts is whether the text is committed."""
+    committed = active and state.phase is Phase.TEXT_COMMITTED
+    loses = bool(batch.sources) and batch.is_draft and not committed
+    return Leave(safe=not loses, should_warn=loses, would_discard=loses)

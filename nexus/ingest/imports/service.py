@@ -1,0 +1,161 @@
+"""The imports of one process: for each user his batches, his one attempt, and the thread that works on it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+from nexus.errors import Conflict, InvalidRequest, InvalidState
+from nexus.ingest.imports import leaving
+from nexus.ingest.imports.attempts import Registry, State
+from nexus.ingest.imports.leaving import Leave
+from nexus.ingest.imports.progress import Progress
+from nexus.ingest.imports.runner import Run
+from nexus.ingest.imports.staging import Staging
+from nexus.ingest.imports.workspaces import Workspaces
+from nexus.ingest.workbench import Tools
+
+#: How long the end of the process waits for runners that have been told to stop.
+CLOSE_SECONDS = 5.0
+
+
+class Desk:
+    """What one user imports."""
+
+    def __init__(self, tools: Tools, workspaces: Workspaces, viewer: UUID, tell: Callable[[], None]) -> None:
+        self._tools = tools
+        #: Goes up with everything that there is to show, also from one process to the next.
+        self.version = time.time_ns() // 1000
+        self._viewer = viewer
+        self._listener = tell
+        self.registry = Registry(workspaces)
+        self.staging = Staging(self.registry, self._tell)
+        self.progress = Progress(self._tell)
+        self._run: Run | None = None
+        # Not the thread itself: Python 3.11 takes one for ended when Ctrl-C interrupts who joins it.
+        self._resting = threading.Event()
+        self._resting.set()
+
+    def _tell(self) -> None:
+        self.version += 1
+        self._listener()
+
+    @property
+    def state(self) -> State:
+        return self.registry.state
+
+    @property
+    def library_id(self) -> UUID | None:
+        """Where the last batch went."""
+        return self._run.library_id if self._run else None
+
+    def start(self, batch_id: UUID) -> State:
+        """Raises InvalidRequest for an empty batch, InvalidState while there is an attempt, WorkspaceFailed."""
+        if not self.staging.get(batch_id).sources:
+            raise InvalidRequest("There is nothing to import. Add some files first.")
+        begun = self.registry.start()
+        if not begun or begun.state.attempt_id is None:
+            raise InvalidState("There is an import already. Finish or discard it first.")
+        self.staging.active = batch_id
+        self.progress = Progress(self._tell)
+        self._run = Run(
+            self._tools,
+            self.registry,
+            self.staging,
+            self.progress,
+            self._viewer,
+            begun.state.attempt_id,
+            batch_id,
+        )
+        self._go()
+        return begun.state
+
+    def pause(self) -> State:
+        """Raises InvalidState where nothing runs."""
+        asked = self.registry.stop()
+        if not asked:
+            raise InvalidState("No import is running.")
+        self._tell()
+        return asked.state
+
+    def resume(self) -> State:
+        """Raises InvalidState where nothing is paused, or its workspace is gone."""
+        resumed = self.registry.resume()
+        if not resumed:
+            raise InvalidState("No import is paused.")
+        self._go()
+        return resumed.state
+
+    def leave(self, batch_id: UUID) -> Leave:
+        active = self.staging.active == batch_id
+        return leaving.judge(self.staging.get(batch_id), self.state, active=active)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until the runner rests; whether it does."""
+        return self._resting.wait(seconds)
+
+    def close(self) -> None:
+        self.registry.close()
+
+    def _go(self) -> None:
+        run = self._run
+        if run is None:
+            raise InvalidState("No import is paused.")
+
+        def work() -> None:
+            run.go()
+            self._resting.set()
+            self._tell()
+
+        self._resting.clear()
+        threading.Thread(target=work, name="nexus-import", daemon=True).start()
+        self._tell()
+
+
+class Imports:
+    """One per process. Whoever listens is told when there is something new to show, from any thread."""
+
+    def __init__(self, tools: Tools, base: Path) -> None:
+        self._tools = tools
+        self.listener: Callable[[], object] = lambda: None
+        self._workspaces = Workspaces(base)
+        self._lock = threading.Lock()
+        self._desks: dict[UUID, Desk] = {}
+
+    def open(self) -> None:
+        """Remove what processes left behind that are no more."""
+        self._workspaces.clean()
+
+    def of(self, viewer: UUID) -> Desk:
+        with self._lock:
+            if viewer not in self._desks:
+                self._desks[viewer] = Desk(self._tools, self._workspaces, viewer, self._tell)
+            return self._desks[viewer]
+
+    def _tell(self) -> None:
+        self.listener()
+
+    def served(self, viewer: UUID) -> Desk:
+        """The same over HTTP. Raises Conflict where another process of this Nexus has the imports."""
+        if not self._workspaces.serve():
+            raise Conflict(
+                "Imports are served by another process of this Nexus. Send this there, or use: nexus import"
+            )
+        return self.of(viewer)
+
+    def room(self) -> Path:
+        return self._workspaces.room()
+
+    def close(self) -> None:
+        """The process ends: whatever runs stops, nothing of it is committed any more, and its folder is the next
+        start's to remove."""
+        with self._lock:
+            desks = list(self._desks.values())
+        for desk in desks:
+            desk.close()
+        for desk in desks:
+            desk.wait(CLOSE_SECONDS)
+        self._workspaces.close()

@@ -1,0 +1,92 @@
+"""An import as its page shows it: one button with four honest states, and a line for each file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from nexus.ingest.imports.progress import Line, Outcome
+from nexus.ingest.imports.service import Desk
+from nexus.ingest.imports.staging import Batch
+from nexus.states.attempt import Status
+from nexus.web.looks import KINDS, Badge
+
+Act = Callable[[Desk, Batch], object]
+
+OUTCOMES = {
+    Outcome.WAITING: Badge("Waiting", "queued"),
+    Outcome.CHECKED: Badge("Checked", "queued"),
+    Outcome.PARSING: Badge("Parsing", "working"),
+    Outcome.PARSED: Badge("Parsed", "ready"),
+    Outcome.SPLIT: Badge("Split", "ready"),
+    Outcome.DUPLICATE: Badge("Already there", "waiting"),
+    Outcome.FAILED: Badge("Failed", "failed"),
+    Outcome.COMMITTED: Badge("Imported", "ready"),
+}
+PHASES = {
+    "preflight": "Checking the files",
+    "parsing": "Taking their text out",
+    "splitting": "Cutting the text into chunks",
+    "atomic_text_commit": "Putting everything into the library",
+    "text_committed": "It is in the library",
+    "not_started": "",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    id: UUID
+    name: str
+    kind: str
+    size: int
+    badge: Badge
+    message: str
+
+
+@dataclass(frozen=True)
+class Look:
+    status: Status
+    phase: str
+    percent: int
+    #: Where it goes, and where the last one went.
+    target: str
+    library_id: UUID | None
+    rows: list[Row]
+    #: They are those of the import that has ended; no others wait.
+    done: bool
+    may_change: bool
+    should_warn: bool
+    version: int
+
+
+def look(desk: Desk, batch: Batch, names: Mapping[UUID, str]) -> Look:
+    version = desk.version  # before anything is looked at: what changes meanwhile is shown again
+    state = desk.state
+    done = state.status is Status.COMPLETE and not batch.sources
+    lines = {line.source_id: line for line in desk.progress.lines()}
+    rows = (
+        [_row(line) for line in lines.values()]
+        if done
+        else [
+            _row(lines.get(source.id) or Line(source.id, source.name, source.kind, source.size))
+            for source in batch.sources
+        ]
+    )
+    return Look(
+        status=state.status,
+        phase=PHASES[state.phase.value],
+        percent=100 if done else round(desk.progress.share * 100),
+        target=names.get(batch.library_id, "") if batch.library_id else batch.name or "",
+        library_id=desk.library_id,
+        rows=rows,
+        done=done,
+        may_change=not desk.staging.is_busy(batch.id),
+        should_warn=desk.leave(batch.id).should_warn,
+        version=version,
+    )
+
+
+def _row(line: Line) -> Row:
+    badge = OUTCOMES[line.outcome]
+    return Row(line.source_id, line.name, KINDS[line.kind], line.size, badge, line.message or "")

@@ -1,0 +1,276 @@
+"""Imports: files are staged, put in order and imported at once; the attempt is started, paused and resumed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from uuid import UUID, uuid4
+
+import anyio.to_thread
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+from starlette.requests import ClientDisconnect
+
+from nexus.errors import FileTooLarge, InvalidRequest, NotReady
+from nexus.ingest import access
+from nexus.ingest.imports.checking import most_bytes
+from nexus.ingest.imports.service import Desk
+from nexus.ingest.imports.staging import Batch
+from nexus.ingest.imports.workspaces import WorkspaceFailed
+from nexus.ingest.uploads import safe_name
+from nexus.states.media import Kind
+from nexus.web.context import Nexus, Viewer, answers
+from nexus.web.envelope import answer
+from nexus.web.schemas import Body, Data
+
+router = APIRouter(prefix="/imports", tags=["imports"], default_response_class=Response)
+
+#: How much of a file is written at a time.
+PIECE = 1024 * 1024
+
+
+class BatchBody(Body):
+    """Into a library that is there, or into a new one of this name."""
+
+    library_id: UUID | None = None
+    name: str | None = Field(None, max_length=200, examples=["Research"])
+
+
+class OrderBody(Body):
+    source_ids: list[UUID] = Field(max_length=10_000)
+
+
+class SourceOut(BaseModel):
+    id: UUID
+    name: str = Field(examples=["book.epub"])
+    kind: str = Field(examples=["epub"])
+    size: int
+    outcome: str = Field(examples=["parsed"])
+    code: str | None
+    message: str | None
+
+
+class BatchOut(BaseModel):
+    id: UUID
+    library_id: UUID | None
+    name: str | None
+    sources: list[SourceOut]
+
+
+class ImportOut(BaseModel):
+    status: Literal["IDLE", "RUNNING", "STOPPING", "PAUSED", "COMPLETE"]
+    phase: str = Field(examples=["parsing"])
+    attempt_id: UUID | None
+    batch_id: UUID | None = Field(description="What the attempt works on.")
+    share: float = Field(description="How much of it is done, from 0 to 1.")
+    library_id: UUID | None = Field(description="Where the last import went.")
+    batches: list[BatchOut]
+    lines: list[SourceOut] = Field(description="The files of the last attempt, as they ended.")
+
+
+class LeaveOut(BaseModel):
+    safe: bool
+    should_warn: bool
+    would_discard: bool
+
+
+@router.get("", responses=answers(Data[ImportOut], 409), summary="How the import is doing")
+def get_import(nexus: Nexus, viewer: Viewer) -> Response:
+    return _shown(nexus.imports.served(viewer))
+
+
+@router.post("/batches", responses=answers(Data[BatchOut], 403, 404, 409, 413), summary="Open a batch")
+def open_batch(nexus: Nexus, viewer: Viewer, body: BatchBody) -> Response:
+    """The same one however often it is asked for. Without a library or a name it is your default library's."""
+    if body.library_id is not None and body.name is not None:
+        raise InvalidRequest("Give a library_id or a name, not both.")
+    desk = nexus.imports.served(viewer)
+    with nexus.sessions.begin() as session:
+        default = access.ensure_user(session, viewer)
+        library_id = body.library_id or (default if body.name is None else None)
+        if library_id is not None:
+            access.require_admin(session, library_id, viewer)
+    return answer(_batch(desk, desk.staging.open(library_id, body.name)))
+
+
+@router.post(
+    "/batches/{batch_id}/sources", responses=answers(Data[SourceOut], 404, 409, 413), summary="Stage a file"
+)
+async def add_source(
+    request: Request,
+    nexus: Nexus,
+    viewer: Viewer,
+    batch_id: UUID,
+    name: Annotated[str, Query(max_length=1000, examples=["book.epub"])],
+) -> Response:
+    """The body is the file itself. A PDF, an EPUB or a text, by its name and by what is in it."""
+    desk = nexus.imports.served(viewer)
+    desk.staging.require_open(batch_id)
+    path = await anyio.to_thread.run_sync(_place, nexus)
+    try:
+        await _receive(request, path, max(most_bytes(nexus.files, kind) for kind in (Kind.PDF, Kind.EPUB)))
+        source = await anyio.to_thread.run_sync(
+            lambda: desk.staging.add(batch_id, safe_name(name), path, ours=True)
+        )
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return answer(
+        next(one for one in _sources(desk, desk.staging.get(batch_id)) if one["id"] == str(source.id))
+    )
+
+
+@router.delete(
+    "/batches/{batch_id}/sources/{source_id}",
+    responses=answers(Data[ImportOut], 404, 409),
+    summary="Take a file out",
+)
+def remove_source(nexus: Nexus, viewer: Viewer, batch_id: UUID, source_id: UUID) -> Response:
+    desk = nexus.imports.served(viewer)
+    desk.staging.remove(batch_id, source_id)
+    return _shown(desk)
+
+
+@router.put(
+    "/batches/{batch_id}/order",
+    responses=answers(Data[BatchOut], 404, 409, 413),
+    summary="Put the files in order",
+)
+def reorder(nexus: Nexus, viewer: Viewer, batch_id: UUID, body: OrderBody) -> Response:
+    """The id of every file, once."""
+    desk = nexus.imports.served(viewer)
+    return answer(_batch(desk, desk.staging.reorder(batch_id, body.source_ids)))
+
+
+@router.post(
+    "/batches/{batch_id}/start", responses=answers(Data[ImportOut], 404, 409), summary="Start the import"
+)
+def start(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
+    desk = nexus.imports.served(viewer)
+    try:
+        desk.start(batch_id)
+    except WorkspaceFailed as error:
+        raise NotReady("There is no room to work in. Free some disk space, then start again.") from error
+    return _shown(desk)
+
+
+@router.post("/attempt/pause", responses=answers(Data[ImportOut], 409), summary="Pause the import")
+def pause(nexus: Nexus, viewer: Viewer) -> Response:
+    """STOPPING until what is under way has ended; PAUSED then."""
+    desk = nexus.imports.served(viewer)
+    desk.pause()
+    return _shown(desk)
+
+
+@router.post("/attempt/resume", responses=answers(Data[ImportOut], 409), summary="Go on with the import")
+def resume(nexus: Nexus, viewer: Viewer) -> Response:
+    desk = nexus.imports.served(viewer)
+    desk.resume()
+    return _shown(desk)
+
+
+@router.delete("/batches/{batch_id}", responses=answers(Data[ImportOut], 404, 409), summary="Discard a batch")
+def discard(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
+    """And the attempt that is paused on it."""
+    desk = nexus.imports.served(viewer)
+    desk.staging.discard(batch_id)
+    return _shown(desk)
+
+
+@router.get(
+    "/batches/{batch_id}/leave", responses=answers(Data[LeaveOut], 404, 409), summary="May one go away?"
+)
+def leave(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
+    return answer(vars(nexus.imports.served(viewer).leave(batch_id)))
+
+
+def snapshot(desk: Desk) -> dict[str, Any]:
+    """All that there is to show."""
+    state = desk.state
+    return {
+        "status": state.status.value,
+        "phase": state.phase.value,
+        "attempt_id": state.attempt_id and str(state.attempt_id),
+        "batch_id": desk.staging.active and str(desk.staging.active),
+        "share": round(desk.progress.share, 3),
+        "library_id": desk.library_id and str(desk.library_id),
+        "batches": [_batch(desk, batch) for batch in desk.staging.all()],
+        "lines": [
+            {
+                "id": str(line.source_id),
+                "name": line.name,
+                "kind": line.kind.value,
+                "size": line.size,
+                "outcome": line.outcome.value,
+                "code": line.code,
+                "message": line.message,
+            }
+            for line in ([] if desk.staging.active else desk.progress.lines())
+        ],
+    }
+
+
+def _shown(desk: Desk) -> Response:
+    return answer(snapshot(desk))
+
+
+def _batch(desk: Desk, batch: Batch) -> dict[str, Any]:
+    return {
+        "id": str(batch.id),
+        "library_id": batch.library_id and str(batch.library_id),
+        "name": batch.name,
+        "sources": _sources(desk, batch),
+    }
+
+
+def _sources(desk: Desk, batch: Batch) -> list[dict[str, Any]]:
+    known = (
+        {line.source_id: line for line in desk.progress.lines()} if desk.staging.active == batch.id else {}
+    )
+    shown = []
+    for source in batch.sources:
+        line = known.get(source.id)
+        shown.append(
+            {
+                "id": str(source.id),
+                "name": source.name,
+                "kind": source.kind.value,
+                "size": source.size,
+                "outcome": line.outcome.value if line else "waiting",
+                "code": line.code if line else None,
+                "message": line.message if line else None,
+            }
+        )
+    return shown
+
+
+def _place(nexus: Nexus) -> Path:
+    try:
+        return nexus.imports.room() / uuid4().hex
+    except WorkspaceFailed as error:
+        raise NotReady("There is no room for files. Free some disk space, then try again.") from error
+
+
+async def _receive(request: Request, path: Path, most: int) -> None:
+    """To disk as it comes, a piece at a time."""
+    received = 0
+    loop = asyncio.get_running_loop()
+    with path.open("wb") as file:
+        held = bytearray()
+        try:
+            async for piece in request.stream():
+                received += len(piece)
+                if received > most:
+                    raise FileTooLarge(
+                        f"This file is larger than {most // 2**20} MiB. Nexus can't take it in."
+                    )
+                held += piece
+                if len(held) >= PIECE:
+                    await loop.run_in_executor(None, file.write, bytes(held))
+                    held.clear()
+        except ClientDisconnect as error:
+            raise InvalidRequest("The file broke off. Send it again.") from error
+        await loop.run_in_executor(None, file.write, bytes(held))
+    if not received:
+        raise InvalidRequest("An empty file can't be imported.")

@@ -1,0 +1,54 @@
+"""An import that ends in the middle of what DIE_IN names, or finds the disk full: NEXUS_PLUGINS=tests.doomed_imports.
+
+Where a moment comes once for each file, the first one passes: there is something to leave behind.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from nexus.extract.sandbox import Sandbox
+from nexus.ingest.imports import committing, runner
+from nexus.ingest.imports.attempts import Registry
+from nexus.ingest.imports.workspaces import Workspace
+from nexus.storage.local import Local
+from tests.deadly import die
+
+#: What is called at that moment, and how often it passes before.
+MOMENTS: dict[str, tuple[Any, str, int]] = {
+    "preflight": (runner, "check", 1),
+    "parsing": (Sandbox, "read", 1),
+    "splitting": (runner, "split", 1),
+    "storing": (Local, "put", 1),
+    "before the commit": (Registry, "committing", 0),
+    "inside the transaction": (committing, "put_twins", 0),
+    "after the commit": (Registry, "complete", 0),
+    "a full disk": (Workspace, "put", 3),
+}
+BEFORE_THE_COMMIT = tuple(MOMENTS)[:6]
+
+
+def _full(workspace: Workspace, *_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device", str(workspace._folder))
+
+
+def _from(passes: int, real: Callable[..., Any], end: Callable[..., Any]) -> Callable[..., Any]:
+    calls = count()
+
+    def called(*given: Any, **named: Any) -> Any:
+        return (real if next(calls) < passes else end)(*given, **named)
+
+    return called
+
+
+def arm(moment: str) -> None:
+    owner, name, passes = MOMENTS[moment]
+    setattr(owner, name, _from(passes, getattr(owner, name), _full if owner is Workspace else die))
+
+
+if moment := os.environ.get("DIE_IN"):
+    arm(moment)

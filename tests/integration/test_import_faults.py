@@ -1,0 +1,193 @@
+"""Whatever ends the process of an import, and whenever: the library has all of it or nothing, and nothing stays."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import select
+
+from nexus.app import build
+from nexus.db.session import Statement, wall_clock
+from nexus.db.tables import libraries
+from nexus.ingest import clean
+from tests import documents, servers
+from tests.doomed_imports import BEFORE_THE_COMMIT
+from tests.files import count, stored
+from tests.http import Caller, data
+from tests.integration.test_faults_local import address, served
+from tests.integration.test_http_imports import opened, stage, until
+from tests.processes import Nexus, Process, eventually, installed
+from tests.support import make_settings
+
+SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
+#: Longer than a parser and the import may take to obey, by far shorter than a parser may take for a document.
+IN_TIME = 15.0
+_NAMES = Statement(select(libraries.c.name).where(libraries.c.name == "Research"))
+
+
+@pytest.fixture
+def nexus(sqlite_url: str, tmp_path: Path) -> Iterator[Nexus]:
+    given = {"port": servers.free_port(), "plugins": ("tests.held_imports",), "log_level": "debug"}
+    with installed(sqlite_url, tmp_path, **given) as running:
+        yield running
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    folder = tmp_path / "Bookshelf"
+    folder.mkdir()
+    (folder / "anchor.pdf").write_bytes(documents.pdf(SENTENCE))
+    (folder / "beacon.md").write_text(f"# Beacon\n\n{SENTENCE * 5}")
+    (folder / "cutter.txt").write_text(SENTENCE * 4)
+    return folder
+
+
+def workspaces(nexus: Nexus) -> list[Path]:
+    """The folders of processes, whether they live or not."""
+    base = nexus.folder / "imports"
+    return [path for path in base.iterdir() if path.is_dir()] if base.is_dir() else []
+
+
+def research(nexus: Nexus) -> int:
+    with nexus.app.sessions.read() as session:
+        return len(session.all(_NAMES))
+
+
+def imported(nexus: Nexus, books: Path, moment: str = "") -> Process:
+    """`nexus import` in a process of its own, which has ended."""
+    process = nexus.start(
+        "import", str(books), "--library", "Research", plugins=("tests.doomed_imports",) if moment else ()
+    )
+    process.wait()
+    return process
+
+
+def left_in_the_store(nexus: Nexus, *, remove: bool = False) -> list[str]:
+    """What `nexus clean` finds there a day later."""
+    later = build(make_settings(nexus.database, nexus.folder), lambda: wall_clock() + timedelta(days=1))
+    try:
+        return [found.path for found in clean.clean(later.sessions, later.files, remove=remove)]
+    finally:
+        later.close()
+
+
+class TestKilled:
+    @pytest.mark.parametrize("moment", BEFORE_THE_COMMIT)
+    def test_leaves_no_part_of_a_library_and_the_next_start_tidies_up(
+        self, nexus: Nexus, books: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    ) -> None:
+        alive = nexus.app.imports.room() / "another"
+        alive.touch()
+        monkeypatch.setenv("DIE_IN", moment)
+        killed = imported(nexus, books, moment)
+        assert killed.code == -signal.SIGKILL, killed.tail()
+        assert (count(nexus.app), research(nexus)) == (0, 0)
+        assert len(workspaces(nexus)) == 2
+        left = stored(nexus.app)
+        assert sorted(left_in_the_store(nexus, remove=True)) == sorted(left)
+        assert stored(nexus.app) == []
+        again = imported(nexus, books)
+        assert again.code == 0, again.tail()
+        assert (count(nexus.app), research(nexus), len(stored(nexus.app))) == (3, 1, 3)
+        nexus.build().imports.open()  # what the second one left when it had ended
+        assert workspaces(nexus) == [alive.parent.parent]
+        assert alive.exists()
+
+    def test_after_the_commit_everything_is_there_and_only_once(
+        self, nexus: Nexus, books: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DIE_IN", "after the commit")
+        killed = imported(nexus, books, "after the commit")
+        assert killed.code == -signal.SIGKILL, killed.tail()
+        assert (count(nexus.app), research(nexus), len(stored(nexus.app))) == (3, 1, 3)
+        assert left_in_the_store(nexus) == []
+        again = imported(nexus, books)
+        assert again.code == 0, again.tail()
+        assert (count(nexus.app), research(nexus), len(stored(nexus.app))) == (3, 1, 3)
+        nexus.build().imports.open()
+        assert workspaces(nexus) == []
+
+
+def running(nexus: Nexus, me: Caller) -> Process:
+    """A server that imports two files, and is in the middle of the second."""
+    server = served(nexus)
+    batch = opened(me)
+    for name in ("quick.txt", "slow.txt"):
+        data(stage(me, batch, name, f"{name} {SENTENCE}".encode()))
+    data(me.post(f"/imports/batches/{batch}/start"))
+    eventually(lambda: "slow.txt" in names_read(nexus), "the second is being read")
+    return server
+
+
+def names_read(nexus: Nexus) -> list[str]:
+    path = nexus.folder / "read"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def me(nexus: Nexus) -> Iterator[Caller]:
+    with Caller(address(nexus), nexus.app.settings, uuid4()) as caller:
+        yield caller
+
+
+class TestStopped:
+    @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+    def test_commits_nothing_and_its_folder_is_the_next_starts_to_remove(
+        self, nexus: Nexus, me: Caller, sign: signal.Signals
+    ) -> None:
+        server = running(nexus, me)
+        began = time.monotonic()
+        server.send(sign)
+        code = server.wait()
+        assert time.monotonic() - began < IN_TIME
+        assert (code < 0) is (sign is signal.SIGKILL), server.tail()
+        assert (count(nexus.app), research(nexus), stored(nexus.app)) == (0, 0, [])
+        (left,) = workspaces(nexus)
+        again = served(nexus)
+        assert left not in workspaces(nexus)
+        assert until(me, "IDLE")["batches"] == []
+        assert again.stop() == 0
+
+
+class TestLogs:
+    """No path, no file name, no text, at any level."""
+
+    def test_of_a_whole_import_with_a_pause_and_a_failure(self, nexus: Nexus, me: Caller) -> None:
+        server = running(nexus, me)
+        data(me.post("/imports/attempt/pause"))
+        (batch,) = until(me, "PAUSED")["batches"]
+        data(stage(me, batch["id"], "torn.pdf", b"%PDF-1.4 nothing else"))
+        (nexus.folder / "slow.txt").touch()
+        data(me.post("/imports/attempt/resume"))
+        failed = until(me, "PAUSED")["batches"][0]["sources"][-1]
+        assert (failed["name"], failed["outcome"]) == ("torn.pdf", "failed")
+        data(me.delete(f"/imports/batches/{batch['id']}/sources/{failed['id']}"))
+        data(me.post("/imports/attempt/resume"))
+        until(me, "COMPLETE")
+        assert server.stop() == 0
+        assert {"import_moved", "import_stop_finished"} <= {event["event"] for event in server.events()}
+        check_private(nexus, server, "quick", "slow.txt", "torn", "ferry")
+
+    def test_of_one_that_finds_the_disk_full(
+        self, nexus: Nexus, books: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DIE_IN", "a full disk")
+        broken = imported(nexus, books, "a full disk")
+        assert broken.code == 1, broken.tail()
+        assert "E_INTERNAL" in broken.tail()
+        assert broken.events("import_broke")
+        assert (count(nexus.app), stored(nexus.app)) == (0, [])
+        check_private(nexus, broken, "Bookshelf", "anchor", "beacon", "cutter", "ferry")
+
+
+def check_private(nexus: Nexus, process: Process, *words: str) -> None:
+    """Of its log alone: what a command says to a person does name files."""
+    logged = json.dumps(process.events())
+    assert [word for word in (*words, str(nexus.folder)) if word in logged] == []

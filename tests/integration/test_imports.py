@@ -1,0 +1,449 @@
+"""A folder of files becomes a library: wholly or not at all, with pauses, and with every problem named."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import bindparam, func, select
+
+from nexus.app import App, build
+from nexus.db.session import Statement
+from nexus.db.tables import chunks, fragments, libraries, library_media, media
+from nexus.errors import InvalidFileType, InvalidRequest, InvalidState
+from nexus.extract import Extraction
+from nexus.extract.builtin import READERS
+from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
+from nexus.ingest import access
+from nexus.ingest import libraries as library_verbs
+from nexus.ingest.imports.progress import Outcome
+from nexus.ingest.imports.runner import Run
+from nexus.ingest.imports.service import Desk, Imports
+from nexus.states.attempt import Phase, Status
+from tests import documents
+from tests.files import stored
+from tests.support import SetClock, make_settings
+from tests.walks import whole
+
+SENTENCE = (
+    "The ferry left the harbour at noon and came back in the evening, as it does every day of the week. "
+)
+PATIENCE = 60.0
+
+_COUNT = {
+    table.name: Statement(select(func.count().label("n")).select_from(table))
+    for table in (media, libraries, fragments, chunks)
+}
+_IN_LIBRARY = Statement(
+    select(media.c.id, media.c.title, media.c.processing_status)
+    .join(library_media, library_media.c.media_id == media.c.id)
+    .where(library_media.c.library_id == bindparam("library_id"))
+    .order_by(media.c.title)
+)
+
+
+class Readers:
+    """Parsers that are real, counted, and held where a test wants it."""
+
+    def __init__(self, real: Sandbox) -> None:
+        self.real = real
+        self.read_names: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.begun = threading.Event()
+
+    def read(self, reader: str, data: Any, hints: Any, reading: Reading) -> Extraction:
+        self.read_names.append(hints.filename)
+        self.begun.set()
+        while not self.gate.wait(0.01):
+            if reading.ended:
+                raise ReadingEnded
+        return self.real.read(reader, data, hints, reading=reading)
+
+
+@pytest.fixture(scope="module")
+def parsers() -> Iterator[Sandbox]:
+    with closing(Sandbox(preload=READERS)) as made:
+        yield made
+
+
+@pytest.fixture
+def readers(parsers: Sandbox) -> Readers:
+    return Readers(parsers)
+
+
+@pytest.fixture
+def app(database_url: str, tmp_path: Path, readers: Readers, clock: SetClock) -> Iterator[App]:
+    built = build(make_settings(database_url, tmp_path / "data"), clock)
+    yield replace(built, tools=replace(built.tools, sandbox=readers))  # type: ignore[arg-type]
+    built.close()
+
+
+@pytest.fixture
+def imports(app: App, tmp_path: Path) -> Iterator[Imports]:
+    made = Imports(app.tools, tmp_path / "data" / "imports")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def viewer() -> UUID:
+    return uuid4()
+
+
+@pytest.fixture
+def desk(imports: Imports, viewer: UUID) -> Desk:
+    return imports.of(viewer)
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> dict[str, Path]:
+    """A PDF, an EPUB and two texts."""
+    folder = tmp_path / "books"
+    folder.mkdir()
+    written = {
+        "one.pdf": documents.pdf(f"{SENTENCE}\n{SENTENCE}"),
+        "two.epub": documents.epub({"one.xhtml": documents.chapter(f"<h1>One</h1><p>{SENTENCE}</p>")}),
+        "three.txt": (SENTENCE * 40).encode(),
+        "four.md": f"# Four\n\n{SENTENCE * 3}".encode(),
+    }
+    for name, body in written.items():
+        (folder / name).write_bytes(body)
+    return {name: folder / name for name in written}
+
+
+def staged(desk: Desk, books: dict[str, Path], name: str = "Research") -> UUID:
+    batch = desk.staging.open(None, name)
+    for title, path in books.items():
+        desk.staging.add(batch.id, title, path)
+    return batch.id
+
+
+def finished(desk: Desk) -> Status:
+    assert desk.wait(PATIENCE)
+    return desk.state.status
+
+
+def count(app: App) -> dict[str, int]:
+    with app.sessions.read() as session:
+        return {name: int(session.first(statement).n) for name, statement in _COUNT.items()}
+
+
+def in_library(app: App, library_id: UUID | None) -> list[tuple[str, str]]:
+    with app.sessions.read() as session:
+        rows = session.all(_IN_LIBRARY, library_id=library_id)
+    return [(row.title, row.processing_status) for row in rows]
+
+
+def outcomes(desk: Desk) -> dict[str, Outcome]:
+    return {line.name: line.outcome for line in desk.progress.lines()}
+
+
+def test_everything_is_in_the_library_with_its_text_and_its_file(
+    app: App, desk: Desk, books: dict[str, Path]
+) -> None:
+    desk.start(staged(desk, books))
+    assert finished(desk) is Status.COMPLETE
+    assert [status for _, status in in_library(app, desk.library_id)] == ["ready_for_reading"] * 4
+    assert set(outcomes(desk).values()) == {Outcome.COMMITTED}
+    assert len(stored(app)) == 4
+    assert count(app)["chunks"] >= 7
+    with app.sessions.read() as session:
+        for row in session.all(_IN_LIBRARY, library_id=desk.library_id):
+            assert whole(app.sessions, row.id)
+    assert desk.staging.all() == []
+
+
+def test_it_goes_into_a_library_that_is_there(
+    app: App, desk: Desk, viewer: UUID, books: dict[str, Path]
+) -> None:
+    with app.sessions.begin() as session:
+        library_id = library_verbs.create(session, viewer, "Shelf")
+    batch = desk.staging.open(library_id, None)
+    desk.staging.add(batch.id, "three.txt", books["three.txt"])
+    desk.start(batch.id)
+    assert finished(desk) is Status.COMPLETE
+    assert len(in_library(app, library_id)) == 1
+
+
+class TestPause:
+    def test_stops_and_goes_on_without_parsing_anything_again(
+        self, app: App, desk: Desk, readers: Readers, books: dict[str, Path]
+    ) -> None:
+        batch_id = staged(desk, books)
+        readers.gate.clear()
+        attempt = desk.start(batch_id).attempt_id
+        assert readers.begun.wait(PATIENCE)
+        assert desk.pause().status is Status.STOPPING
+        readers.gate.set()
+        assert finished(desk) is Status.PAUSED
+        assert desk.state.phase is Phase.PARSING
+        assert count(app) == {"media": 0, "libraries": 0, "fragments": 0, "chunks": 0}
+        before = list(readers.read_names)
+        assert desk.resume().attempt_id == attempt
+        assert finished(desk) is Status.COMPLETE
+        parsed = [name for name in readers.read_names if readers.read_names.count(name) == 1]
+        assert sorted(parsed) == sorted(books)
+        assert len(before) < len(books)
+
+    def test_ends_a_parser_that_does_not_end_by_itself(
+        self, desk: Desk, readers: Readers, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("nexus.ingest.imports.runner.GRACE_SECONDS", 0.05)
+        readers.gate.clear()
+        desk.start(staged(desk, books))
+        assert readers.begun.wait(PATIENCE)
+        desk.pause()
+        assert finished(desk) is Status.PAUSED
+        assert Outcome.FAILED not in outcomes(desk).values()
+        readers.gate.set()
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+
+    def test_after_the_commit_leaves_nothing_to_resume(
+        self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def late(run: Run) -> None:
+            """The last moment in which somebody can ask."""
+            run.registry.stop()
+            run._look_for_stop()
+
+        real = Run._commit
+
+        def commit(run: Run, *given: Any) -> None:
+            real(run, *given)
+            late(run)
+
+        monkeypatch.setattr(Run, "_commit", commit)
+        batch_id = staged(desk, books)
+        desk.start(batch_id)
+        assert finished(desk) is Status.IDLE
+        assert count(app)["media"] == 4
+        assert desk.staging.all() == []
+
+    def test_before_the_commit_commits_nothing(
+        self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = Run._split
+
+        def splitting(run: Run, *given: Any) -> None:
+            real(run, *given)
+            run.registry.stop()
+
+        monkeypatch.setattr(Run, "_split", splitting)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.PAUSED
+        assert count(app)["media"] == 0
+        assert stored(app) == []
+
+
+class TestAFileThatFails:
+    def test_pauses_the_import_and_is_named_and_the_rest_goes_on_without_it(
+        self, app: App, desk: Desk, readers: Readers, books: dict[str, Path]
+    ) -> None:
+        books["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
+        batch_id = staged(desk, books)
+        desk.start(batch_id)
+        assert finished(desk) is Status.PAUSED
+        (failed,) = desk.progress.of(Outcome.FAILED)
+        assert (failed.name, failed.code) == ("one.pdf", "E_PDF_DAMAGED")
+        assert failed.message
+        assert count(app)["media"] == 0
+        desk.staging.remove(batch_id, failed.source_id)
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert len(in_library(app, desk.library_id)) == 3
+        assert readers.read_names.count("three.txt") == 1
+
+    def test_is_named_before_anything_is_parsed_where_it_can_be(
+        self, desk: Desk, readers: Readers, books: dict[str, Path]
+    ) -> None:
+        batch_id = staged(desk, books)
+        books["one.pdf"].unlink()
+        books["two.epub"].write_bytes(b"something else")
+        desk.start(batch_id)
+        assert finished(desk) is Status.PAUSED
+        assert desk.state.phase is Phase.PREFLIGHT
+        assert {line.name for line in desk.progress.of(Outcome.FAILED)} == {"one.pdf", "two.epub"}
+        assert readers.read_names == []
+
+    def test_and_is_the_last_one_ends_the_attempt_when_it_is_removed(
+        self, desk: Desk, books: dict[str, Path]
+    ) -> None:
+        books["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
+        batch_id = staged(desk, {"one.pdf": books["one.pdf"]})
+        desk.start(batch_id)
+        assert finished(desk) is Status.PAUSED
+        desk.staging.remove(batch_id, desk.progress.lines()[0].source_id)
+        assert desk.state.status is Status.IDLE
+
+    def test_by_changing_meanwhile_commits_nothing(
+        self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = Run._split
+
+        def splitting(run: Run, *given: Any) -> None:
+            real(run, *given)
+            books["three.txt"].write_text("something else")
+
+        monkeypatch.setattr(Run, "_split", splitting)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.PAUSED
+        assert count(app)["media"] == 0
+        assert stored(app) == []
+
+
+class TestDuplicates:
+    def test_within_the_import_are_taken_once_and_named(
+        self, app: App, desk: Desk, books: dict[str, Path]
+    ) -> None:
+        copy = books["three.txt"].with_name("copy.txt")
+        copy.write_bytes(books["three.txt"].read_bytes())
+        desk.start(staged(desk, {**books, "copy.txt": copy}))
+        assert finished(desk) is Status.COMPLETE
+        assert outcomes(desk)["copy.txt"] is Outcome.DUPLICATE
+        assert len(in_library(app, desk.library_id)) == 4
+
+    def test_of_what_the_user_has_are_put_into_the_library_as_they_are(
+        self, app: App, desk: Desk, readers: Readers, books: dict[str, Path]
+    ) -> None:
+        desk.start(staged(desk, books, "First"))
+        assert finished(desk) is Status.COMPLETE
+        desk.start(staged(desk, books, "Second"))
+        assert finished(desk) is Status.COMPLETE
+        assert set(outcomes(desk).values()) == {Outcome.DUPLICATE}
+        assert count(app)["media"] == 4
+        assert len(in_library(app, desk.library_id)) == 4
+        assert len(readers.read_names) == 4
+
+
+class TestStaging:
+    @pytest.mark.parametrize(
+        ("name", "body"),
+        [
+            ("a.docx", b"PK"),
+            ("a.pdf", b"no pdf"),
+            ("a.epub", b"PK\x03\x04 no epub"),
+            ("a.txt", b"\x00\x01\x02"),
+            ("a", b"text"),
+        ],
+    )
+    def test_takes_what_its_name_and_its_content_say(
+        self, desk: Desk, tmp_path: Path, name: str, body: bytes
+    ) -> None:
+        path = tmp_path / "given"
+        path.write_bytes(body)
+        batch = desk.staging.open(None, "Research")
+        with pytest.raises(InvalidFileType):
+            desk.staging.add(batch.id, name, path)
+        assert desk.staging.get(batch.id).sources == ()
+
+    def test_is_put_in_order_by_the_exact_list_alone(self, desk: Desk, books: dict[str, Path]) -> None:
+        batch_id = staged(desk, books)
+        ids = [source.id for source in desk.staging.get(batch_id).sources]
+        assert [s.id for s in desk.staging.reorder(batch_id, ids[::-1]).sources] == ids[::-1]
+        for wrong in (ids[:-1], [*ids, ids[0]], [*ids[:-1], uuid4()], []):
+            with pytest.raises(InvalidRequest):
+                desk.staging.reorder(batch_id, wrong)
+        assert [s.id for s in desk.staging.get(batch_id).sources] == ids[::-1]
+
+    def test_is_closed_while_it_runs_and_open_again_when_it_is_paused(
+        self, desk: Desk, readers: Readers, books: dict[str, Path]
+    ) -> None:
+        batch_id = staged(desk, {"one.pdf": books["one.pdf"]})
+        readers.gate.clear()
+        desk.start(batch_id)
+        assert readers.begun.wait(PATIENCE)
+        with pytest.raises(InvalidState):
+            desk.staging.add(batch_id, "three.txt", books["three.txt"])
+        desk.pause()
+        readers.gate.set()
+        assert finished(desk) is Status.PAUSED
+        desk.staging.add(batch_id, "three.txt", books["three.txt"])
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert len(outcomes(desk)) == 2
+
+    def test_of_a_library_is_one_batch_however_often_it_is_opened(self, desk: Desk) -> None:
+        assert desk.staging.open(None, "Research") is desk.staging.open(None, "Research")
+        assert desk.staging.open(None, "Other").id != desk.staging.open(None, "Research").id
+
+    def test_removes_copies_of_its_own_and_never_a_users_file(
+        self, desk: Desk, books: dict[str, Path]
+    ) -> None:
+        batch = desk.staging.open(None, "Research")
+        theirs = desk.staging.add(batch.id, "one.pdf", books["one.pdf"])
+        ours = desk.staging.add(batch.id, "two.epub", books["two.epub"], ours=True)
+        desk.staging.replace(batch.id, ours.id, "three.txt", books["three.txt"], ours=True)
+        assert not books["two.epub"].exists()
+        desk.staging.remove(batch.id, theirs.id)
+        assert books["one.pdf"].exists()
+        desk.staging.discard(batch.id)
+        assert not books["three.txt"].exists()
+
+
+class TestLeaving:
+    def test_is_safe_where_nothing_is_staged_or_nothing_is_a_draft(
+        self, app: App, desk: Desk, viewer: UUID, books: dict[str, Path]
+    ) -> None:
+        with app.sessions.begin() as session:
+            library_id = access.ensure_user(session, viewer)
+        assert desk.leave(desk.staging.open(None, "Research").id).safe
+        batch = desk.staging.open(library_id, None)
+        desk.staging.add(batch.id, "one.pdf", books["one.pdf"])
+        assert desk.leave(batch.id).safe
+
+    def test_would_discard_a_draft_until_its_text_is_committed(
+        self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen = []
+        real = Run._commit
+
+        def commit(run: Run, *given: Any) -> None:
+            seen.append(desk.leave(run.batch_id))
+            real(run, *given)
+            seen.append(desk.leave(run.batch_id))
+
+        monkeypatch.setattr(Run, "_commit", commit)
+        batch_id = staged(desk, books)
+        assert desk.leave(batch_id).should_warn
+        desk.start(batch_id)
+        assert finished(desk) is Status.COMPLETE
+        assert [(leave.safe, leave.would_discard) for leave in seen] == [(False, True), (True, False)]
+
+
+def test_an_empty_batch_is_not_begun(desk: Desk) -> None:
+    with pytest.raises(InvalidRequest):
+        desk.start(desk.staging.open(None, "Research").id)
+    assert desk.state.status is Status.IDLE
+
+
+def test_a_second_attempt_waits_for_the_first(desk: Desk, readers: Readers, books: dict[str, Path]) -> None:
+    readers.gate.clear()
+    desk.start(staged(desk, books))
+    with pytest.raises(InvalidState):
+        desk.start(staged(desk, {"one.pdf": books["one.pdf"]}, "Other"))
+    readers.gate.set()
+    assert finished(desk) is Status.COMPLETE
+
+
+def test_the_end_of_the_process_commits_nothing_and_leaves_its_folder_to_the_next_start(
+    app: App, imports: Imports, desk: Desk, readers: Readers, books: dict[str, Path], tmp_path: Path
+) -> None:
+    readers.gate.clear()
+    desk.start(staged(desk, books))
+    assert readers.begun.wait(PATIENCE)
+    threading.Timer(0.1, readers.gate.set).start()
+    imports.close()
+    assert desk.state.status is Status.STOPPING
+    assert count(app)["media"] == 0
+    base = tmp_path / "data" / "imports"
+    assert len(list(base.iterdir())) == 1
+    Imports(app.tools, base).open()
+    assert list(base.iterdir()) == []
