@@ -37,6 +37,7 @@ log = logging.get(__name__)
 
 EXTRACT_SECONDS = 15.0
 NOT_TO_FETCH = "Only a job that waits for its page can be fetched. Retry one that failed."
+NO_READER = "Nothing that reads articles is installed here. Enter title and text by hand."
 NOT_TO_RETRY = "Only a job that failed before its text was there can be retried."
 #: How many of the oldest that wait a worker looks at.
 AHEAD = 8
@@ -88,7 +89,8 @@ def extract(tools: Tools, job_id: UUID, actor: str) -> Done:
 
     Raises JobNotReady where there is no page, or no result in time.
     """
-    _require_reader(tools)
+    if Kind.WEB_ARTICLE not in tools.extractors and not _is_extracted(tools, job_id):
+        raise JobNotReady(NO_READER)
     until = time.monotonic() + LEASE.total_seconds()
     waited = False
     while time.monotonic() < until:
@@ -122,7 +124,13 @@ def _extract_once(tools: Tools, job_id: UUID, actor: str) -> None:
 def _require_reader(tools: Tools) -> None:
     """Without one nothing changes: the page waits until there is one."""
     if Kind.WEB_ARTICLE not in tools.extractors:
-        raise JobNotReady("Nothing that reads articles is installed here. Enter title and text by hand.")
+        raise JobNotReady(NO_READER)
+
+
+def _is_extracted(tools: Tools, job_id: UUID) -> bool:
+    with tools.sessions.read() as session:
+        job = steps.state(session, job_id)
+    return job is not None and Status(job.status) in EXTRACTED_ON
 
 
 def _claim_extraction(tools: Tools, job_id: UUID, actor: str) -> Row | Missed[Status]:

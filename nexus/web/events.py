@@ -132,7 +132,8 @@ async def stream(
     feed: Feed, viewer: UUID, place: Place | None, desk: Desk | None = None
 ) -> AsyncIterator[str]:
     newest = await feed.open()
-    shown, shown_at = 0, 0.0
+    # Who comes new is told how his import is, if he has one.
+    shown, shown_at = (desk.version if desk is not None and desk.is_blank else 0), 0.0
     try:
         # A place beyond the newest is from before the database was replaced: it would wait for ever.
         place = newest if place is None else min(place, newest)

@@ -322,6 +322,23 @@ class TestDuplicates:
         assert len(in_library(app, desk.library_id)) == 4
         assert len(readers.read_names) == 4
 
+    def test_that_are_taken_out_while_it_is_paused_are_not_put_into_the_library(
+        self, app: App, desk: Desk, books: dict[str, Path]
+    ) -> None:
+        desk.start(staged(desk, {"one.pdf": books["one.pdf"]}, "First"))
+        assert finished(desk) is Status.COMPLETE
+        bad = books["two.epub"].with_name("bad.pdf")
+        bad.write_bytes(b"%PDF-1.4 nothing else")
+        given = {"one.pdf": books["one.pdf"], "bad.pdf": bad, "three.txt": books["three.txt"]}
+        batch_id = staged(desk, given, "Second")
+        desk.start(batch_id)
+        assert finished(desk) is Status.PAUSED
+        for source in desk.staging.get(batch_id).sources[:2]:
+            desk.staging.remove(batch_id, source.id)
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert len(in_library(app, desk.library_id)) == 1
+
 
 class TestStaging:
     @pytest.mark.parametrize(

@@ -229,7 +229,8 @@ class Run:
         self._advance(Phase.ATOMIC_TEXT_COMMIT)
         checked = [self._checked[source.id] for source in sources]
         ready = (self._prepared(source, workspace) for source in sources)
-        twins = [found.twin for found in self._checked.values() if found.twin is not None]
+        found = (self._checked.get(source.id) for source in batch.sources)
+        twins = [one.twin for one in found if one is not None and one.twin is not None]
         try:
             with (
                 committing.stored(self.tools.files, checked, self._look_for_stop) as ids,

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from nexus.errors import Conflict, InvalidRequest, InvalidState
 from nexus.ingest.imports import leaving
-from nexus.ingest.imports.attempts import Registry, State
+from nexus.ingest.imports.attempts import IDLE, Registry, State
 from nexus.ingest.imports.leaving import Leave
 from nexus.ingest.imports.progress import Progress
 from nexus.ingest.imports.runner import Run
@@ -42,6 +42,11 @@ class Desk:
     def _tell(self) -> None:
         self.version += 1
         self._listener()
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing is staged, and nothing has been imported."""
+        return self.state == IDLE and not self.staging.all()
 
     @property
     def state(self) -> State:
