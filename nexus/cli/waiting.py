@@ -19,7 +19,7 @@ from nexus.states.media import PUBLISHED, Kind, Status
 #: How often the database is asked while nothing ends here.
 TICK = 0.2
 #: After so long without any change, a person wants to know what is going on.
-SILENCE = 10.0
+SILENCE = 5.0
 
 #: What has changed: the media, and how it is now; None where it is gone.
 Tell = Callable[[UUID, View | None], None]
