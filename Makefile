@@ -37,7 +37,7 @@ run: .venv/ready-run ## Start Nexus on 127.0.0.1:8000 and print the sign-in link
 	@$(BIN)/nexus serve
 
 test: .venv/ready-dev ## Run every test, on real servers that it gets and starts itself
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: .venv/ready-dev ## Format, lint, types, layers and generated docs
 	@$(BIN)/ruff format --check .

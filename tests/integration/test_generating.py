@@ -60,6 +60,12 @@ _USED = Statement(
 
 
 @pytest.fixture
+def database_url(clean_postgres: str) -> str:
+    """PostgreSQL alone: drafts on SQLite are written by the tests of the pages."""
+    return clean_postgres
+
+
+@pytest.fixture
 def server() -> Iterator[Model]:
     with model() as running:
         yield running
