@@ -113,13 +113,18 @@ _RENEW = Statement(
     )
     .values(lease_expires_at=bindparam("until", type_=media.c.lease_expires_at.type))
 )
-_EXPIRED_ROWS = Statement(
-    select(media.c.id, media.c.processing_status, media.c.processing_attempts, media.c.tries)
-    .where(media.c.lease_expires_at.is_not(None), _EXPIRED)
-    .order_by(media.c.lease_expires_at)
-    .limit(bindparam("most"))
-    .with_for_update(skip_locked=True)
-)
+
+
+@cache
+def _expired_rows(most: int) -> Statement:
+    """With the number written out, as in `_start_due`."""
+    return Statement(
+        select(media.c.id, media.c.processing_status, media.c.processing_attempts, media.c.tries)
+        .where(media.c.lease_expires_at.is_not(None), _EXPIRED)
+        .order_by(media.c.lease_expires_at)
+        .limit(literal_column(str(most)))
+        .with_for_update(skip_locked=True)
+    )
 
 
 def worker_start_attempt(session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE) -> Row | None:
@@ -275,7 +280,7 @@ def renew_leases(
 
 def release_expired(session: Session, backoff_seconds: float, most: int = 100) -> int:
     """Media whose worker is gone: back to be tried again, or failed after the third try. How many."""
-    rows = session.all(_EXPIRED_ROWS, now=session.now, most=most)
+    rows = session.all(_expired_rows(most), now=session.now)
     for row in rows:
         if row.tries < MAX_TRIES:
             run_after = session.now + backoff(backoff_seconds, row.tries)
