@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from sqlalchemy import bindparam, exists, select
+from sqlalchemy import bindparam, select
 
 from nexus.db.session import Row, Session, Statement
-from nexus.db.tables import library_media, media
-from nexus.errors import FileMissing, FileTooLarge, NexusError
+from nexus.db.tables import media
+from nexus.errors import FileMissing, FileTooLarge
 from nexus.ingest.files import Files
 from nexus.ingest.imports.staging import Source, kind_of
 from nexus.states.media import Kind
@@ -21,15 +21,7 @@ from nexus.storage.digest import Digester
 PIECE = 1024 * 1024
 
 _TWIN = Statement(
-    select(
-        media.c.id,
-        exists(
-            select(library_media.c.media_id).where(
-                library_media.c.media_id == media.c.id,
-                library_media.c.library_id == bindparam("library_id", type_=library_media.c.library_id.type),
-            )
-        ).label("in_library"),
-    ).where(
+    select(media.c.id).where(
         media.c.created_by_user_id == bindparam("user_id"),
         media.c.kind == bindparam("kind"),
         media.c.file_sha256 == bindparam("sha256"),
@@ -68,15 +60,9 @@ def check(source: Source, files: Files, stopped: Callable[[], bool]) -> Checked:
     return Checked(source, found.size, found.sha256)
 
 
-def twin_of(session: Session, viewer: UUID, library_id: UUID | None, checked: Checked) -> Row | None:
-    """The same file among the user's own; `in_library` says whether it is where this one is to go."""
-    return session.first(
-        _TWIN,
-        user_id=viewer,
-        kind=checked.source.kind.value,
-        sha256=checked.sha256,
-        library_id=library_id,
-    )
+def twin_of(session: Session, viewer: UUID, checked: Checked) -> Row | None:
+    """The same file among the user's own."""
+    return session.first(_TWIN, user_id=viewer, kind=checked.source.kind.value, sha256=checked.sha256)
 
 
 def pieces(path: Path) -> Iterator[bytes]:
@@ -87,7 +73,3 @@ def pieces(path: Path) -> Iterator[bytes]:
 def most_bytes(files: Files, kind: Kind) -> int:
     """A text may be as long as a book."""
     return files.most_bytes.get(kind, files.most_bytes[Kind.EPUB])
-
-
-def reason(error: NexusError) -> tuple[str, str]:
-    return error.code, error.message

@@ -112,10 +112,10 @@ class Run:
         seen: dict[tuple[Kind, str], UUID] = {}
         for source in batch.sources:
             self._look_for_stop()
-            self._check(batch, source, seen)
+            self._check(source, seen)
         self._stop_for_failures()
 
-    def _check(self, batch: Batch, source: Source, seen: dict[tuple[Kind, str], UUID]) -> None:
+    def _check(self, source: Source, seen: dict[tuple[Kind, str], UUID]) -> None:
         try:
             found = self._checked.get(source.id) or check(source, self.tools.files, self._asked_to_stop)
         except NexusError as error:
@@ -127,12 +127,12 @@ class Run:
             self._checked.pop(source.id, None)
             self.progress.set(source.id, Outcome.DUPLICATE, message="It is in this import twice.")
             return
-        self._checked[source.id] = self._with_twin(batch, found)
+        self._checked[source.id] = self._with_twin(found)
         self._show_checked(self._checked[source.id])
 
-    def _with_twin(self, batch: Batch, found: Checked) -> Checked:
+    def _with_twin(self, found: Checked) -> Checked:
         with self.tools.sessions.read() as session:
-            twin = twin_of(session, self.viewer, batch.library_id, found)
+            twin = twin_of(session, self.viewer, found)
         return replace(found, twin=None if twin is None else twin.id)
 
     def _show_checked(self, found: Checked) -> None:
