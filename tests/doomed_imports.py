@@ -1,4 +1,6 @@
-"""An import that ends in the middle of what DIE_IN names, or finds the disk full: NEXUS_PLUGINS=tests.doomed_imports.
+"""An import that ends in the middle of what DIE_IN names, or that its workspace fails then.
+
+NEXUS_PLUGINS=tests.doomed_imports
 
 Where a moment comes once for each file, the first one passes: there is something to leave behind.
 """
@@ -12,7 +14,8 @@ from itertools import count
 from typing import Any
 
 from nexus.extract.sandbox import Sandbox
-from nexus.ingest.imports import committing, runner
+from nexus.ingest import documents
+from nexus.ingest.imports import runner
 from nexus.ingest.imports.attempts import Registry
 from nexus.ingest.imports.workspaces import Workspace
 from nexus.storage.local import Local
@@ -22,17 +25,18 @@ from tests.deadly import die
 MOMENTS: dict[str, tuple[Any, str, int]] = {
     "preflight": (runner, "check", 1),
     "parsing": (Sandbox, "read", 1),
-    "splitting": (runner, "split", 1),
+    "splitting": (documents, "split", 1),
     "storing": (Local, "put", 1),
     "before the commit": (Registry, "committing", 0),
-    "inside the transaction": (committing, "put_twins", 0),
+    "inside the transaction": (documents, "write_chunks", 0),
     "after the commit": (Registry, "complete", 0),
     "a full disk": (Workspace, "put", 3),
+    "a lost disk": (Workspace, "get", 0),
 }
 BEFORE_THE_COMMIT = tuple(MOMENTS)[:6]
 
 
-def _full(workspace: Workspace, *_: object) -> None:
+def _fail(workspace: Workspace, *_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device", str(workspace._folder))
 
 
@@ -47,7 +51,7 @@ def _from(passes: int, real: Callable[..., Any], end: Callable[..., Any]) -> Cal
 
 def arm(moment: str) -> None:
     owner, name, passes = MOMENTS[moment]
-    setattr(owner, name, _from(passes, getattr(owner, name), _full if owner is Workspace else die))
+    setattr(owner, name, _from(passes, getattr(owner, name), _fail if owner is Workspace else die))
 
 
 if moment := os.environ.get("DIE_IN"):

@@ -221,17 +221,16 @@ def logged(moved: CTE, subject: Subject[Any], edge: Edge[Any]) -> CTE:
     return insert(history).from_select(list(entry), select(*entry.values())).cte("logged")
 
 
-def log_created(session: Session, subject: Subject[Any], row_id: UUID, *, actor: str) -> None:
-    """The first row of a history: nothing to the initial state."""
-    session.run(
-        LOG,
-        subject=subject.machine.name,
-        subject_id=row_id,
-        event="create",
-        from_status=None,
-        to_status=subject.machine.initial.value,
-        at=session.now,
-        actor=actor,
-        attempt=0,
-        error_code=None,
-    )
+def log_created(session: Session, subject: Subject[Any], *row_ids: UUID, actor: str) -> None:
+    """The first row of each history: nothing to the initial state."""
+    entry = {
+        "subject": subject.machine.name,
+        "event": "create",
+        "from_status": None,
+        "to_status": subject.machine.initial.value,
+        "at": session.now,
+        "actor": actor,
+        "attempt": 0,
+        "error_code": None,
+    }
+    session.run_many(LOG, [{**entry, "subject_id": row_id} for row_id in row_ids])

@@ -33,6 +33,9 @@ from sqlalchemy.types import Boolean, TypeEngine
 Clock = Callable[[], datetime]
 Row = Any  # a namedtuple of the statement's columns
 BUSY_SECONDS = 30.0
+#: How long SQLite's log may become, 16 MiB, before a commit waits until it is in the database: a book or an import is
+#: often longer than the 4 MiB that are its default, and would wait each time.
+CHECKPOINT_PAGES = 4000
 #: A PostgreSQL that has gone silent is an error after this long, not a thread that waits for ever.
 POSTGRES_PATIENCE: dict[str, Any] = {
     "connect_timeout": 5,
@@ -299,7 +302,7 @@ def connect(url: str, pool: int = 20, clock: Clock = wall_clock) -> Sessions:
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     _use_wal(connection)
-    for pragma in ("synchronous=NORMAL", "foreign_keys=ON"):
+    for pragma in ("synchronous=NORMAL", f"wal_autocheckpoint={CHECKPOINT_PAGES}", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 

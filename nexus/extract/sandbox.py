@@ -100,6 +100,7 @@ class Sandbox:
         documents: int = 200,
     ) -> None:
         self.limits = limits
+        self.processes = processes
         self._preload = preload
         self._documents = documents
         self._turn = threading.Semaphore(processes)

@@ -82,9 +82,10 @@ def hold_article(session: Session, viewer: UUID, url: str) -> Row:
     return row
 
 
-def hold(session: Session, library_id: UUID, media_id: UUID) -> None:
-    """Put a media into a library; nothing where it is already."""
-    session.run(_HOLD, library_id=library_id, media_id=media_id, added_at=session.now)
+def hold(session: Session, library_id: UUID, *media_ids: UUID) -> None:
+    """Put media into a library; nothing where they are already."""
+    held = {"library_id": library_id, "added_at": session.now}
+    session.run_many(_HOLD, [{**held, "media_id": media_id} for media_id in media_ids])
 
 
 def _url_kind(kind: str) -> Kind:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,10 +20,10 @@ from nexus.db.bulk import Rows
 from nexus.db.session import Row, Session, Statement
 from nexus.db.tables import assets, chunks, documents, fragments, insert_all, media_file
 from nexus.extract import Extraction, Fetched, Fragment
+from nexus.extract.chunks import split
 
-#: Scripts written without spaces between words: there, a word is counted for every two characters.
-_DENSE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_WORD = re.compile(r"\w+")
+#: Scripts written without spaces between words, with their punctuation.
+_DENSE = re.compile("[\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff9f]")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,20 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """What there is to know of a text before it is written: how many words it has, and its chunks, each as the place
+    of its fragment, and where in that it begins and ends."""
+
+    words: int
+    chunks: Sequence[tuple[int, int, int]]
+
+    @classmethod
+    def of(cls, found: Extraction) -> Cut:
+        spans = ((place, *span) for place, one in enumerate(found.fragments) for span in split(one.text))
+        return cls(words_of(found), list(spans))
+
+
+@dataclass(frozen=True)
 class Readable:
     """A text as the rows that it becomes, and the attempt that it comes from."""
 
@@ -58,13 +72,16 @@ class Readable:
     kept: Kept | None
 
     @classmethod
-    def of(cls, media_id: UUID, attempt: int, found: Extraction, origin: Origin) -> Readable:
+    def of(
+        cls, media_id: UUID, attempt: int, found: Extraction, origin: Origin, words: int | None = None
+    ) -> Readable:
+        """Its words are counted unless somebody has done so."""
         return cls(
             media_id,
             attempt,
             found.title,
             list(_fragment_rows(media_id, found.fragments)),
-            _document_row(media_id, found, origin),
+            _document_row(media_id, found, origin, words_of(found) if words is None else words),
             [{"media_id": media_id, **vars(asset)} for asset in found.assets],
             origin.kept,
         )
@@ -100,11 +117,10 @@ def text_rows(ready: Sequence[Readable], now: datetime, revision: int = 1) -> Ro
     }
 
 
-def write_rest(session: Session, ready: Readable) -> None:
-    """What belongs to a text beside its rows: pictures, and the file that it was read from."""
-    session.run_many(_WRITE[assets], ready.assets)
-    if ready.kept is not None:
-        keep_file(session, ready.media_id, ready.kept)
+def write_rest(session: Session, ready: Sequence[Readable]) -> None:
+    """What belongs to texts beside their rows: pictures, and the files that they were read from."""
+    session.run_many(_WRITE[assets], [asset for one in ready for asset in one.assets])
+    keep_files(session, {one.media_id: one.kept for one in ready if one.kept is not None})
 
 
 def replace(session: Session, ready: Readable) -> int:
@@ -114,7 +130,7 @@ def replace(session: Session, ready: Readable) -> int:
     revision = 1 if present is None else present.revision + 1
     for table, rows in text_rows([ready], session.now, revision).items():
         session.run_many(_WRITE[table], rows)
-    write_rest(session, ready)
+    write_rest(session, [ready])
     return int(revision)
 
 
@@ -123,19 +139,20 @@ def drop(session: Session, media_id: UUID) -> None:
         session.run(statement, media_id=media_id)
 
 
-def write_chunks(session: Session, media_id: UUID, cut: Sequence[tuple[int, int, int]]) -> None:
-    """Each the place of its fragment, and where in its text it begins and ends."""
-    names = ("fragment", "start", "end")
+def write_chunks(session: Session, cuts: Mapping[UUID, Cut]) -> None:
     rows = [
-        {"media_id": media_id, "position": position, **dict(zip(names, chunk, strict=True))}
-        for position, chunk in enumerate(cut)
+        {"media_id": media_id, "position": position, "fragment": fragment, "start": start, "end": end}
+        for media_id, cut in cuts.items()
+        for position, (fragment, start, end) in enumerate(cut.chunks)
     ]
     session.run_many(_WRITE[chunks], rows)
 
 
-def keep_file(session: Session, media_id: UUID, kept: Kept) -> None:
-    drop_file(session, media_id)
-    session.run(_WRITE[media_file], media_id=media_id, **vars(kept))
+def keep_files(session: Session, kept: Mapping[UUID, Kept]) -> None:
+    session.run_many(_DROP_FILE, [{"media_id": media_id} for media_id in kept])
+    session.run_many(
+        _WRITE[media_file], [{"media_id": media_id, **vars(file)} for media_id, file in kept.items()]
+    )
 
 
 def drop_file(session: Session, media_id: UUID) -> None:
@@ -152,14 +169,19 @@ def file_of(session: Session, media_id: UUID) -> Row | None:
 
 
 def count_words(text: str) -> int:
+    """What stands between spaces; in scripts without them, one for every two characters."""
     dense = len(_DENSE.findall(text))
-    return (dense + 1) // 2 + len(_WORD.findall(_DENSE.sub(" ", text) if dense else text))
+    return (dense + 1) // 2 + len((_DENSE.sub(" ", text) if dense else text).split())
 
 
-def _document_row(media_id: UUID, found: Extraction, origin: Origin) -> dict[str, Any]:
+def words_of(found: Extraction) -> int:
+    return sum(count_words(fragment.text) for fragment in found.fragments)
+
+
+def _document_row(media_id: UUID, found: Extraction, origin: Origin, words: int) -> dict[str, Any]:
     return {
         "media_id": media_id,
-        "words": sum(count_words(fragment.text) for fragment in found.fragments),
+        "words": words,
         "outline": json.dumps([[line.title, line.level, line.anchor] for line in found.outline]),
         **vars(found.facts),
         **_origin_row(origin),

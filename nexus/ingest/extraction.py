@@ -97,9 +97,17 @@ def storable(found: Extraction) -> Extraction:
 
 def _storable(part: T) -> T:
     """The same with every text of it fit for a database; what is fit already is not copied."""
+    texts = {name: value for name, value in vars(part).items() if isinstance(value, str)}
     mended: dict[str, Any] = {
-        name: UNSTORABLE.sub("", value)
-        for name, value in vars(part).items()
-        if isinstance(value, str) and UNSTORABLE.search(value)
+        name: UNSTORABLE.sub("", value) for name, value in texts.items() if not _is_fit(value)
     }
     return replace(part, **mended) if mended else part
+
+
+def _is_fit(text: str) -> bool:
+    """To look for halves of characters takes many times longer than to write the text out."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text

@@ -144,7 +144,7 @@ def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) 
     access.require_admin(session, library_id, viewer)
     access.keep_library(session, library_id)
     access.require_readable(session, media_id, viewer)
-    if session.first(_LOCK_MEDIA, media_id=media_id) is None:
+    if not lock_media(session, media_id):
         raise NotFound
     hold(session, library_id, media_id)
 
@@ -160,11 +160,16 @@ def remove_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUI
 
 def delete_media(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]:
     """Out of every library that the viewer administers; the rows go when no other holds it."""
-    session.first(_LOCK_MEDIA, media_id=media_id)
+    lock_media(session, media_id)
     access.require_readable(session, media_id, viewer)
     if session.run(_DROP_ADMINISTERED, media_id=media_id, viewer=viewer) == 0:
         raise Forbidden
     return _delete_unheld(session, media_id)
+
+
+def lock_media(session: Session, media_id: UUID) -> bool:
+    """Against its deletion, after any library's lock; whether it is there. Several are locked in the order of ids."""
+    return session.first(_LOCK_MEDIA, media_id=media_id) is not None
 
 
 def members(session: Session, library_id: UUID, viewer: UUID) -> list[Row]:
@@ -213,7 +218,7 @@ def _require_an_admin(session: Session, library_id: UUID) -> None:
 
 def _drop(session: Session, library_id: UUID, media_id: UUID) -> list[Gone] | None:
     """What is gone with it; None where the library does not hold it."""
-    session.first(_LOCK_MEDIA, media_id=media_id)
+    lock_media(session, media_id)
     if session.run(_DROP, library_id=library_id, media_id=media_id) == 0:
         return None
     return _delete_unheld(session, media_id)

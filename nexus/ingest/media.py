@@ -7,7 +7,7 @@ nothing, so a worker that froze, lost its lease and woke up can't write.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -64,6 +64,13 @@ _RETRY = {
 }
 
 _START = Move(MEDIA_ROWS, edges.START, sets=_START_SETS, guards=[_DUE, text(WAITING)])
+_START_ALL = BulkMove(
+    MEDIA_ROWS,
+    edges.START,
+    values={"until": media.c.lease_expires_at.type},
+    sets=lambda given: {**_START_SETS, "lease_expires_at": given("until")},
+    beside=(),
+)
 _READABLE = BulkMove(
     MEDIA_ROWS,
     edges.READABLE,
@@ -136,6 +143,13 @@ def worker_start_attempt(session: Session, media_id: UUID, lease: timedelta = DE
     return row
 
 
+def start_all(session: Session, attempts: Mapping[UUID, int], lease: timedelta = DEFAULT_LEASE) -> set[UUID]:
+    """The same for several at once, each with the attempts that it has had: which of them are started now."""
+    until = session.now + lease
+    moves = [{"row_id": media_id, "fence": attempt, "until": until} for media_id, attempt in attempts.items()]
+    return _START_ALL(session, moves, {}, actor=WORKER)
+
+
 def claim_due(
     session: Session, kind: Kind, user_id: UUID, most: int, lease: timedelta = DEFAULT_LEASE
 ) -> list[Row]:
@@ -173,10 +187,9 @@ def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> s
     """The same for several at once: which of them are readable now."""
     moves = [{"row_id": one.media_id, "fence": one.attempt, "title": one.title} for one in ready]
     moved = _READABLE(session, moves, documents.text_rows(ready, session.now), actor=WORKER)
+    documents.write_rest(session, [one for one in ready if one.media_id in moved])
     for one in ready:
-        if one.media_id in moved:
-            documents.write_rest(session, one)
-        else:
+        if one.media_id not in moved:
             missed = _READABLE.missed(session, one.media_id)
             _unexpected("mark_ready_for_reading", one.media_id, one.attempt, missed)
     return moved

@@ -149,7 +149,7 @@ def _give_up(tools: Tools, claim: Row, nothing: Nothing) -> Outcome:
             session, claim.id, Stage(error.stage), error.code, error.message, claim.processing_attempts
         )
         if failed and nothing.kept is not None:
-            documents.keep_file(session, claim.id, nothing.kept)
+            documents.keep_files(session, {claim.id: nothing.kept})
     return Outcome.FAILED if failed else Outcome.STALE
 
 

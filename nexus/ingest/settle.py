@@ -128,7 +128,7 @@ def _inspect(sessions: Sessions, files: Files, found: Row) -> Digest:
 
 def _overtaken(session: Session, viewer: UUID, found: Row) -> Settled | None:
     """In line with the user's other confirmations: what one of them made of this upload while it was being read."""
-    session.first(_IN_LINE, user_id=viewer)
+    stand_in_line(session, viewer)
     earlier = session.first(EARLIER, media_id=found.id, viewer=viewer)
     if earlier is not None:
         return Settled(earlier.winner_id, Kind(earlier.kind), duplicate=True)
@@ -175,6 +175,11 @@ def _give_way(session: Session, viewer: UUID, media_id: UUID, kind: Kind, twin: 
     session.run(_DELETE, media_id=media_id)
     session.run(_FORGET, media_id=media_id)
     return Settled(twin.id, kind, duplicate=True)
+
+
+def stand_in_line(session: Session, viewer: UUID) -> None:
+    """Until this transaction ends, no other one gives the user a new file."""
+    session.first(_IN_LINE, user_id=viewer)
 
 
 def forget(sessions: Sessions, media_id: UUID) -> None:

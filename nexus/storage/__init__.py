@@ -72,8 +72,8 @@ class Storage(Protocol):
         """Of what is stored, where Nexus itself wrote it and worked it out meanwhile. Else it is to be read."""
         ...
 
-    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:
-        """Whole or not at all. Raises ObjectExists."""
+    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> Digest:
+        """Whole or not at all; what was written. Raises ObjectExists."""
         ...
 
     def delete(self, path: str) -> None:

@@ -130,11 +130,11 @@ class Local:
     def digest(self, path: str) -> Digest | None:
         return self.fresh.get(self.locate(path))
 
-    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:  # noqa: ARG002
+    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> Digest:  # noqa: ARG002
         with self.draft(path) as draft:
             for chunk in chunks:
                 draft.write(chunk)
-            draft.publish()
+            return draft.publish()
 
     def delete(self, path: str) -> None:
         place = self.locate(path)
@@ -226,8 +226,8 @@ class Draft:
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._file.fileno(), start, length, os.POSIX_FADV_DONTNEED)
 
-    def publish(self) -> None:
-        """Durable, then visible, in one step. Raises ObjectExists."""
+    def publish(self) -> Digest:
+        """Durable, then visible, in one step; what it is. Raises ObjectExists."""
         if self._passing is not None:
             self._passing.result()
         self._pass(least=1)
@@ -238,7 +238,9 @@ class Draft:
             self._place.hardlink_to(self._draft)
         except FileExistsError as error:
             raise ObjectExists from error
-        self._fresh.add(self._place, identity, self._digester.result())
+        digest = self._digester.result()
+        self._fresh.add(self._place, identity, digest)
+        return digest
 
 
 def _identity(stat: os.stat_result) -> Identity:

@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from nexus.storage import CHUNK, Clock, Link, ObjectExists, ObjectMissing, StorageError, Stored, UploadTarget
-from nexus.storage.digest import Digest
+from nexus.storage.digest import Digest, Digester
 from nexus.storage.names import disposition
 
 _MISSING = {"404", "NoSuchKey", "NotFound"}
@@ -87,12 +87,14 @@ class S3:
     def digest(self, path: str) -> Digest | None:  # noqa: ARG002
         return None
 
-    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:
+    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> Digest:
+        digester = Digester()
         with SpooledTemporaryFile(max_size=8 * CHUNK) as whole:
-            for chunk in chunks:
+            for chunk in digester.passing(chunks):
                 whole.write(chunk)
             whole.seek(0)
             self._call("put_object", Key=path, Body=whole, ContentType=content_type, IfNoneMatch="*")
+        return digester.result()
 
     def delete(self, path: str) -> None:
         self._call("delete_object", Key=path)

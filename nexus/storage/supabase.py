@@ -13,7 +13,7 @@ import httpx2
 import jwt
 
 from nexus.storage import CHUNK, Clock, Link, ObjectExists, ObjectMissing, StorageError, Stored, UploadTarget
-from nexus.storage.digest import Digest
+from nexus.storage.digest import Digest, Digester
 
 PAGE = 100
 
@@ -68,9 +68,12 @@ class Supabase:
     def digest(self, path: str) -> Digest | None:  # noqa: ARG002
         return None
 
-    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> None:
+    def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> Digest:
+        digester = Digester()
         headers = {"Content-Type": content_type, "x-upsert": "false"}
-        self._call("POST", f"/object/{self._place(path)}", content=iter(chunks), headers=headers)
+        place = f"/object/{self._place(path)}"
+        self._call("POST", place, content=digester.passing(chunks), headers=headers)
+        return digester.result()
 
     def delete(self, path: str) -> None:
         try:

@@ -19,7 +19,7 @@ OUTCOMES = {
     Outcome.CHECKED: Badge("Checked", "queued"),
     Outcome.PARSING: Badge("Parsing", "working"),
     Outcome.PARSED: Badge("Parsed", "ready"),
-    Outcome.SPLIT: Badge("Split", "ready"),
+    Outcome.SPLIT: Badge("Prepared", "ready"),
     Outcome.DUPLICATE: Badge("Already there", "waiting"),
     Outcome.FAILED: Badge("Failed", "failed"),
     Outcome.COMMITTED: Badge("Imported", "ready"),

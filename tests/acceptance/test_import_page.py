@@ -106,7 +106,7 @@ def test_files_are_chosen_put_in_order_and_imported_without_a_reload(page: Page,
     expect(button(page, "Pause")).to_be_visible()
     page.evaluate("window.stayed = true")
     for name in ("one.txt", "two.pdf"):
-        expect(row(page, name).locator(".badge")).to_have_text("Parsed")
+        expect(row(page, name).locator(".badge")).to_have_text("Prepared")
     expect(row(page, "held order.txt").locator(".badge")).to_have_text("Parsing")
     expect(page.locator("#import-choose form")).to_have_count(0)
     site.let("held order.txt")
@@ -141,7 +141,7 @@ def test_dropped_files_are_staged_and_what_is_no_book_is_named(page: Page) -> No
 def test_pause_says_that_it_stops_and_resume_reads_nothing_again(page: Page, site: Site) -> None:
     staged(page, text("first pause.txt"), text("held pause.txt"))
     button(page, "Start").click()
-    expect(row(page, "first pause.txt").locator(".badge")).to_have_text("Parsed")
+    expect(row(page, "first pause.txt").locator(".badge")).to_have_text("Prepared")
     button(page, "Pause").click()
     expect(button(page, "Stopping…")).to_be_disabled()
     expect(page.locator("#import-choose form")).to_have_count(0)

@@ -22,14 +22,18 @@ from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
 from nexus.ingest import access
 from nexus.ingest import libraries as library_verbs
+from nexus.ingest.imports import committing
 from nexus.ingest.imports.progress import Outcome
 from nexus.ingest.imports.runner import Run
 from nexus.ingest.imports.service import Desk, Imports
+from nexus.ingest.media import retry_media
 from nexus.states.attempt import Phase, Status
+from nexus.states.media import Status as MediaStatus
+from nexus.storage import StorageError
 from tests import documents
-from tests.files import stored
+from tests.files import Person, stored
 from tests.support import SetClock, make_settings
-from tests.walks import whole
+from tests.walks import put, whole
 
 SENTENCE = (
     "The ferry left the harbour at noon and came back in the evening, as it does every day of the week. "
@@ -53,6 +57,7 @@ class Readers:
 
     def __init__(self, real: Sandbox) -> None:
         self.real = real
+        self.processes = real.processes
         self.read_names: list[str] = []
         self.gate = threading.Event()
         self.gate.set()
@@ -141,6 +146,12 @@ def in_library(app: App, library_id: UUID | None) -> list[tuple[str, str]]:
     return [(row.title, row.processing_status) for row in rows]
 
 
+def texts_in(app: App, library_id: UUID | None) -> list[str]:
+    with app.sessions.read() as session:
+        rows = session.all(_IN_LIBRARY, library_id=library_id)
+    return [text for row in rows for text in whole(app.sessions, row.id).texts]
+
+
 def outcomes(desk: Desk) -> dict[str, Outcome]:
     return {line.name: line.outcome for line in desk.progress.lines()}
 
@@ -209,22 +220,26 @@ class TestPause:
     def test_after_the_commit_leaves_nothing_to_resume(
         self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def late(run: Run) -> None:
-            """The last moment in which somebody can ask."""
-            run.registry.stop()
-            run._look_for_stop()
+        pausing = threading.Thread(target=desk.pause)
+        write, done = committing.write, Run._done
 
-        real = Run._commit
+        def writing(*given: Any) -> UUID:
+            """Somebody asks while the transaction is open: he has to wait for its outcome."""
+            pausing.start()
+            return write(*given)
 
-        def commit(run: Run, *given: Any) -> None:
-            real(run, *given)
-            late(run)
+        def ending(run: Run) -> None:
+            pausing.join(PATIENCE)
+            assert desk.leave(run.batch_id).safe
+            done(run)
 
-        monkeypatch.setattr(Run, "_commit", commit)
+        monkeypatch.setattr(committing, "write", writing)
+        monkeypatch.setattr(Run, "_done", ending)
         batch_id = staged(desk, books)
         desk.start(batch_id)
         assert finished(desk) is Status.IDLE
         assert count(app)["media"] == 4
+        assert len(in_library(app, desk.library_id)) == 4
         assert desk.staging.all() == []
 
     def test_before_the_commit_commits_nothing(
@@ -283,20 +298,52 @@ class TestAFileThatFails:
         desk.staging.remove(batch_id, desk.progress.lines()[0].source_id)
         assert desk.state.status is Status.IDLE
 
-    def test_by_changing_meanwhile_commits_nothing(
-        self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    def test_by_changing_meanwhile_is_named_alone_and_read_anew_when_it_goes_on(
+        self,
+        app: App,
+        desk: Desk,
+        readers: Readers,
+        books: dict[str, Path],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        real = Run._split
+        real = Run._parse
 
-        def splitting(run: Run, *given: Any) -> None:
+        def parsing(run: Run, *given: Any) -> None:
             real(run, *given)
-            books["three.txt"].write_text("something else")
+            books["three.txt"].write_text(f"Something else. {SENTENCE}")
 
-        monkeypatch.setattr(Run, "_split", splitting)
+        monkeypatch.setattr(Run, "_parse", parsing)
         desk.start(staged(desk, books))
         assert finished(desk) is Status.PAUSED
+        assert [(line.name, line.code) for line in desk.progress.of(Outcome.FAILED)] == [
+            ("three.txt", "E_FILE_CHANGED")
+        ]
         assert count(app)["media"] == 0
         assert stored(app) == []
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert readers.read_names.count("three.txt") == 2
+        assert sum(text.startswith("Something else.") for text in texts_in(app, desk.library_id)) == 1
+
+    def test_to_be_stored_is_named_and_goes_in_when_the_store_is_back(
+        self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = type(app.files.storage).put
+
+        def away(store: Any, path: str, *given: Any) -> Any:
+            if path.endswith(".epub"):
+                raise StorageError("away")
+            return real(store, path, *given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(app.files.storage), "put", away)
+            desk.start(staged(desk, books))
+            assert finished(desk) is Status.PAUSED
+        assert [line.code for line in desk.progress.of(Outcome.FAILED)] == ["E_FILE_UNREACHABLE"]
+        assert stored(app) == []
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert len(stored(app)) == 4
 
 
 class TestDuplicates:
@@ -321,6 +368,61 @@ class TestDuplicates:
         assert count(app)["media"] == 4
         assert len(in_library(app, desk.library_id)) == 4
         assert len(readers.read_names) == 4
+
+    def test_of_what_had_failed_are_read_again_and_are_no_second_media(
+        self, app: App, desk: Desk, viewer: UUID, books: dict[str, Path]
+    ) -> None:
+        person = Person(app, viewer)
+        media_id = person.upload(books["one.pdf"].read_bytes())
+        put(app, media_id, MediaStatus.FAILED)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.COMPLETE
+        assert outcomes(desk)["one.pdf"] is Outcome.COMMITTED
+        found = whole(app.sessions, media_id)
+        assert found.row.processing_status == MediaStatus.READY_FOR_READING
+        assert found.row.processing_attempts == 2
+        assert found.texts[0].startswith("The ferry")
+        assert desk.library_id in found.holders
+        assert count(app)["media"] == 4
+        assert len(stored(app)) == 4
+
+    @pytest.mark.parametrize("change", ["it is uploaded", "it is deleted", "it is tried again"])
+    def test_that_come_or_go_before_the_commit_are_looked_at_again(
+        self,
+        app: App,
+        desk: Desk,
+        readers: Readers,
+        viewer: UUID,
+        books: dict[str, Path],
+        monkeypatch: pytest.MonkeyPatch,
+        change: str,
+    ) -> None:
+        person = Person(app, viewer)
+        body = books["one.pdf"].read_bytes()
+        if change != "it is uploaded":
+            media_id = person.upload(body)
+        if change == "it is tried again":
+            put(app, media_id, MediaStatus.FAILED)
+        real = Run._split
+
+        def meanwhile(run: Run, *given: Any) -> None:
+            monkeypatch.setattr(Run, "_split", real)
+            real(run, *given)
+            if change == "it is uploaded":
+                person.upload(body)
+            elif change == "it is deleted":
+                person.delete(media_id)
+            else:
+                with app.sessions.begin() as session:
+                    retry_media(session, media_id, viewer)
+
+        monkeypatch.setattr(Run, "_split", meanwhile)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.COMPLETE
+        assert len(in_library(app, desk.library_id)) == 4
+        assert count(app)["media"] == 4
+        assert len(stored(app)) == 4
+        assert readers.read_names.count("one.pdf") == 1
 
     def test_that_are_taken_out_while_it_is_paused_are_not_put_into_the_library(
         self, app: App, desk: Desk, books: dict[str, Path]

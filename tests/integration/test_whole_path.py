@@ -21,7 +21,7 @@ from nexus.extract.builtin import READERS
 from nexus.extract.registry import load_installed
 from nexus.extract.sandbox import Sandbox
 from nexus.ingest import clean, libraries, pipeline, refresh, submit
-from nexus.ingest.documents import Kept, keep_file
+from nexus.ingest.documents import Kept, keep_files
 from nexus.ingest.files import discard_all
 from nexus.ingest.pipeline import Outcome
 from nexus.queue.local import Local
@@ -254,7 +254,7 @@ def test_a_text_file_is_read_by_its_name(app: App) -> None:
     path = app.files.path(media_id, Kind.TEXT)
     app.files.storage.put(path, [body], "text/markdown")
     with app.sessions.begin() as session:
-        keep_file(session, media_id, Kept(path, "text/markdown", len(body), "boats.md"))
+        keep_files(session, {media_id: Kept(path, "text/markdown", len(body), "boats.md")})
     assert pipeline.run(app.tools, media_id) is Outcome.READABLE
     assert "<em>sail</em>" in rows(app, _FRAGMENTS, media_id)[0].html
 

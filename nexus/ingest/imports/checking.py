@@ -4,29 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, select
 
-from nexus.db.session import Row, Session, Statement
+from nexus.db.session import Session, Statement
 from nexus.db.tables import media
 from nexus.errors import FileMissing, FileTooLarge
 from nexus.ingest.files import Files
-from nexus.ingest.imports.staging import Source, kind_of
-from nexus.states.media import Kind
+from nexus.ingest.imports.staging import Source, require_kind
+from nexus.states.media import Kind, Stage, Status
 from nexus.storage.digest import Digester
 
 PIECE = 1024 * 1024
 
 _TWIN = Statement(
-    select(media.c.id).where(
+    select(media.c.id, media.c.processing_status, media.c.failure_stage).where(
         media.c.created_by_user_id == bindparam("user_id"),
         media.c.kind == bindparam("kind"),
         media.c.file_sha256 == bindparam("sha256"),
     )
 )
+
+
+class Standing(Enum):
+    """What the user has of a file."""
+
+    NEW = auto()  #: nothing
+    UNREAD = auto()  #: the file, whose text could not be read: this import tries it again
+    KNOWN = auto()  #: all of it: it only needs to be put into the library
 
 
 @dataclass(frozen=True)
@@ -36,17 +45,30 @@ class Checked:
     source: Source
     size: int
     sha256: str
-    #: Something that the user has already, and that only needs to be put into the library.
-    twin: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A file, and the media that it is or will be."""
+
+    checked: Checked
+    media_id: UUID
+    standing: Standing
+
+    @property
+    def source(self) -> Source:
+        return self.checked.source
 
 
 def check(source: Source, files: Files, stopped: Callable[[], bool]) -> Checked:
-    """Raises what is wrong with it."""
-    kind_of(source.name, source.path)
+    """Raises what is wrong with it. Where somebody stopped it, it was not read to its end."""
+    most = most_bytes(files, source.kind)
     digester = Digester()
     try:
         for piece in pieces(source.path):
             digester.update(piece)
+            if digester.size > most:
+                raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
             if stopped():
                 break
     except OSError as error:
@@ -54,19 +76,21 @@ def check(source: Source, files: Files, stopped: Callable[[], bool]) -> Checked:
             "This file can't be read. Check that it is there and that you may read it."
         ) from error
     found = digester.result()
-    most = most_bytes(files, source.kind)
-    if found.size > most:
-        raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
+    require_kind(source.kind, found.head)
     return Checked(source, found.size, found.sha256)
 
 
-def twin_of(session: Session, viewer: UUID, checked: Checked) -> Row | None:
-    """The same file among the user's own."""
-    return session.first(_TWIN, user_id=viewer, kind=checked.source.kind.value, sha256=checked.sha256)
+def candidate(session: Session, viewer: UUID, checked: Checked) -> Candidate:
+    """By the same file among the user's own."""
+    twin = session.first(_TWIN, user_id=viewer, kind=checked.source.kind.value, sha256=checked.sha256)
+    if twin is None:
+        return Candidate(checked, uuid4(), Standing.NEW)
+    unread = Status(twin.processing_status) is Status.FAILED and twin.failure_stage != Stage.EMBED.value
+    return Candidate(checked, twin.id, Standing.UNREAD if unread else Standing.KNOWN)
 
 
 def pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:
         yield from iter(partial(file.read, PIECE), b"")
 
 

@@ -2,114 +2,135 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import bindparam, insert
 
 from nexus.db.moves import MEDIA_ROWS, log_created
 from nexus.db.session import Session, Statement
 from nexus.db.tables import media
-from nexus.errors import FileChanged, FileUnreachable
+from nexus.errors import FileChanged, FileUnreachable, WorkError
 from nexus.extract import Extraction
 from nexus.ingest import access, documents, libraries
 from nexus.ingest.add import hold
-from nexus.ingest.documents import Kept, Origin
+from nexus.ingest.documents import Cut, Kept, Origin, Readable
 from nexus.ingest.files import CONTENT_TYPES, Files
-from nexus.ingest.imports.checking import Checked, pieces
-from nexus.ingest.imports.staging import Batch
-from nexus.ingest.media import mark_ready_for_reading, worker_start_attempt
+from nexus.ingest.imports.checking import Candidate, Standing, candidate, pieces
+from nexus.ingest.imports.staging import Batch, Source
+from nexus.ingest.media import mark_all_ready_for_reading, reset_failed, start_all
+from nexus.ingest.settle import stand_in_line
 from nexus.states.media import Kind
 from nexus.storage import StorageError
 
 #: How many files go into the store at once: most of the time each waits for the disk or the network.
 AT_ONCE = 4
+#: Texts are written in groups of at most so many, and end a group when they are so large together.
+MOST_IN_A_GROUP = 50
+ENOUGH_BYTES = 4 * 1024 * 1024
 TEXT_TYPE = "text/plain; charset=utf-8"
-_NEW = Statement(
-    insert(media).values(
-        {
-            media.c[name]: bindparam(name)
-            for name in (
-                "id",
-                "kind",
-                "title",
-                "file_sha256",
-                "run_after",
-                "created_by_user_id",
-                "created_at",
-                "updated_at",
-            )
-        }
-    )
+_COLUMNS = (
+    "id",
+    "kind",
+    "title",
+    "file_sha256",
+    "run_after",
+    "created_by_user_id",
+    "created_at",
+    "updated_at",
 )
+_NEW = Statement(insert(media).values({media.c[name]: bindparam(name) for name in _COLUMNS}))
+
+
+class Overtaken(Exception):
+    """What the user has of a file is not what he had when it was checked."""
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A file with its text and its chunks, on its way into the library."""
 
-    checked: Checked
+    candidate: Candidate
     extraction: Extraction
-    chunks: Sequence[tuple[int, int, int]]
+    cut: Cut
     extractor: str
+
+    @property
+    def media_id(self) -> UUID:
+        return self.candidate.media_id
+
+    @property
+    def size(self) -> int:
+        texts = sum(len(one.text) + len(one.html or "") for one in self.extraction.fragments)
+        return texts + sum(len(asset.data) for asset in self.extraction.assets)
+
+
+class Storing:
+    """Files on their way into the store, each under the id that its media will have."""
+
+    def __init__(self, files: Files, candidates: Sequence[Candidate], look: Callable[[], None]) -> None:
+        self._files = files
+        self._look = look
+        self._begun: list[str] = []
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nexus-import-store")
+        self._puts = {self._threads.submit(self._put, one): one.source for one in candidates}
+
+    def failures(self) -> Iterator[tuple[Source, WorkError]]:
+        """What could not be stored, and why, once all have ended; those that have not begun by then never do."""
+        for put in as_completed(self._puts):
+            try:
+                put.result()
+            except CancelledError:
+                continue
+            except WorkError as error:
+                self._cancel()
+                yield self._puts[put], error
+
+    def close(self) -> None:
+        self._cancel()
+        self._threads.shutdown()
+
+    def undo(self) -> None:
+        self.close()
+        for path in self._begun:
+            self._files.remove(path)
+
+    def _put(self, one: Candidate) -> None:
+        self._look()
+        path = self._files.path(one.media_id, one.source.kind)
+        try:
+            if one.standing is Standing.UNREAD and self._files.storage.head(path) is not None:
+                return
+            self._begun.append(path)
+            kind = content_type(one.source.kind)
+            stored = self._files.storage.put(path, pieces(one.source.path), kind)
+        except (StorageError, OSError) as error:
+            raise FileUnreachable from error
+        if stored.sha256 != one.checked.sha256:
+            raise FileChanged
+
+    def _cancel(self) -> None:
+        for put in self._puts:
+            put.cancel()
 
 
 @contextmanager
-def stored(files: Files, checked: Sequence[Checked], look: Callable[[], None]) -> Iterator[dict[UUID, UUID]]:
-    """The files in the store, each under the id that its media will have; gone again if the block raises.
+def storing(files: Files, candidates: Sequence[Candidate], look: Callable[[], None]) -> Iterator[Storing]:
+    """The files go into the store while the block runs, and out of it again if it raises.
 
     `look` is called before each of them, and raises where nobody wants them any more.
     """
-    ids = {one.source.id: uuid4() for one in checked}
-    begun: list[str] = []
-
-    def put(one: Checked) -> None:
-        look()
-        path = files.path(ids[one.source.id], one.source.kind)
-        begun.append(path)
-        _put(files, path, one)
-
+    begun = Storing(files, candidates, look)
     try:
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nexus-import-store") as threads:
-            _all_of([threads.submit(put, one) for one in checked])
-        yield ids
+        yield begun
     except BaseException:
-        for path in begun:
-            files.remove(path)
+        begun.undo()
         raise
-
-
-def _all_of(puts: Sequence[Future[None]]) -> None:
-    """Raises what the first of them raises; those that have not begun then never do."""
-    try:
-        for put in puts:
-            put.result()
-    except BaseException:
-        for put in puts:
-            put.cancel()
-        raise
-
-
-def _put(files: Files, path: str, checked: Checked) -> None:
-    """Raises FileChanged where it is not the file that was checked."""
-    digest = hashlib.sha256()
-
-    def seen() -> Iterator[bytes]:
-        for piece in pieces(checked.source.path):
-            digest.update(piece)
-            yield piece
-
-    try:
-        files.storage.put(path, seen(), content_type(checked.source.kind))
-    except (StorageError, OSError) as error:
-        raise FileUnreachable from error
-    if digest.hexdigest() != checked.sha256:
-        raise FileChanged
+    begun.close()
 
 
 def write(
@@ -117,13 +138,19 @@ def write(
     files: Files,
     viewer: UUID,
     batch: Batch,
+    candidates: Sequence[Candidate],
     ready: Iterable[Prepared],
-    ids: dict[UUID, UUID],
 ) -> UUID:
-    """All rows of a batch, in the caller's transaction, one text in memory at a time; the library that they are in."""
+    """All rows of a batch, in the caller's transaction, a few texts in memory at a time; the library they are in.
+
+    Raises Overtaken where the candidates have to be looked at again, and what is wrong with the library.
+    """
     library_id = _library(session, viewer, batch)
-    for one in ready:
-        _write(session, files, viewer, library_id, ids[one.checked.source.id], one)
+    stand_in_line(session, viewer)
+    _require_unchanged(session, viewer, candidates)
+    hold(session, library_id, *(one.media_id for one in candidates if one.standing is not Standing.NEW))
+    for group in _groups(ready):
+        _write(session, files, viewer, library_id, group)
     return library_id
 
 
@@ -135,36 +162,73 @@ def _library(session: Session, viewer: UUID, batch: Batch) -> UUID:
     return batch.library_id
 
 
-def _write(
-    session: Session, files: Files, viewer: UUID, library_id: UUID, media_id: UUID, one: Prepared
-) -> None:
-    """From the beginning through its edges, as every media goes."""
-    source = one.checked.source
-    now = session.now
-    session.run(
-        _NEW,
-        id=media_id,
-        kind=source.kind.value,
-        title=PurePath(source.name).stem or source.name,
-        file_sha256=one.checked.sha256,
-        run_after=now,
-        created_by_user_id=viewer,
-        created_at=now,
-        updated_at=now,
+def _require_unchanged(session: Session, viewer: UUID, candidates: Sequence[Candidate]) -> None:
+    for media_id in sorted(one.media_id for one in candidates if one.standing is not Standing.NEW):
+        libraries.lock_media(session, media_id)
+    for one in candidates:
+        now = candidate(session, viewer, one.checked)
+        if now.standing is not one.standing or (now != one and one.standing is not Standing.NEW):
+            raise Overtaken
+
+
+def _groups(ready: Iterable[Prepared]) -> Iterator[list[Prepared]]:
+    group: list[Prepared] = []
+    size = 0
+    for one in ready:
+        group.append(one)
+        size += one.size
+        if len(group) == MOST_IN_A_GROUP or size >= ENOUGH_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _write(session: Session, files: Files, viewer: UUID, library_id: UUID, group: list[Prepared]) -> None:
+    """From the beginning through their edges, as every media goes."""
+    attempts = {one.media_id: _attempts(session, viewer, one) for one in group}
+    new = [one for one in group if one.candidate.standing is Standing.NEW]
+    session.run_many(_NEW, [_row(session, viewer, one.candidate) for one in new])
+    log_created(session, MEDIA_ROWS, *(one.media_id for one in new), actor=str(viewer))
+    hold(session, library_id, *(one.media_id for one in new))
+    start_all(session, attempts)
+    mark_all_ready_for_reading(
+        session,
+        [
+            Readable.of(
+                one.media_id, attempts[one.media_id] + 1, one.extraction, _origin(files, one), one.cut.words
+            )
+            for one in group
+        ],
     )
-    log_created(session, MEDIA_ROWS, media_id, actor=str(viewer))
-    hold(session, library_id, media_id)
-    kept = Kept(files.path(media_id, source.kind), content_type(source.kind), one.checked.size, source.name)
-    claim = worker_start_attempt(session, media_id)
-    attempt = claim.processing_attempts if claim is not None else 0
-    mark_ready_for_reading(session, media_id, attempt, one.extraction, Origin(one.extractor, kept=kept))
-    documents.write_chunks(session, media_id, one.chunks)
+    documents.write_chunks(session, {one.media_id: one.cut for one in group})
 
 
-def put_twins(session: Session, library_id: UUID, twins: Sequence[UUID]) -> None:
-    """What the user has already and what belongs into this library, too."""
-    for media_id in twins:
-        hold(session, library_id, media_id)
+def _attempts(session: Session, viewer: UUID, one: Prepared) -> int:
+    """How many it has had. One that had failed is put back to its beginning."""
+    if one.candidate.standing is Standing.NEW:
+        return 0
+    return int(reset_failed(session, one.media_id, viewer).processing_attempts)
+
+
+def _row(session: Session, viewer: UUID, one: Candidate) -> dict[str, object]:
+    return {
+        "id": one.media_id,
+        "kind": one.source.kind.value,
+        "title": PurePath(one.source.name).stem or one.source.name,
+        "file_sha256": one.checked.sha256,
+        "run_after": session.now,
+        "created_by_user_id": viewer,
+        "created_at": session.now,
+        "updated_at": session.now,
+    }
+
+
+def _origin(files: Files, one: Prepared) -> Origin:
+    source = one.candidate.source
+    path = files.path(one.media_id, source.kind)
+    kept = Kept(path, content_type(source.kind), one.candidate.checked.size, source.name)
+    return Origin(one.extractor, kept=kept)
 
 
 def content_type(kind: Kind) -> str:

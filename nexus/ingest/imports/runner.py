@@ -1,17 +1,19 @@
 """Turns a batch into a library: check, parse, split, commit. It can stop between any two pieces of work.
 
+A file is split as soon as it is parsed, while others are being parsed: the phase is that of the one furthest behind.
 What is parsed lies in the workspace, and is not parsed again after a pause.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from nexus import logging
@@ -19,16 +21,16 @@ from nexus.errors import ApiError, Internal, NexusError, WorkError
 from nexus.extract import Extraction, Hints
 from nexus.extract.builtin import EPUB, PDF, TEXT
 from nexus.extract.child import wire
-from nexus.extract.chunks import split
 from nexus.extract.sandbox import Reading, ReadingEnded, SandboxClosed
+from nexus.ingest.documents import Cut
 from nexus.ingest.extraction import storable
 from nexus.ingest.imports import committing
 from nexus.ingest.imports.attempts import Registry
-from nexus.ingest.imports.checking import Checked, check, twin_of
-from nexus.ingest.imports.committing import Prepared
+from nexus.ingest.imports.checking import Candidate, Checked, Standing, candidate, check
+from nexus.ingest.imports.committing import Prepared, Storing
 from nexus.ingest.imports.progress import Outcome, Progress
 from nexus.ingest.imports.staging import Batch, Source, Staging
-from nexus.ingest.imports.workspaces import Workspace
+from nexus.ingest.imports.workspaces import Workspace, WorkspaceFailed
 from nexus.ingest.workbench import Tools
 from nexus.states.attempt import Phase
 from nexus.states.media import Kind
@@ -56,13 +58,9 @@ class Run:
     viewer: UUID
     attempt_id: UUID
     batch_id: UUID
-    at_once: int = 2
     #: Where the batch has gone to, once it is there.
     library_id: UUID | None = None
     _checked: dict[UUID, Checked] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._turns = threading.Semaphore(self.at_once)
 
     def go(self) -> None:
         """Until it is complete, or stopped. Never raises."""
@@ -79,120 +77,116 @@ class Run:
             self._fail_all(self.staging.get(self.batch_id).sources, Internal())
             self._stopped()
         else:
-            self.staging.done(self.batch_id)
-            self.registry.complete(self.attempt_id)
+            self._done()
 
     def _work(self) -> None:
         batch = self.staging.get(self.batch_id)
         self.progress.begin(batch.sources)
-        workspace = self.registry.workspaces.find(self.attempt_id)
-        if workspace is None:
-            raise Stopped
-        self._preflight(batch)
-        sources = [source for source in batch.sources if source.id in self._checked and self._is_new(source)]
-        self._parse(sources, workspace)
-        self._split(sources, workspace)
-        self._commit(batch, sources, workspace)
+        while self.library_id is None:
+            with suppress(committing.Overtaken):
+                self._try(batch, self._preflight(batch))
+
+    def _try(self, batch: Batch, candidates: list[Candidate]) -> None:
+        """Raises Overtaken where it has to begin again; what is parsed stays parsed."""
+        left = [one for one in candidates if one.standing is not Standing.KNOWN]
+        sources = [one.source for one in left]
+        self._parse(sources)
+        self._split(sources)
+        with committing.storing(self.tools.files, left, self._look_for_stop) as storing:
+            self._commit(batch, candidates, storing)
+
+    def _done(self) -> None:
+        """Somebody may have asked for a stop while it was committed: then there is nothing left to resume."""
+        self.staging.done(self.batch_id)
+        if not self.registry.complete(self.attempt_id):
+            self.registry.finish_stop(self.attempt_id, staged_work=False)
 
     def _stopped(self) -> None:
-        """A commit that was quicker than the stop leaves nothing to resume."""
-        committed = self.library_id is not None
-        if committed:
-            self.staging.done(self.batch_id)
-        self.registry.finish_stop(self.attempt_id, staged_work=not committed)
-
-    def _is_new(self, source: Source) -> bool:
-        return self._checked[source.id].twin is None
+        self.registry.finish_stop(self.attempt_id, staged_work=True)
 
     # ── Preflight ──
 
-    def _preflight(self, batch: Batch) -> None:
+    def _preflight(self, batch: Batch) -> list[Candidate]:
         """Every file is looked at before anything runs, and every problem is named."""
         self._advance(Phase.PREFLIGHT)
-        seen: dict[tuple[Kind, str], UUID] = {}
         for source in batch.sources:
             self._look_for_stop()
-            self._check(source, seen)
+            self._check(source)
         self._stop_for_failures()
+        with self.tools.sessions.read() as session:
+            found = [candidate(session, self.viewer, one) for one in self._once_each(batch.sources)]
+        for one in found:
+            if one.standing is Standing.KNOWN:
+                self._skip(one.source, "You have this already; it is put into the library as it is.")
+        return found
 
-    def _check(self, source: Source, seen: dict[tuple[Kind, str], UUID]) -> None:
+    def _check(self, source: Source) -> None:
         try:
-            found = self._checked.get(source.id) or check(source, self.tools.files, self._asked_to_stop)
+            checked = self._checked.get(source.id) or check(source, self.tools.files, self._asked_to_stop)
         except NexusError as error:
             self._fail(source, error)
-            return
-        self._look_for_stop()  # before what was not read to its end counts
-        first = seen.setdefault((source.kind, found.sha256), source.id)
-        if first != source.id:
-            self._checked.pop(source.id, None)
-            self.progress.set(source.id, Outcome.DUPLICATE, message="It is in this import twice.")
-            return
-        self._checked[source.id] = self._with_twin(found)
-        self._show_checked(self._checked[source.id])
-
-    def _with_twin(self, found: Checked) -> Checked:
-        with self.tools.sessions.read() as session:
-            twin = twin_of(session, self.viewer, found)
-        return replace(found, twin=None if twin is None else twin.id)
-
-    def _show_checked(self, found: Checked) -> None:
-        if found.twin is not None:
-            message = "You have this already; it is put into the library as it is."
-            self.progress.set(found.source.id, Outcome.DUPLICATE, message=message)
         else:
-            self.progress.set(found.source.id, Outcome.CHECKED)
+            self._look_for_stop()  # before what was not read to its end counts
+            self._checked[source.id] = checked
+            self.progress.set(source.id, self._how_far(source))
+
+    def _how_far(self, source: Source) -> Outcome:
+        if self._workspace.has(_cut(source)):
+            return Outcome.SPLIT
+        return Outcome.PARSED if self._workspace.has(_text(source)) else Outcome.CHECKED
+
+    def _once_each(self, sources: Iterable[Source]) -> Iterator[Checked]:
+        seen = set()
+        for source in sources:
+            checked = self._checked[source.id]
+            if (source.kind, checked.sha256) in seen:
+                self._skip(source, "It is in this import twice.")
+            else:
+                seen.add((source.kind, checked.sha256))
+                yield checked
+
+    def _skip(self, source: Source, why: str) -> None:
+        self.progress.set(source.id, Outcome.DUPLICATE, message=why)
 
     # ── Parsing ──
 
-    def _parse(self, sources: list[Source], workspace: Workspace) -> None:
+    def _parse(self, sources: list[Source]) -> None:
         self._advance(Phase.PARSING)
-        left = []
-        for source in sources:
-            if workspace.has(_text(source)):
-                self.progress.set(source.id, Outcome.PARSED)
-            else:
-                left.append(source)
-        with ThreadPoolExecutor(2 * self.at_once, thread_name_prefix="nexus-import") as threads:
-            self._parse_all(left, workspace, threads)
+        self._parse_all(deque(source for source in sources if not self._workspace.has(_text(source))))
         self._look_for_stop()
         self._stop_for_failures()
 
-    def _parse_all(self, left: list[Source], workspace: Workspace, threads: ThreadPoolExecutor) -> None:
-        """Twice as many as there are parsers, so that one reads while another keeps what it has read. After a stop none
-        is begun, and what runs too long is ended."""
-        running: dict[Future[None], Reading] = {}
-        waiting = iter(left)
-        patience: float | None = None
-        while True:
-            if self._asked_to_stop():
-                patience = patience or time.monotonic() + GRACE_SECONDS
-                if time.monotonic() > patience:
-                    for reading in running.values():
+    def _parse_all(self, left: deque[Source]) -> None:
+        """With a thread for each parser. After a stop none is begun, and what runs too long is ended."""
+        readings = [Reading() for _ in range(self.tools.sandbox.processes)]
+        with ThreadPoolExecutor(len(readings), thread_name_prefix="nexus-import") as threads:
+            working = [threads.submit(self._parse_some, left, reading) for reading in readings]
+            stopped_at: float | None = None
+            while wait(working, LOOK_SECONDS).not_done:
+                if stopped_at is None and self._asked_to_stop():
+                    stopped_at = time.monotonic()
+                if stopped_at is not None and time.monotonic() > stopped_at + GRACE_SECONDS:
+                    for reading in readings:
                         reading.end()
-            else:
-                self._fill(running, waiting, workspace, threads)
-            if not running:
+        for one in working:
+            one.result()
+
+    def _parse_some(self, left: deque[Source], reading: Reading) -> None:
+        while not self._asked_to_stop():
+            try:
+                source = left.popleft()
+            except IndexError:
                 return
-            done, _ = wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
-            for future in done:
-                del running[future]
-                future.result()
+            found = self._parse_one(source, reading)
+            if found is not None and not self._asked_to_stop():
+                self._split_one(source, found)
 
-    def _fill(
-        self,
-        running: dict[Future[None], Reading],
-        waiting: Iterator[Source],
-        workspace: Workspace,
-        threads: ThreadPoolExecutor,
-    ) -> None:
-        while len(running) < 2 * self.at_once and (source := next(waiting, None)) is not None:
-            reading = Reading()
-            running[threads.submit(self._parse_one, source, workspace, reading)] = reading
-
-    def _parse_one(self, source: Source, workspace: Workspace, reading: Reading) -> None:
+    def _parse_one(self, source: Source, reading: Reading) -> Extraction | None:
         try:
-            _keep(workspace, source, self._read(source, reading))
-        except ReadingEnded:
+            self.progress.set(source.id, Outcome.PARSING)
+            found = storable(self._read(source, reading))
+            self._keep(_text(source), wire.frame(wire.extraction_values(found)))
+        except (ReadingEnded, Stopped):
             self.progress.set(source.id, Outcome.CHECKED)
         except (ApiError, WorkError) as error:
             self._fail(source, error)
@@ -200,62 +194,84 @@ class Run:
             self._fail(source, Internal("This file can't be read any more. Check that it is still there."))
         else:
             self.progress.set(source.id, Outcome.PARSED)
+            return found
+        return None
 
     def _read(self, source: Source, reading: Reading) -> Extraction:
-        """Raises ReadingEnded where a stop was asked for before its turn came."""
-        with self._turns:
-            if self._asked_to_stop():
-                raise ReadingEnded
-            self.progress.set(source.id, Outcome.PARSING)
-            with source.path.open("rb") as file:
-                return self.tools.sandbox.read(
-                    READERS[source.kind], file, Hints(filename=source.name), reading=reading
-                )
+        with source.path.open("rb") as file:
+            return self.tools.sandbox.read(
+                READERS[source.kind], file, Hints(filename=source.name), reading=reading
+            )
 
     # ── Splitting ──
 
-    def _split(self, sources: list[Source], workspace: Workspace) -> None:
+    def _split(self, sources: list[Source]) -> None:
+        """What a stop has left unsplit: everything else was split as soon as it was parsed."""
         self._advance(Phase.SPLITTING)
         for source in sources:
             self._look_for_stop()
-            if not workspace.has(_chunks(source)):
-                found = _extraction(workspace, source)
-                workspace.put(_chunks(source), json.dumps(list(_cut(found))).encode())
+            if not self._workspace.has(_cut(source)):
+                self._split_one(source, self._kept(source))
+        self._stop_for_failures()
+
+    def _split_one(self, source: Source, found: Extraction) -> None:
+        try:
+            self._keep(_cut(source), json.dumps(vars(Cut.of(found))).encode())
+        except Internal as error:
+            self._fail(source, error)
+        else:
             self.progress.set(source.id, Outcome.SPLIT)
+
+    # ── Workspace ──
+
+    @property
+    def _workspace(self) -> Workspace:
+        """Raises WorkspaceFailed where somebody took its folder away."""
+        found = self.registry.workspaces.find(self.attempt_id)
+        if found is None:
+            self._look_for_stop()
+            raise WorkspaceFailed
+        return found
+
+    def _keep(self, name: str, piece: bytes) -> None:
+        """Raises Internal where there is no room for it."""
+        try:
+            self._workspace.put(name, piece)
+        except OSError as error:
+            raise Internal(
+                "There is no room for the text of this file. Free some disk space, then go on."
+            ) from error
+
+    def _kept(self, source: Source) -> Extraction:
+        return wire.extraction_of(wire.values_of(self._workspace.get(_text(source)) or b""))
 
     # ── Commit ──
 
-    def _commit(self, batch: Batch, sources: list[Source], workspace: Workspace) -> None:
+    def _commit(self, batch: Batch, candidates: list[Candidate], storing: Storing) -> None:
         self._advance(Phase.ATOMIC_TEXT_COMMIT)
-        checked = [self._checked[source.id] for source in sources]
-        ready = (self._prepared(source, workspace) for source in sources)
-        found = (self._checked.get(source.id) for source in batch.sources)
-        twins = [one.twin for one in found if one is not None and one.twin is not None]
+        for source, error in storing.failures():
+            self._fail(source, error)
+        self._stop_for_failures()
+        ready = (self._prepared(one) for one in candidates if one.standing is not Standing.KNOWN)
         try:
-            with (
-                committing.stored(self.tools.files, checked, self._look_for_stop) as ids,
-                self.registry.committing(self.attempt_id) as allowed,
-            ):
+            with self.registry.committing(self.attempt_id) as allowed:
                 if not allowed:
                     raise Stopped
                 with self.tools.sessions.begin() as session:
-                    library_id = committing.write(session, self.tools.files, self.viewer, batch, ready, ids)
-                    committing.put_twins(session, library_id, twins)
+                    library_id = committing.write(
+                        session, self.tools.files, self.viewer, batch, candidates, ready
+                    )
                 self.library_id = library_id
         except (ApiError, WorkError) as error:
-            self._fail_all(sources, error)
+            self._fail_all(batch.sources, error)
             raise Stopped from error
         for line in self.progress.of(Outcome.SPLIT):
             self.progress.set(line.source_id, Outcome.COMMITTED)
 
-    def _prepared(self, source: Source, workspace: Workspace) -> Prepared:
-        chunks = json.loads(workspace.get(_chunks(source)) or b"[]")
-        return Prepared(
-            self._checked[source.id],
-            _extraction(workspace, source),
-            [tuple(chunk) for chunk in chunks],
-            f"{READERS[source.kind].partition(':')[0]} import",
-        )
+    def _prepared(self, one: Candidate) -> Prepared:
+        cut = Cut(**json.loads(self._workspace.get(_cut(one.source)) or b""))
+        extractor = f"{READERS[one.source.kind].partition(':')[0]} import"
+        return Prepared(one, self._kept(one.source), cut, extractor)
 
     # ── Stopping ──
 
@@ -273,7 +289,10 @@ class Run:
         self.progress.tell()
 
     def _fail(self, source: Source, error: NexusError) -> None:
+        """Whoever goes on with it has it checked and parsed anew: it may be another file by then."""
         self._checked.pop(source.id, None)
+        self._workspace.drop(_text(source))
+        self._workspace.drop(_cut(source))
         self.progress.set(source.id, Outcome.FAILED, code=error.code, message=error.message)
 
     def _fail_all(self, sources: Iterable[Source], error: NexusError) -> None:
@@ -294,29 +313,9 @@ def _place(error: BaseException) -> str:
     return f"{frame.name}:{frame.lineno}"
 
 
-def _cut(found: Extraction) -> Iterator[tuple[int, int, int]]:
-    for position, fragment in enumerate(found.fragments):
-        for start, end in split(fragment.text):
-            yield position, start, end
-
-
-def _keep(workspace: Workspace, source: Source, found: Extraction) -> None:
-    """Raises Internal where there is no room for it."""
-    try:
-        workspace.put(_text(source), wire.frame(wire.extraction_values(storable(found))))
-    except OSError as error:
-        raise Internal(
-            "There is no room for the text of this file. Free some disk space, then go on."
-        ) from error
-
-
-def _extraction(workspace: Workspace, source: Source) -> Extraction:
-    return wire.extraction_of(wire.values_of(workspace.get(_text(source)) or b""))
-
-
 def _text(source: Source) -> str:
     return f"{source.id.hex}.text"
 
 
-def _chunks(source: Source) -> str:
-    return f"{source.id.hex}.chunks"
+def _cut(source: Source) -> str:
+    return f"{source.id.hex}.cut"

@@ -16,6 +16,7 @@ from nexus.ingest.imports.attempts import Registry
 from nexus.ingest.inspect import looks_like
 from nexus.states.attempt import Status
 from nexus.states.media import Kind
+from nexus.storage.digest import HEAD
 
 KINDS = {
     ".pdf": Kind.PDF,
@@ -25,8 +26,6 @@ KINDS = {
     ".md": Kind.TEXT,
     ".markdown": Kind.TEXT,
 }
-#: How much of a file is looked at to tell its kind.
-HEAD = 4096
 #: Texts that begin so may hold zeros.
 WIDE = (b"\xff\xfe", b"\xfe\xff")
 BUSY = "The import is running. Pause it first."
@@ -213,9 +212,14 @@ def kind_of(name: str, path: Path) -> Kind:
         raise InvalidFileType(
             "This file can't be read. Check that it is there and that you may read it."
         ) from error
+    require_kind(kind, head)
+    return kind
+
+
+def require_kind(kind: Kind, head: bytes) -> None:
+    """By how the file begins. Raises InvalidFileType."""
     if not _is(kind, head):
         raise InvalidFileType("What is in this file is not what its name says.")
-    return kind
 
 
 def _is(kind: Kind, head: bytes) -> bool:

@@ -10,8 +10,8 @@ import fcntl
 import os
 import shutil
 import threading
+import weakref
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -20,6 +20,7 @@ from nexus import logging
 log = logging.get(__name__)
 
 LOCK = "held"
+PIECES = "pieces"
 STAGED = "staged"
 SERVING = "serving"
 
@@ -28,29 +29,50 @@ class WorkspaceFailed(Exception):
     """The folder of an attempt can't be made, or is gone. Free some disk space, then start anew."""
 
 
-@dataclass(frozen=True)
 class Workspace:
-    """Pieces of an attempt's work, each there whole or not at all."""
+    """Pieces of an attempt's work, each there whole or not at all.
 
-    attempt_id: UUID
-    _folder: Path
+    They lie one behind the other in one file, since a file for each would take longer than the pieces themselves.
+    Where they begin is known here alone: they are of no use to another process.
+    """
+
+    def __init__(self, attempt_id: UUID, folder: Path) -> None:
+        self.attempt_id = attempt_id
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._places: dict[str, tuple[int, int]] = {}
+        self._end = 0
+        self._file = os.open(folder / PIECES, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        # Not before the last one who may still write: by then its number could mean another file.
+        weakref.finalize(self, os.close, self._file)
+
+    @property
+    def is_there(self) -> bool:
+        """Unless somebody took its folder away."""
+        return self._folder.is_dir()
 
     def put(self, name: str, data: bytes) -> None:
-        draft = self._folder / f".{uuid4().hex}"
-        draft.write_bytes(data)
-        draft.rename(self._folder / name)
+        """Raises OSError where there is no room for it."""
+        with self._lock:
+            start, self._end = self._end, self._end + len(data)
+        written = 0
+        while written < len(data):
+            written += os.pwrite(self._file, memoryview(data)[written:], start + written)
+        self._places[name] = start, len(data)
 
     def get(self, name: str) -> bytes | None:
-        try:
-            return (self._folder / name).read_bytes()
-        except FileNotFoundError:
-            return None
+        place = self._places.get(name)
+        return None if place is None else os.pread(self._file, place[1], place[0])
 
     def has(self, name: str) -> bool:
-        return (self._folder / name).exists()
+        return name in self._places
 
     def drop(self, name: str) -> None:
-        (self._folder / name).unlink(missing_ok=True)
+        self._places.pop(name, None)
+
+    def remove(self) -> None:
+        """What can't be removed now is removed at the next start."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Workspaces:
@@ -62,18 +84,19 @@ class Workspaces:
         self._held: int | None = None
         self._serving: int | None = None
         self._own = base
-        self._known: set[UUID] = set()
+        self._known: dict[UUID, Workspace] = {}
 
     def create(self, attempt_id: UUID) -> Workspace:
         """Raises WorkspaceFailed."""
         with self._lock:
             try:
                 self._hold()
-                (self._own / attempt_id.hex).mkdir(mode=0o700)
+                folder = self._own / attempt_id.hex
+                folder.mkdir(mode=0o700)
+                made = self._known[attempt_id] = Workspace(attempt_id, folder)
             except OSError as error:
                 raise WorkspaceFailed from error
-            self._known.add(attempt_id)
-        return Workspace(attempt_id, self._own / attempt_id.hex)
+        return made
 
     def room(self) -> Path:
         """Where copies of files wait that were sent to be imported. Raises WorkspaceFailed."""
@@ -87,19 +110,18 @@ class Workspaces:
 
     def find(self, attempt_id: UUID) -> Workspace | None:
         """None for an attempt that has none here, or whose folder somebody took away."""
-        folder = self._own / attempt_id.hex
-        return Workspace(attempt_id, folder) if attempt_id in self._known and folder.is_dir() else None
+        found = self._known.get(attempt_id)
+        return found if found is not None and found.is_there else None
 
     def remove(self, attempt_id: UUID) -> None:
-        """What can't be removed now is removed at the next start."""
-        with self._lock:
-            self._known.discard(attempt_id)
-        shutil.rmtree(self._own / attempt_id.hex, ignore_errors=True)
+        found = self.abandon(attempt_id)
+        if found is not None:
+            found.remove()
 
-    def abandon(self, attempt_id: UUID) -> None:
-        """This process is ending: the next one removes it."""
+    def abandon(self, attempt_id: UUID) -> Workspace | None:
+        """Not ours any more. Where this process is ending, the next one removes it."""
         with self._lock:
-            self._known.discard(attempt_id)
+            return self._known.pop(attempt_id, None)
 
     def serve(self) -> bool:
         """Whether this process is the one that has imports over HTTP: the first that asks, while it lives."""
