@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -130,6 +131,22 @@ def test_rows_are_put_in_order_by_buttons_and_by_dragging(page: Page) -> None:
     expect(page.get_by_role("button", name="Move b.txt up")).to_have_count(0)
     page.reload()
     expect_names(page, "b.txt", "a.txt", "c.txt")
+
+
+def test_a_row_that_is_dragged_stays_in_hand_while_another_file_arrives(page: Page) -> None:
+    questions = asked(page)
+    staged(page, text("a.txt"), text("b.txt"))
+    into(page, "Draft")
+    row(page, "a.txt").hover()
+    page.mouse.down()
+    row(page, "b.txt").hover()
+    with page.expect_response(lambda answer: answer.url.endswith("/import")):
+        page.evaluate("fetch('/import/sources?name=c.txt', { method: 'POST', body: 'A text of its own.' })")
+    expect(row(page, "a.txt")).to_have_class(re.compile("is-dragged"))
+    row(page, "b.txt").hover()
+    page.mouse.up()
+    expect_names(page, "a.txt", "b.txt", "c.txt")
+    assert questions == []
 
 
 def test_dropped_files_are_staged_and_what_is_no_book_is_named(page: Page) -> None:

@@ -5,6 +5,7 @@
   const byId = (id) => document.getElementById(id);
   const page = document.querySelector(".desk");
   const said = () => byId("notices");
+  const lookAgain = () => document.dispatchEvent(new CustomEvent("nexus:stale"));
 
   function say(text) {
     const notice = document.createElement("p");
@@ -23,7 +24,7 @@
     sending += 1;
     for (const file of files) await sendOne(file).catch(() => say(`${file.name}: Nexus did not answer. Try again in a moment.`));
     sending -= 1;
-    document.dispatchEvent(new CustomEvent("nexus:stale"));
+    lookAgain();
   }
 
   async function sendOne(file) {
@@ -59,14 +60,24 @@
     for (const row of document.querySelectorAll(".is-over")) row.classList.remove("is-over", "is-after");
   };
   const rowOf = (event) => event.target.closest?.(".import-row[draggable]");
+  // What the server has counts, also where nothing has changed there.
+  const undo = () => {
+    Object.assign(byId("import-rows").dataset, { at: 0, version: "" });
+    lookAgain();
+  };
   document.addEventListener("dragstart", (event) => {
     dragged = rowOf(event);
-    dragged?.classList.add("is-dragged");
+    if (!dragged) return;
+    dragged.classList.add("is-dragged");
+    dragged.dataset.typed = ""; // the list is not replaced under the hand that drags
   });
   document.addEventListener("dragend", () => {
+    if (!dragged) return;
     unmark();
-    dragged?.classList.remove("is-dragged");
+    dragged.classList.remove("is-dragged");
+    delete dragged.dataset.typed;
     dragged = null;
+    lookAgain();
   });
   document.addEventListener("dragover", (event) => {
     const over = rowOf(event);
@@ -87,7 +98,7 @@
       method: "PUT",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ source_ids: ids }),
-    }).then((answer) => answer.ok || location.reload());
+    }).then((answer) => answer.ok || undo());
   });
 
   // ── Start: a name that was typed counts, whether it was set or not ──
