@@ -86,6 +86,41 @@ class Running:
 
 
 @dataclass
+class Screen:
+    """A command in front of which somebody sits."""
+
+    process: BaseProcess
+    terminal: int
+    seen: str = ""
+    _answered: int = 0
+
+    def until(self, words: str) -> None:
+        """Since it was answered last."""
+        deadline = time.monotonic() + PATIENCE
+        while words not in self.look()[self._answered :]:
+            assert self.process.is_alive(), f"it ended with {self.process.exitcode}: {self.seen}"
+            assert time.monotonic() < deadline, f"it never came: {self.seen}"
+            time.sleep(GLANCE)
+
+    def press(self, keys: str) -> None:
+        self._answered = len(self.look())
+        os.write(self.terminal, keys.encode())
+
+    def wait(self) -> int:
+        deadline = time.monotonic() + PATIENCE
+        while self.process.is_alive() and time.monotonic() < deadline:
+            self.process.join(GLANCE)
+            self.look()
+        self.look()
+        assert self.process.exitcode is not None, f"it did not end: {self.seen}"
+        return self.process.exitcode
+
+    def look(self) -> str:
+        self.seen += _available(self.terminal).decode(errors="replace")
+        return self.seen
+
+
+@dataclass
 class Terminal:
     """The commands of one person: a folder to work in, and an environment."""
 
@@ -117,30 +152,37 @@ class Terminal:
 
     def run_in_terminal(self, *arguments: object, **environment: str) -> tuple[int, str]:
         """The exit code, and everything that a person would have seen."""
-        reader, writer = pty.openpty()
-        place = Path(os.ttyname(writer))
-        process = self._fork(
-            arguments, {"TERM": "xterm-256color", "COLUMNS": "100", **environment}, place, place
-        )
-        seen = b""
-        os.set_blocking(reader, False)
-        deadline = time.monotonic() + PATIENCE
-        while process.is_alive() and time.monotonic() < deadline:
-            process.join(GLANCE)
-            seen += _available(reader)
-        seen += _available(reader)
-        os.close(writer)
-        os.close(reader)
-        assert process.exitcode is not None
-        return process.exitcode, seen.decode()
+        with self.start_in_terminal(*arguments, **environment) as screen:
+            return screen.wait(), screen.seen
+
+    @contextmanager
+    def start_in_terminal(self, *arguments: object, **environment: str) -> Iterator[Screen]:
+        """With a person in front of it. Killed at the end, if it still runs."""
+        mine, theirs = pty.openpty()
+        place = Path(os.ttyname(theirs))
+        looks = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "50"}
+        process = self._fork(arguments, {**looks, **environment}, place, place, place)
+        os.set_blocking(mine, False)
+        try:
+            yield Screen(process, mine)
+        finally:
+            process.kill()
+            process.join()
+            os.close(theirs)
+            os.close(mine)
 
     def _fork(
-        self, arguments: tuple[object, ...], environment: Mapping[str, str], out: Path, err: Path
+        self,
+        arguments: tuple[object, ...],
+        environment: Mapping[str, str],
+        out: Path,
+        err: Path,
+        keyboard: Path = Path(os.devnull),
     ) -> BaseProcess:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEXUS_", "XDG_"))}
         whole = {**kept, "HOME": str(self.folder), **self.environment, **environment}
         process = _FORKS.Process(
-            target=become, args=([str(a) for a in arguments], whole, self.folder, out, err)
+            target=become, args=([str(a) for a in arguments], whole, self.folder, keyboard, out, err)
         )
         process.start()
         return process
@@ -153,10 +195,13 @@ def _available(reader: int) -> bytes:
         return b""
 
 
-def become(arguments: list[str], environment: dict[str, str], folder: Path, out: Path, err: Path) -> None:
-    """Run the command in this new process."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, target in ((nothing, 0), (os.open(out, os.O_WRONLY), 1), (os.open(err, os.O_WRONLY), 2)):
+def become(
+    arguments: list[str], environment: dict[str, str], folder: Path, keyboard: Path, out: Path, err: Path
+) -> None:
+    """Run the command in this new process. It leads a session, so that a terminal which it opens is its own."""
+    os.setsid()
+    given = (os.open(keyboard, os.O_RDONLY), os.open(out, os.O_WRONLY), os.open(err, os.O_WRONLY))
+    for target, number in enumerate(given):
         os.dup2(number, target)
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
     os.environ.clear()

@@ -19,6 +19,7 @@ from nexus.cli.failures import Refused
 from nexus.cli.follow import INTERRUPTED
 from nexus.cli.import_progress import Shown, shown
 from nexus.errors import ApiError
+from nexus.ingest import libraries
 from nexus.ingest.imports.progress import Line, Outcome
 from nexus.ingest.imports.service import Desk
 from nexus.ingest.imports.staging import KINDS
@@ -55,7 +56,7 @@ def _stage(
 ) -> tuple[UUID, list[Unfit]]:
     with app.sessions.begin() as session:
         library_id = find_library(session, viewer, library)
-    batch = desk.staging.open(library_id, None if library_id else library)
+    batch = desk.staging.open(library_id, None if library_id else libraries.proper_name(library or ""))
     unfit: list[Unfit] = []
     for path in _files(paths):
         try:
@@ -74,13 +75,19 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         given = path.expanduser()
         if given.is_dir():
-            yield from sorted(
-                one for one in given.rglob("*") if one.suffix.lower() in KINDS and one.is_file()
-            )
-        elif given.exists():
+            yield from sorted(one for one in given.rglob("*") if _is_book(one.relative_to(given), one))
+        elif given.is_file():
             yield given
+        elif given.exists():
+            raise Refused(f"This is neither a file nor a folder: {path}")
         else:
             raise Refused(f"There is no such file or folder: {path}")
+
+
+def _is_book(name: Path, path: Path) -> bool:
+    """What is hidden in a folder is not meant: caches, and what systems put beside files."""
+    hidden = any(part.startswith(".") for part in name.parts)
+    return not hidden and name.suffix.lower() in KINDS and path.is_file()
 
 
 def _settle_unfit(unfit: list[Unfit]) -> None:
@@ -143,8 +150,11 @@ def _choice(failed: list[Line]) -> str:
 
 
 def _asked(question: str, yes: str) -> str:
-    """Who can't answer wants all or nothing."""
+    """Who can't answer wants all or nothing, and so does who presses Ctrl-C."""
     if not sys.stdin.isatty():
         return DISCARD
-    answer = typer.prompt(f"{question} [{yes}/{DISCARD}]", default=yes, show_default=False)
+    try:
+        answer = typer.prompt(f"{question} [{yes}/{DISCARD}]", default=yes, show_default=False)
+    except typer.Abort:
+        return DISCARD
     return DISCARD if answer.strip().lower().startswith("d") else yes

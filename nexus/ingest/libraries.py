@@ -118,9 +118,7 @@ def get(session: Session, library_id: UUID, viewer: UUID) -> Row:
 
 def create(session: Session, viewer: UUID, name: str) -> UUID:
     """The viewer becomes its admin."""
-    title = " ".join(name.split())
-    if not title or len(title) > NAME_LENGTH or "\x00" in title:
-        raise InvalidRequest(f"A library needs a name of 1 to {NAME_LENGTH} characters.")
+    title = proper_name(name)
     access.ensure_user(session, viewer)
     library_id = uuid4()
     session.run(
@@ -128,6 +126,14 @@ def create(session: Session, viewer: UUID, name: str) -> UUID:
     )
     _set_role(session, library_id, viewer, Role.ADMIN)
     return library_id
+
+
+def proper_name(name: str) -> str:
+    """Raises InvalidRequest for what no library can be called."""
+    title = " ".join(name.split())
+    if not title or len(title) > NAME_LENGTH or "\x00" in title:
+        raise InvalidRequest(f"A library needs a name of 1 to {NAME_LENGTH} characters.")
+    return title
 
 
 def delete_library(session: Session, library_id: UUID, viewer: UUID) -> list[Gone]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
@@ -13,10 +14,10 @@ from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
 from nexus.errors import FileTooLarge, InvalidRequest, NotReady
-from nexus.ingest import access
+from nexus.ingest import access, libraries
 from nexus.ingest.imports.checking import most_bytes
 from nexus.ingest.imports.service import Desk
-from nexus.ingest.imports.staging import Batch
+from nexus.ingest.imports.staging import MOST_SOURCES, Batch, Source
 from nexus.ingest.imports.workspaces import WorkspaceFailed
 from nexus.ingest.uploads import safe_name
 from nexus.states.media import Kind
@@ -30,6 +31,9 @@ router = APIRouter(prefix="/imports", tags=["imports"], default_response_class=R
 PIECE = 1024 * 1024
 
 
+FileName = Annotated[str, Query(max_length=1000, examples=["book.epub"])]
+
+
 class BatchBody(Body):
     """Into a library that is there, or into a new one of this name."""
 
@@ -38,7 +42,7 @@ class BatchBody(Body):
 
 
 class OrderBody(Body):
-    source_ids: list[UUID] = Field(max_length=10_000)
+    source_ids: list[UUID] = Field(max_length=MOST_SOURCES)
 
 
 class SourceOut(BaseModel):
@@ -85,40 +89,46 @@ def open_batch(nexus: Nexus, viewer: Viewer, body: BatchBody) -> Response:
     """The same one however often it is asked for. Without a library or a name it is your default library's."""
     if body.library_id is not None and body.name is not None:
         raise InvalidRequest("Give a library_id or a name, not both.")
+    name = None if body.name is None else libraries.proper_name(body.name)
     desk = nexus.imports.served(viewer)
     with nexus.sessions.begin() as session:
         default = access.ensure_user(session, viewer)
-        library_id = body.library_id or (default if body.name is None else None)
+        library_id = body.library_id or (default if name is None else None)
         if library_id is not None:
             access.require_admin(session, library_id, viewer)
-    return answer(_batch(desk, desk.staging.open(library_id, body.name)))
+    return answer(_batch(desk, desk.staging.open(library_id, name)))
 
 
 @router.post(
     "/batches/{batch_id}/sources", responses=answers(Data[SourceOut], 404, 409, 413), summary="Stage a file"
 )
 async def add_source(
-    request: Request,
-    nexus: Nexus,
-    viewer: Viewer,
-    batch_id: UUID,
-    name: Annotated[str, Query(max_length=1000, examples=["book.epub"])],
+    request: Request, nexus: Nexus, viewer: Viewer, batch_id: UUID, name: FileName
 ) -> Response:
     """The body is the file itself. A PDF, an EPUB or a text, by its name and by what is in it."""
     desk = nexus.imports.served(viewer)
-    desk.staging.require_open(batch_id)
-    path = await anyio.to_thread.run_sync(_place, nexus)
-    try:
-        await _receive(request, path, max(most_bytes(nexus.files, kind) for kind in (Kind.PDF, Kind.EPUB)))
-        source = await anyio.to_thread.run_sync(
-            lambda: desk.staging.add(batch_id, safe_name(name), path, ours=True)
-        )
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return answer(
-        next(one for one in _sources(desk, desk.staging.get(batch_id)) if one["id"] == str(source.id))
-    )
+
+    def add(path: Path) -> Source:
+        return desk.staging.add(batch_id, safe_name(name), path, ours=True)
+
+    return await _staged(request, nexus, desk, batch_id, add)
+
+
+@router.put(
+    "/batches/{batch_id}/sources/{source_id}",
+    responses=answers(Data[SourceOut], 404, 409, 413),
+    summary="Put another file in the place of one",
+)
+async def replace_source(
+    request: Request, nexus: Nexus, viewer: Viewer, batch_id: UUID, source_id: UUID, name: FileName
+) -> Response:
+    """The body is the file itself. It has an id of its own."""
+    desk = nexus.imports.served(viewer)
+
+    def replace(path: Path) -> Source:
+        return desk.staging.replace(batch_id, source_id, safe_name(name), path, ours=True)
+
+    return await _staged(request, nexus, desk, batch_id, replace)
 
 
 @router.delete(
@@ -243,6 +253,23 @@ def _sources(desk: Desk, batch: Batch) -> list[dict[str, Any]]:
             }
         )
     return shown
+
+
+async def _staged(
+    request: Request, nexus: Nexus, desk: Desk, batch_id: UUID, stage: Callable[[Path], Source]
+) -> Response:
+    """What comes in is staged; what is refused is not kept."""
+    desk.staging.require_open(batch_id)
+    path = await anyio.to_thread.run_sync(_place, nexus)
+    try:
+        await _receive(request, path, max(most_bytes(nexus.files, kind) for kind in (Kind.PDF, Kind.EPUB)))
+        source = await anyio.to_thread.run_sync(stage, path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return answer(
+        next(one for one in _sources(desk, desk.staging.get(batch_id)) if one["id"] == str(source.id))
+    )
 
 
 def _place(nexus: Nexus) -> Path:

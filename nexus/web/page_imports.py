@@ -40,11 +40,9 @@ def show(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
 
 
 @router.post("/batch")
-def open_batch(nexus: Nexus, viewer: PageViewer, name: Where = "") -> Response:
+def open_batch(request: Request, nexus: Nexus, viewer: PageViewer, name: Where = "") -> Response:
     """Into the library of this name, or into the default one where none is given."""
-    desk = nexus.imports.served(viewer)
-    _retarget(nexus, viewer, desk, name)
-    return go(HOME)
+    return _done(request, nexus, viewer, lambda desk, _: _retarget(nexus, viewer, desk, name))
 
 
 @router.post("/files")
@@ -132,7 +130,7 @@ def _retarget(nexus: App, viewer: UUID, desk: Desk, name: str) -> None:
         known = {row.name: row.id for row in libraries.mine(session, viewer) if row.role == "admin"}
     wanted = " ".join(name.split())
     library_id = known.get(wanted) if wanted else default
-    desk.staging.retarget(library_id, None if library_id else wanted)
+    desk.staging.retarget(library_id, None if library_id else libraries.proper_name(wanted))
 
 
 def _batch(nexus: App, viewer: UUID, desk: Desk) -> Batch:

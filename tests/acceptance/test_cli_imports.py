@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from tests import documents
 from tests.commands import Terminal
 
+CTRL_C = "\x03"
 SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
 
 
@@ -84,12 +87,84 @@ def test_a_person_sees_each_file_and_how_many(terminal: Terminal, books: Path) -
     assert "2 files imported" in seen
 
 
-def test_ctrl_c_imports_nothing_where_nobody_can_be_asked(terminal: Terminal, books: Path) -> None:
-    (books / "long.txt").write_text(SENTENCE * 200_000)
-    with terminal.start("import", books, "--library", "Research") as running:
-        running.until(lambda out: "parsing" in out or "checked" in out)
-        running.signal(signal.SIGINT)
-        ran = running.wait()
-    assert ran.code in {0, 130}  # what was quicker than the signal is there as a whole
-    assert len(titles(terminal)) == (3 if ran.code == 0 else 0)
-    assert "Traceback" not in ran.err
+class TestCtrlC:
+    """With a file that is not read before there is one of its name in the folder of gates."""
+
+    @pytest.fixture
+    def gates(self, tmp_path: Path, books: Path, terminal: Terminal) -> Path:
+        (books / "slow.txt").write_text(SENTENCE * 5)
+        folder = tmp_path / "gates"
+        folder.mkdir()
+        terminal.environment |= {"NEXUS_PLUGINS": "tests.held_imports", "NEXUS_TEST_GATES": str(folder)}
+        return folder
+
+    def test_pauses_and_goes_on_without_reading_anything_twice(
+        self, terminal: Terminal, books: Path, gates: Path
+    ) -> None:
+        with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
+            screen.until("slow.txt")
+            screen.press(CTRL_C)
+            screen.until("Stopping…")
+            screen.until("Paused. Go on? [resume/discard]")
+            assert titles(terminal) == []
+            (gates / "slow.txt").touch()
+            screen.press("resume\n")
+            assert screen.wait() == 0
+        assert "3 files imported" in screen.seen
+        assert len(titles(terminal, "--library", "Research")) == 3
+        read = (gates / "read").read_text().splitlines()
+        assert (read.count("one.pdf"), read.count("slow.txt")) == (1, 2)
+
+    @pytest.mark.parametrize("answer", ["discard\n", CTRL_C])
+    def test_pauses_and_throws_everything_away_where_that_is_wanted(
+        self, terminal: Terminal, books: Path, gates: Path, answer: str
+    ) -> None:
+        with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
+            screen.until("slow.txt")
+            screen.press(CTRL_C)
+            screen.until("Paused. Go on?")
+            screen.press(answer)
+            assert screen.wait() == 130
+        assert "Nothing was imported." in screen.seen
+        assert titles(terminal) == []
+        assert terminal.run("doctor").code == 0
+
+    def test_imports_nothing_where_nobody_can_be_asked(
+        self, terminal: Terminal, books: Path, gates: Path
+    ) -> None:
+        with terminal.start("import", books, "--library", "Research") as running:
+            running.until(lambda out: re.search(r"parsing\s+slow.txt", out))
+            running.signal(signal.SIGINT)
+            ran = running.wait()
+        assert ran.code == 130
+        assert titles(terminal) == []
+        assert "Traceback" not in ran.err
+
+
+def test_who_is_asked_can_go_on_without_a_file_that_can_not_be_read(terminal: Terminal, books: Path) -> None:
+    (books / "bad.pdf").write_bytes(b"%PDF-1.4 nothing else")
+    (books / "page.pdf").write_bytes(b"<html>not a PDF at all</html>")
+    with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
+        screen.until("page.pdf: What is in this file is not what its name says.")
+        screen.until("Import the rest without them? [without/discard]")
+        screen.press("\n")
+        screen.until("E_PDF_DAMAGED")
+        screen.until("Go on without them? [without/discard]")
+        screen.press("without\n")
+        assert screen.wait() == 0
+    assert len(titles(terminal, "--library", "Research")) == 2
+
+
+def test_what_hides_in_a_folder_is_left_alone(terminal: Terminal, books: Path) -> None:
+    (books / "._one.pdf").write_bytes(b"\0\5\x16\7 what a Mac puts beside a file")
+    (books / ".cache").mkdir()
+    (books / ".cache" / "three.txt").write_text(SENTENCE)
+    assert terminal.run("import", books).code == 0
+    assert len(titles(terminal)) == 2
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_not_waited_for(terminal: Terminal, books: Path) -> None:
+    os.mkfifo(books / "pipe.txt")
+    assert terminal.run("import", books).code == 0
+    ran = terminal.run("import", books / "pipe.txt")
+    assert (ran.code, "neither a file nor a folder" in ran.err) == (1, True)

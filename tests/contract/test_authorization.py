@@ -114,6 +114,7 @@ TABLE: dict[str, May | None] = {
     "POST /imports/attempt/pause": BUT_NOT_NOW,
     "POST /imports/attempt/resume": BUT_NOT_NOW,
     "POST /imports/batches/{batch_id}/sources": NOBODYS,
+    "PUT /imports/batches/{batch_id}/sources/{source_id}": NOBODYS,
     "DELETE /imports/batches/{batch_id}/sources/{source_id}": NOBODYS,
     "PUT /imports/batches/{batch_id}/order": NOBODYS,
     "POST /imports/batches/{batch_id}/start": NOBODYS,
@@ -252,7 +253,7 @@ def call(
         "POST /libraries/{library_id}/media": {"media_id": str(media_id)},
         "POST /libraries/{library_id}/members": {"user_id": str(user_id), "role": "member"},
     }
-    params = {"name": "a.txt"} if endpoint.endswith("/sources") else None
+    params = {"name": "a.txt"} if endpoint.endswith(("/sources", "{source_id}")) else None
     with client.stream(method, path, headers=headers, params=params, json=bodies.get(endpoint)) as response:
         if response.headers["content-type"].startswith("text/event-stream"):
             return response  # which never ends

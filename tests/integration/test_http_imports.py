@@ -141,6 +141,30 @@ def test_a_file_that_fails_pauses_it_and_the_rest_goes_on_without_it(me: Caller)
     data(me.delete(f"/imports/batches/{batch}/sources/{bad}"))
     data(me.post("/imports/attempt/resume"))
     assert until(me, "COMPLETE")["library_id"]
+    assert data(me.get(f"/imports/batches/{batch}/leave"))["safe"]
+
+
+def test_a_file_that_fails_is_replaced_in_its_place(me: Caller, app: App) -> None:
+    batch = opened(me)
+    bad = data(stage(me, batch, "bad.pdf", b"%PDF-1.4 nothing else"))["id"]
+    stage(me, batch, "last.txt", TEXT)
+    data(me.post(f"/imports/batches/{batch}/start"))
+    until(me, "PAUSED")
+    place = f"/imports/batches/{batch}/sources/{bad}"
+    assert problem(me.put(place, params={"name": "a.docx"}, content=b"PK")) == (400, "E_INVALID_FILE_TYPE")
+    good = data(me.put(place, params={"name": "good.pdf"}, content=documents.pdf(SENTENCE)))
+    assert (good["id"] != bad, good["outcome"]) == (True, "waiting")
+    assert [one["name"] for one in now(me)["batches"][0]["sources"]] == ["good.pdf", "last.txt"]
+    assert len(list(app.imports.room().iterdir())) == 2
+    assert problem(me.put(place, params={"name": "c.txt"}, content=TEXT)) == (404, "E_NOT_FOUND")
+    data(me.post("/imports/attempt/resume"))
+    assert [one["name"] for one in until(me, "COMPLETE")["lines"]] == ["good.pdf", "last.txt"]
+    assert list(app.imports.room().iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "   ", "a\0b"])
+def test_a_library_that_no_name_fits_is_refused_before_anything_is_staged(me: Caller, name: str) -> None:
+    assert problem(me.post("/imports/batches", json={"name": name})) == (400, "E_INVALID_REQUEST")
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from sqlalchemy import bindparam, func, select
 from nexus.app import App, build
 from nexus.db.session import Statement
 from nexus.db.tables import chunks, fragments, libraries, library_media, media
-from nexus.errors import InvalidFileType, InvalidRequest, InvalidState
+from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidState
 from nexus.extract import Extraction
 from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
@@ -550,6 +551,38 @@ def test_a_second_attempt_waits_for_the_first(desk: Desk, readers: Readers, book
         desk.start(staged(desk, {"one.pdf": books["one.pdf"]}, "Other"))
     readers.gate.set()
     assert finished(desk) is Status.COMPLETE
+
+
+def test_whatever_is_asked_of_it_at_once_it_comes_to_rest_with_all_or_nothing(
+    app: App, imports: Imports, books: dict[str, Path]
+) -> None:
+    whole_books = {name: books[name] for name in ("three.txt", "four.md")}
+    for number in range(20):
+        desk = imports.of(uuid4())
+        batch_id = staged(desk, whole_books)
+        (first, _) = desk.staging.get(batch_id).sources
+        verbs: list[Callable[[], object]] = [
+            lambda desk=desk, batch_id=batch_id: desk.start(batch_id),
+            desk.pause,
+            desk.resume,
+            lambda desk=desk, batch_id=batch_id: desk.staging.discard(batch_id),
+            lambda desk=desk, batch_id=batch_id, first=first: desk.staging.remove(batch_id, first.id),
+        ]
+        together = threading.Barrier(len(verbs))
+
+        def ask(which: int, verbs: Any = verbs, together: Any = together, number: int = number) -> None:
+            together.wait(PATIENCE)
+            for turn in range(5):
+                with suppress(ApiError):
+                    verbs[(which + turn * (number + 1)) % len(verbs)]()
+
+        before = count(app)["media"]
+        with ThreadPoolExecutor(len(verbs)) as threads:
+            list(threads.map(ask, range(len(verbs))))
+        assert desk.wait(PATIENCE)
+        assert desk.state.status in {Status.IDLE, Status.PAUSED, Status.COMPLETE}
+        done = [line for line in desk.progress.lines() if line.outcome is Outcome.COMMITTED]
+        assert count(app)["media"] - before == (len(done) if desk.library_id else 0)
 
 
 def test_the_end_of_the_process_commits_nothing_and_leaves_its_folder_to_the_next_start(

@@ -19,8 +19,11 @@ class Leave:
     would_discard: bool
 
 
+SAFE = Leave(safe=True, should_warn=False, would_discard=False)
+
+
 def judge(batch: Batch, state: State, *, active: bool) -> Leave:
     """RUNNING alone says nothing: what counts is whether the text is committed."""
     committed = active and state.phase is Phase.TEXT_COMMITTED
     loses = bool(batch.sources) and batch.is_draft and not committed
-    return Leave(safe=not loses, should_warn=loses, would_discard=loses)
+    return Leave(safe=False, should_warn=True, would_discard=True) if loses else SAFE

@@ -27,6 +27,7 @@ class Desk:
 
     def __init__(self, tools: Tools, workspaces: Workspaces, viewer: UUID, tell: Callable[[], None]) -> None:
         self._tools = tools
+        self._lock = threading.Lock()
         #: Goes up with everything that there is to show, also from one process to the next.
         self.version = time.time_ns() // 1000
         self._viewer = viewer
@@ -40,7 +41,8 @@ class Desk:
         self._resting.set()
 
     def _tell(self) -> None:
-        self.version += 1
+        with self._lock:
+            self.version += 1
         self._listener()
 
     @property
@@ -59,23 +61,16 @@ class Desk:
 
     def start(self, batch_id: UUID) -> State:
         """Raises InvalidRequest for an empty batch, InvalidState while there is an attempt, WorkspaceFailed."""
-        if not self.staging.get(batch_id).sources:
-            raise InvalidRequest("There is nothing to import. Add some files first.")
-        begun = self.registry.start()
-        if not begun or begun.state.attempt_id is None:
-            raise InvalidState("There is an import already. Finish or discard it first.")
-        self.staging.active = batch_id
-        self.progress = Progress(self._tell)
-        self._run = Run(
-            self._tools,
-            self.registry,
-            self.staging,
-            self.progress,
-            self._viewer,
-            begun.state.attempt_id,
-            batch_id,
-        )
-        self._go()
+        with self.staging.still:
+            if not self.staging.get(batch_id).sources:
+                raise InvalidRequest("There is nothing to import. Add some files first.")
+            begun = self.registry.start()
+            if not begun or begun.state.attempt_id is None:
+                raise InvalidState("There is an import already. Finish or discard it first.")
+            self.staging.active = batch_id
+            self.progress = Progress(self._tell)
+            self._run = self._new_run(begun.state.attempt_id, batch_id)
+            self._go(self._run)
         return begun.state
 
     def pause(self) -> State:
@@ -88,13 +83,17 @@ class Desk:
 
     def resume(self) -> State:
         """Raises InvalidState where nothing is paused, or its workspace is gone."""
-        resumed = self.registry.resume()
-        if not resumed:
-            raise InvalidState("No import is paused.")
-        self._go()
+        with self.staging.still:
+            resumed = self.registry.resume()
+            if not resumed or self._run is None:
+                raise InvalidState("No import is paused.")
+            self._go(self._run)
         return resumed.state
 
     def leave(self, batch_id: UUID) -> Leave:
+        """Also of a batch that is gone because it is in its library. Raises NotFound."""
+        if self._run is not None and self._run.batch_id == batch_id and self._run.library_id is not None:
+            return leaving.SAFE
         active = self.staging.active == batch_id
         return leaving.judge(self.staging.get(batch_id), self.state, active=active)
 
@@ -105,17 +104,22 @@ class Desk:
     def close(self) -> None:
         self.registry.close()
 
-    def _go(self) -> None:
-        run = self._run
-        if run is None:
-            raise InvalidState("No import is paused.")
+    def _new_run(self, attempt_id: UUID, batch_id: UUID) -> Run:
+        return Run(
+            self._tools, self.registry, self.staging, self.progress, self._viewer, attempt_id, batch_id
+        )
+
+    def _go(self, run: Run) -> None:
+        """Each time with a sign of its own: the thread before may still be on its way out."""
+        resting = self._resting = threading.Event()
 
         def work() -> None:
-            run.go()
-            self._resting.set()
-            self._tell()
+            try:
+                run.go()
+            finally:
+                resting.set()
+                self._tell()
 
-        self._resting.clear()
         threading.Thread(target=work, name="nexus-import", daemon=True).start()
         self._tell()
 

@@ -29,6 +29,7 @@ KINDS = {
 #: Texts that begin so may hold zeros.
 WIDE = (b"\xff\xfe", b"\xfe\xff")
 BUSY = "The import is running. Pause it first."
+MOST_SOURCES = 10_000
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,15 @@ class Staging:
     def __init__(self, registry: Registry, tell: Callable[[], None] = lambda: None) -> None:
         self._registry = registry
         self._tell = tell
-        self._lock = threading.RLock()
+        #: Held by who must not have the lists change under him.
+        self.still = threading.RLock()
         self._batches: dict[UUID, Batch] = {}
         #: The batch that the present attempt works on.
         self.active: UUID | None = None
 
     def open(self, library_id: UUID | None, name: str | None) -> Batch:
         """The batch of a library, or of a draft with this name: the same one however often it is asked for."""
-        with self._lock:
+        with self.still:
             for batch in self._batches.values():
                 if (batch.library_id, batch.name) == (library_id, name):
                     return batch
@@ -87,7 +89,7 @@ class Staging:
             return batch
 
     def latest(self) -> Batch | None:
-        with self._lock:
+        with self.still:
             return next(reversed(self._batches.values()), None)
 
     def retarget(self, library_id: UUID | None, name: str | None) -> Batch:
@@ -95,28 +97,31 @@ class Staging:
         latest = self.latest()
         if latest is None:
             return self.open(library_id, name)
-        with self._lock:
+        with self.still:
             batch = replace(self._idle(latest.id), library_id=library_id, name=name)
             self._batches[batch.id] = batch
         self._tell()
         return batch
 
     def all(self) -> list[Batch]:
-        with self._lock:
+        with self.still:
             return list(self._batches.values())
 
     def get(self, batch_id: UUID) -> Batch:
         """Raises NotFound."""
-        with self._lock:
+        with self.still:
             if batch_id not in self._batches:
                 raise NotFound("There is no such import.")
             return self._batches[batch_id]
 
     def add(self, batch_id: UUID, name: str, path: Path, *, ours: bool = False) -> Source:
-        """Raises InvalidFileType for what is no PDF, EPUB or text, InvalidState while the batch runs."""
+        """Raises InvalidFileType for what is no PDF, EPUB or text, InvalidRequest for one file too many, InvalidState
+        while the batch runs."""
         source = _source(name, path, ours=ours)
-        with self._lock:
+        with self.still:
             batch = self._idle(batch_id)
+            if len(batch.sources) == MOST_SOURCES:
+                raise InvalidRequest(f"An import takes at most {MOST_SOURCES:,} files. Start it, then go on.")
             self._batches[batch_id] = replace(batch, sources=(*batch.sources, source))
         self._tell()
         return source
@@ -126,7 +131,7 @@ class Staging:
     ) -> Source:
         """Another file in the same place."""
         source = _source(name, path, ours=ours)
-        with self._lock:
+        with self.still:
             batch = self._idle(batch_id)
             old = batch.source(source_id)
             sources = tuple(source if one is old else one for one in batch.sources)
@@ -137,7 +142,7 @@ class Staging:
 
     def remove(self, batch_id: UUID, source_id: UUID) -> None:
         """With the last file of a paused attempt the attempt is discarded."""
-        with self._lock:
+        with self.still:
             batch = self._idle(batch_id)
             old = batch.source(source_id)
             left = tuple(one for one in batch.sources if one is not old)
@@ -149,7 +154,7 @@ class Staging:
 
     def reorder(self, batch_id: UUID, order: Sequence[UUID]) -> Batch:
         """Exactly these, in this order. Raises InvalidRequest for anything but all of them, each once."""
-        with self._lock:
+        with self.still:
             batch = self._idle(batch_id)
             known = {source.id: source for source in batch.sources}
             if len(order) != len(known) or set(order) != set(known):
@@ -162,7 +167,7 @@ class Staging:
 
     def discard(self, batch_id: UUID) -> None:
         """The batch goes, and with it the attempt that is paused on it."""
-        with self._lock:
+        with self.still:
             batch = self._idle(batch_id)
             if self.active == batch_id:
                 self._registry.discard()
@@ -171,7 +176,7 @@ class Staging:
 
     def done(self, batch_id: UUID) -> None:
         """It is in the library."""
-        with self._lock:
+        with self.still:
             self._forget(self._batches[batch_id])
 
     def is_busy(self, batch_id: UUID) -> bool:
