@@ -88,7 +88,7 @@ def _can_be_read(app: App, path: Path) -> bool:
 def _nexus(place: Place, files: list[Path], cores: list[float]) -> float:
     """From the start to the end of the attempt, in a library of its own."""
     with closing(_app(place)) as app:
-        _warm_up(app, files[0])
+        _warm_up(app, files[: CORES * 2])
         desk = app.imports.of(uuid4())
         return len(files) / _seconds(lambda: _import(desk, files), cores)
 
@@ -127,10 +127,10 @@ def _app(place: Place) -> App:
     return build(Settings(_env_file=None, **given))  # type: ignore[arg-type]
 
 
-def _warm_up(app: App, path: Path) -> None:
-    """Parser processes are there before the clock starts, as those of the pool are."""
+def _warm_up(app: App, files: list[Path]) -> None:
+    """Parser processes are there before the clock starts, and have read what those of the pool have."""
     with ThreadPoolExecutor(CORES) as threads:
-        list(threads.map(partial(_can_be_read, app), [path] * CORES))
+        list(threads.map(partial(_can_be_read, app), files))
 
 
 def _pool(files: list[Path], cores: list[float]) -> float:

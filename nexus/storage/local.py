@@ -177,8 +177,11 @@ class Draft:
         self._fresh = fresh
 
     def __enter__(self) -> Draft:
-        self._draft.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._draft.open("x+b", buffering=0)
+        try:
+            self._file = self._draft.open("x+b", buffering=0)
+        except FileNotFoundError:
+            self._draft.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._draft.open("x+b", buffering=0)
         self._digester = Digester()
         self._passing: Future[None] | None = None
         self._ended = False
@@ -207,19 +210,22 @@ class Draft:
             rest = rest[self._file.write(rest) or 0 :]
         self.written += len(piece)
         if self.written - self._digester.size >= WINDOW and (self._passing is None or self._passing.done()):
-            self._passing = self._fresh.passes.submit(self._pass, WINDOW)
+            self._passing = self._fresh.passes.submit(self._pass_on)
 
-    def _pass(self, least: int) -> None:
-        """Over what is stored, for as long as there is so much of it left."""
-        room = memoryview(bytearray(CHUNK))
-        while not self._ended and self.written - self._digester.size >= least:
+    def _pass_on(self) -> None:
+        """Over what is stored, for as long as there is a window of it left."""
+        while not self._ended and self.written - self._digester.size >= WINDOW:
             begun = self._digester.size
-            while not self._ended and (done := self._digester.size) < min(begun + WINDOW, self.written):
-                length = os.preadv(self._file.fileno(), [room], done)
-                if not length:
-                    raise StorageError("a file was cut while it came in")
-                self._digester.update(room[:length])
-            self._begin_writing_out(begun, self._digester.size - begun)
+            self._pass(begun + WINDOW)
+            self._begin_writing_out(begun, WINDOW)
+
+    def _pass(self, end: int) -> None:
+        room = memoryview(bytearray(min(CHUNK, end - self._digester.size)))
+        while not self._ended and (done := self._digester.size) < end:
+            length = os.preadv(self._file.fileno(), [room[: end - done]], done)
+            if not length:
+                raise StorageError("a file was cut while it came in")
+            self._digester.update(room[:length])
 
     def _begin_writing_out(self, start: int, length: int) -> None:
         """So that `publish` has little left to wait for. What is on its way to the disk is not dropped from memory."""
@@ -230,7 +236,7 @@ class Draft:
         """Durable, then visible, in one step; what it is. Raises ObjectExists."""
         if self._passing is not None:
             self._passing.result()
-        self._pass(least=1)
+        self._pass(self.written)
         os.fsync(self._file.fileno())
         identity = _identity(os.fstat(self._file.fileno()))
         self._place.parent.mkdir(parents=True, exist_ok=True)
