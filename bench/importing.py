@@ -31,7 +31,7 @@ from nexus.ingest.imports.staging import KINDS, kind_of
 from nexus.settings import Settings
 from nexus.states.attempt import Status
 
-ROUNDS = 9
+ROUNDS = 15
 CORES = 2
 LEAST = 0.85
 MANY = 1000

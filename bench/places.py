@@ -20,6 +20,7 @@ from nexus.db.tables import insert_all, library_media, media
 from nexus.ingest import access
 from tests import servers
 
+HERE = Path(__file__).parent.parent / ".cache"
 _COLUMNS = ("id", "kind", "run_after", "requested_url", "canonical_url", "created_by_user_id")
 _TIMES = ("created_at", "updated_at")
 _ADD = Statement(insert(media).values({media.c[name]: bindparam(name) for name in (*_COLUMNS, *_TIMES)}))
@@ -50,8 +51,11 @@ class Place:
 
 @contextmanager
 def places() -> Iterator[Place]:
+    """Not among the system's temporary files: where thousands of those have just been removed, as tests do, ext4 takes
+    many times longer to make a new one."""
+    HERE.mkdir(exist_ok=True)
     with (
-        tempfile.TemporaryDirectory(prefix="nexus-bench-") as folder,
+        tempfile.TemporaryDirectory(prefix="bench-", dir=HERE) as folder,
         servers.postgres() as postgres,
         servers.redis() as redis,
     ):
