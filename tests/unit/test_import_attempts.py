@@ -384,6 +384,19 @@ class TestWorkspaces:
             path.name for path in base.iterdir()
         ]
 
+    @pytest.mark.parametrize("abandoned", [True, False])
+    def test_of_a_process_that_ends_are_left_only_where_an_attempt_was_abandoned(
+        self, base: Path, abandoned: bool
+    ) -> None:
+        ending = Workspaces(base)
+        ending.room()
+        attempt_id = uuid4()
+        ending.create(attempt_id)
+        (ending.abandon if abandoned else ending.remove)(attempt_id)
+        ending.close()
+        assert bool(list(base.iterdir())) is abandoned
+        assert Workspaces(base).clean() == abandoned
+
     def test_that_are_just_being_made_are_left_alone(self, workspaces: Workspaces, base: Path) -> None:
         (base / "new").mkdir(parents=True)
         assert workspaces.clean() == 0

@@ -85,6 +85,7 @@ class Workspaces:
         self._serving: int | None = None
         self._own = base
         self._known: dict[UUID, Workspace] = {}
+        self._abandoned = False
 
     def create(self, attempt_id: UUID) -> Workspace:
         """Raises WorkspaceFailed."""
@@ -114,14 +115,16 @@ class Workspaces:
         return found if found is not None and found.is_there else None
 
     def remove(self, attempt_id: UUID) -> None:
-        found = self.abandon(attempt_id)
+        with self._lock:
+            found = self._known.pop(attempt_id, None)
         if found is not None:
             found.remove()
 
-    def abandon(self, attempt_id: UUID) -> Workspace | None:
-        """Not ours any more. Where this process is ending, the next one removes it."""
+    def abandon(self, attempt_id: UUID) -> None:
+        """This process is ending: the next one removes it."""
         with self._lock:
-            return self._known.pop(attempt_id, None)
+            self._known.pop(attempt_id, None)
+            self._abandoned = True
 
     def serve(self) -> bool:
         """Whether this process is the one that has imports over HTTP: the first that asks, while it lives."""
@@ -141,7 +144,10 @@ class Workspaces:
         return removed
 
     def close(self) -> None:
+        """Where no attempt was abandoned, nothing is left for the next start."""
         with self._lock:
+            if self._held is not None and not self._abandoned:
+                shutil.rmtree(self._own, ignore_errors=True)
             for line in (self._held, self._serving):
                 if line is not None:
                     os.close(line)
