@@ -10,12 +10,14 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
 import structlog
 from hypothesis import settings
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from structlog.testing import capture_logs
 
@@ -459,41 +461,52 @@ def assert_possible(state: State) -> None:
 
 
 class Walks(RuleBasedStateMachine):
-    """Random verbs with present, stale and unknown ids, against what the tables say."""
+    """Random verbs with present, stale and late ids, through ends of the process, against what the seed says."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
+        self.attempts: list[UUID] = []
+        self.open()
+
+    def open(self) -> None:
         self.workspaces = Workspaces(self.folder)
         self.registry = Registry(self.workspaces)
-        self.status = Status.IDLE
-        self.attempts: list[UUID] = []
+        self.status, self.phase, self.closed = Status.IDLE, Phase.NOT_STARTED, False
 
     def teardown(self) -> None:
         self.workspaces.close()
         shutil.rmtree(self.folder)
 
-    def expect(self, answer: Answer, allowed: bool, status: Status) -> None:
+    def expect(self, answer: Answer, allowed: bool, status: Status, phase: Phase | None = None) -> None:
+        allowed = allowed and not self.closed
         assert (answer.verdict is Verdict.APPLY) == allowed
         if allowed:
-            self.status = status
-        assert self.registry.state.status is self.status
+            self.status, self.phase = status, self.phase if phase is None else phase
 
     @property
-    def present(self) -> UUID | None:
-        return self.registry.state.attempt_id
+    def latest(self) -> UUID:
+        return self.attempts[-1]
 
     @rule()
     def start(self) -> None:
         answer = self.registry.start()
-        self.expect(answer, self.status in {Status.IDLE, Status.COMPLETE}, Status.RUNNING)
+        self.expect(answer, self.status in {Status.IDLE, Status.COMPLETE}, Status.RUNNING, Phase.PREFLIGHT)
         if answer:
             assert known(answer) not in self.attempts
             self.attempts.append(known(answer))
 
+    @precondition(lambda self: self.attempts)
+    @rule(phase=st.sampled_from(PHASES))
+    def advance(self, phase: Phase) -> None:
+        answer = self.registry.advance(self.latest, phase)
+        self.expect(answer, self.status is Status.RUNNING, Status.RUNNING, phase)
+
     @rule()
     def stop(self) -> None:
-        self.expect(self.registry.stop(), self.status is Status.RUNNING, Status.STOPPING)
+        answer = self.registry.stop()
+        self.expect(answer, self.status is Status.RUNNING, Status.STOPPING)
+        assert bool(answer) is (not self.closed and self.status is Status.STOPPING)
 
     @rule()
     def resume(self) -> None:
@@ -501,43 +514,84 @@ class Walks(RuleBasedStateMachine):
 
     @rule()
     def discard(self) -> None:
-        self.expect(self.registry.discard(), self.status is Status.PAUSED, Status.IDLE)
+        answer = self.registry.discard()
+        self.expect(answer, self.status is Status.PAUSED, Status.IDLE, Phase.NOT_STARTED)
 
     @precondition(lambda self: self.attempts)
     @rule()
     def finish_with_work(self) -> None:
-        answer = self.registry.finish_stop(self.attempts[-1], staged_work=True)
+        answer = self.registry.finish_stop(self.latest, staged_work=True)
         self.expect(answer, self.status is Status.STOPPING, Status.PAUSED)
 
     @precondition(lambda self: self.attempts)
     @rule()
     def finish_without_work(self) -> None:
-        answer = self.registry.finish_stop(self.attempts[-1], staged_work=False)
-        self.expect(answer, self.status is Status.STOPPING, Status.IDLE)
+        answer = self.registry.finish_stop(self.latest, staged_work=False)
+        self.expect(answer, self.status is Status.STOPPING, Status.IDLE, Phase.NOT_STARTED)
+
+    @precondition(lambda self: self.attempts)
+    @rule(fails=st.booleans())
+    def commit(self, fails: bool) -> None:
+        with suppress(ZeroDivisionError), self.registry.committing(self.latest) as allowed:
+            assert allowed == (self.status is Status.RUNNING and not self.closed)
+            if fails:
+                raise ZeroDivisionError
+        if allowed and not fails:
+            self.phase = Phase.TEXT_COMMITTED
 
     @precondition(lambda self: self.attempts)
     @rule()
     def complete(self) -> None:
-        answer = self.registry.complete(self.attempts[-1])
-        self.expect(answer, self.status is Status.RUNNING, Status.COMPLETE)
+        answer = self.registry.complete(self.latest)
+        self.expect(answer, self.status is Status.RUNNING, Status.COMPLETE, Phase.NOT_STARTED)
 
     @precondition(lambda self: len(self.attempts) > 1)
     @rule()
     def late_results(self) -> None:
         for late in self.attempts[:-1]:
-            assert not self.registry.complete(late)
-            assert not self.registry.finish_stop(late, staged_work=True)
-            assert not self.registry.advance(late, Phase.SPLITTING)
+            assert self.registry.complete(late).stale
+            assert self.registry.finish_stop(late, staged_work=True).stale
+            assert self.registry.finish_stop(late, staged_work=False).stale
+            assert self.registry.advance(late, Phase.SPLITTING).stale
+            with self.registry.committing(late) as allowed:
+                assert not allowed
+
+    @precondition(lambda self: len(self.attempts) > 1 and not self.closed)
+    @rule()
+    def close(self) -> None:
+        active = self.status in {Status.RUNNING, Status.STOPPING, Status.PAUSED}
+        assert (self.registry.close().verdict is Verdict.APPLY) == active
+        self.closed = True
+        if active:
+            self.status = Status.STOPPING
+
+    @precondition(lambda self: self.closed)
+    @rule()
+    def start_the_process_again(self) -> None:
+        left = self.status is Status.STOPPING
+        self.workspaces.close()
+        self.open()
+        assert self.workspaces.clean() == left
+        assert list(self.folder.iterdir()) == []
 
     @invariant()
-    def is_possible(self) -> None:
-        assert_possible(self.registry.state)
+    def is_what_it_should_be(self) -> None:
+        state = self.registry.state
+        assert (state.status, state.phase) == (self.status, self.phase)
+        assert_possible(state)
+
+    @invariant()
+    def is_asked_to_stop_from_the_stop_to_the_resume(self) -> None:
+        for attempt_id in self.attempts:
+            runs = self.status is Status.RUNNING and attempt_id == self.latest
+            assert self.registry.flags.is_raised(attempt_id) is not runs
 
     @invariant()
     def only_the_present_attempt_has_a_workspace(self) -> None:
+        present = None if self.closed else self.registry.state.attempt_id
         for attempt_id in self.attempts:
-            assert (self.workspaces.find(attempt_id) is not None) == (attempt_id == self.present)
+            assert (self.workspaces.find(attempt_id) is not None) == (attempt_id == present)
 
 
 TestWalks = Walks.TestCase
-TestWalks.settings = settings(max_examples=60, stateful_step_count=30, deadline=None, derandomize=True)
+TestWalks.settings = settings(max_examples=80, stateful_step_count=40, deadline=None, derandomize=True)
