@@ -116,16 +116,20 @@ def get(session: Session, library_id: UUID, viewer: UUID) -> Row:
     return found
 
 
-def create(session: Session, viewer: UUID, name: str) -> UUID:
+def create(session: Session, viewer: UUID, name: str, library_id: UUID | None = None) -> UUID:
     """The viewer becomes its admin."""
     title = proper_name(name)
     access.ensure_user(session, viewer)
-    library_id = uuid4()
+    library_id = library_id or uuid4()
     session.run(
         _CREATE, id=library_id, name=title, owner_user_id=viewer, is_default=False, created_at=session.now
     )
     _set_role(session, library_id, viewer, Role.ADMIN)
     return library_id
+
+
+def is_there(session: Session, library_id: UUID) -> bool:
+    return session.first(_LOCK, library_id=library_id) is not None
 
 
 def proper_name(name: str) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from sqlalchemy import bindparam, func, select
 
 from nexus.app import App, build
-from nexus.db.session import Statement
+from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import chunks, fragments, libraries, library_media, media
 from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidState
 from nexus.extract import Extraction
@@ -23,7 +24,7 @@ from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
 from nexus.ingest import access
 from nexus.ingest import libraries as library_verbs
-from nexus.ingest.imports import committing
+from nexus.ingest.imports.committing import Storing
 from nexus.ingest.imports.progress import Outcome
 from nexus.ingest.imports.runner import Run
 from nexus.ingest.imports.service import Desk, Imports
@@ -222,19 +223,21 @@ class TestPause:
         self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pausing = threading.Thread(target=desk.pause)
-        write, done = committing.write, Run._done
+        kept, done = Storing.keep, Run._done
 
-        def writing(*given: Any) -> UUID:
-            """Somebody asks while the transaction is open: he has to wait for its outcome."""
+        def keep(storing: Storing) -> None:
+            """Somebody asks in the last moment before the commit: he has to wait for its outcome."""
             pausing.start()
-            return write(*given)
+            pausing.join(0.1)
+            assert pausing.is_alive()
+            kept(storing)
 
         def ending(run: Run) -> None:
             pausing.join(PATIENCE)
             assert desk.leave(run.batch_id).safe
             done(run)
 
-        monkeypatch.setattr(committing, "write", writing)
+        monkeypatch.setattr(Storing, "keep", keep)
         monkeypatch.setattr(Run, "_done", ending)
         batch_id = staged(desk, books)
         desk.start(batch_id)
@@ -242,6 +245,24 @@ class TestPause:
         assert count(app)["media"] == 4
         assert len(in_library(app, desk.library_id)) == 4
         assert desk.staging.all() == []
+
+    def test_is_not_kept_waiting_by_a_transaction_that_is_still_written(
+        self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = Run._prepared
+
+        def preparing(run: Run, one: Any) -> Any:
+            desk.pause()
+            return real(run, one)
+
+        monkeypatch.setattr(Run, "_prepared", preparing)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.PAUSED
+        assert desk.state.phase is Phase.ATOMIC_TEXT_COMMIT
+        assert (count(app)["media"], stored(app)) == (0, [])
+        monkeypatch.setattr(Run, "_prepared", real)
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
 
     def test_before_the_commit_commits_nothing(
         self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
@@ -345,6 +366,35 @@ class TestAFileThatFails:
         desk.resume()
         assert finished(desk) is Status.COMPLETE
         assert len(stored(app)) == 4
+
+
+class TestACommitWhoseAnswerGetsLost:
+    def test_is_not_made_twice_and_loses_no_file(
+        self,
+        app: App,
+        imports: Imports,
+        viewer: UUID,
+        books: dict[str, Path],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        desk = imports.of(viewer)
+        begin = Sessions.begin
+
+        @contextmanager
+        def losing(sessions: Sessions) -> Iterator[Session]:
+            with begin(sessions) as session:
+                yield session
+            raise psycopg.OperationalError("the connection is lost")
+
+        monkeypatch.setattr(Sessions, "begin", losing)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.PAUSED
+        assert {line.code for line in desk.progress.lines()} == {"E_INTERNAL"}
+        monkeypatch.setattr(Sessions, "begin", begin)
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert (count(app)["media"], count(app)["libraries"], len(stored(app))) == (4, 2, 4)
+        assert len(in_library(app, desk.library_id)) == 4
 
 
 class TestDuplicates:

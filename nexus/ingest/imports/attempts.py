@@ -121,7 +121,7 @@ class Registry:
 
     @contextmanager
     def committing(self, attempt_id: UUID) -> Iterator[bool]:
-        """Whether the attempt may commit, inside; who wants to stop it waits for the outcome.
+        """Whether the attempt may commit, inside; from here on, who wants to stop it waits for the outcome.
 
         The text is committed when the block ends, unless it raises.
         """

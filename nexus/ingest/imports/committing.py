@@ -78,6 +78,7 @@ class Storing:
         self._begun: list[str] = []
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nexus-import-store")
         self._puts = {self._threads.submit(self._put, one): one.source for one in candidates}
+        self._is_kept = False
 
     def failures(self) -> Iterator[tuple[Source, WorkError]]:
         """What could not be stored, and why, once all have ended; those that have not begun by then never do."""
@@ -94,9 +95,14 @@ class Storing:
         self._cancel()
         self._threads.shutdown()
 
+    def keep(self) -> None:
+        """The commit is on its way. Should its answer get lost, a file too many is better than one that is missing:
+        `nexus clean` finds what nobody needs."""
+        self._is_kept = True
+
     def undo(self) -> None:
         self.close()
-        for path in self._begun:
+        for path in [] if self._is_kept else self._begun:
             self._files.remove(path)
 
     def _put(self, one: Candidate) -> None:
@@ -157,9 +163,16 @@ def write(
 def _library(session: Session, viewer: UUID, batch: Batch) -> UUID:
     """Raises NotFound or Forbidden where it is no longer there, or no longer the viewer's to add to."""
     if batch.library_id is None:
-        return libraries.create(session, viewer, batch.name or "")
+        return _draft(session, viewer, batch)
     access.require_admin(session, access.keep_library(session, batch.library_id), viewer)
     return batch.library_id
+
+
+def _draft(session: Session, viewer: UUID, batch: Batch) -> UUID:
+    """Once, also where the answer to an earlier commit got lost."""
+    if not libraries.is_there(session, batch.id):
+        libraries.create(session, viewer, batch.name or "", batch.id)
+    return batch.id
 
 
 def _require_unchanged(session: Session, viewer: UUID, candidates: Sequence[Candidate]) -> None:

@@ -12,7 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -254,21 +254,22 @@ class Run:
         self._stop_for_failures()
         ready = (self._prepared(one) for one in candidates if one.standing is not Standing.KNOWN)
         try:
-            with self.registry.committing(self.attempt_id) as allowed:
-                if not allowed:
+            with ExitStack() as after, self.tools.sessions.begin() as session:
+                library_id = committing.write(
+                    session, self.tools.files, self.viewer, batch, candidates, ready
+                )
+                if not after.enter_context(self.registry.committing(self.attempt_id)):
                     raise Stopped
-                with self.tools.sessions.begin() as session:
-                    library_id = committing.write(
-                        session, self.tools.files, self.viewer, batch, candidates, ready
-                    )
-                self.library_id = library_id
+                storing.keep()
         except (ApiError, WorkError) as error:
             self._fail_all(batch.sources, error)
             raise Stopped from error
+        self.library_id = library_id
         for line in self.progress.of(Outcome.SPLIT):
             self.progress.set(line.source_id, Outcome.COMMITTED)
 
     def _prepared(self, one: Candidate) -> Prepared:
+        self._look_for_stop()
         cut = Cut(**json.loads(self._workspace.get(_cut(one.source)) or b""))
         extractor = f"{READERS[one.source.kind].partition(':')[0]} import"
         return Prepared(one, self._kept(one.source), cut, extractor)
