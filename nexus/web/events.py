@@ -140,8 +140,9 @@ async def stream(
         # An id at once, so that even a reader who has seen no event yet knows where to go on.
         yield f"retry: 1000\nid: {place}\nevent: hello\ndata: {{}}\n\n"
         began = quiet_since = time.monotonic()
+        is_news = True  # progress of imports wakes every stream, often, and most have nothing to read then
         while not feed.ending and time.monotonic() - began < STREAM_SECONDS:
-            rows = await anyio.to_thread.run_sync(feed.read, viewer, place)
+            rows = await anyio.to_thread.run_sync(feed.read, viewer, place) if is_news else []
             for row in rows:
                 place = Place(row.tx, row.id)
                 yield _as_event(row, viewer)
@@ -153,7 +154,8 @@ async def stream(
             if len(rows) < events.BATCH:
                 behind = desk is not None and desk.version != shown
                 rest = LOOK_SECONDS if behind else quiet_since + HEARTBEAT_SECONDS - time.monotonic()
-                newest = await feed.wait(newest, rest)
+                seen, newest = newest, await feed.wait(newest, rest)
+                is_news = newest != seen
             # News of others are none to this reader: he is told that the stream lives all the same.
             if time.monotonic() - quiet_since >= HEARTBEAT_SECONDS:
                 yield ": still here\n\n"

@@ -6,6 +6,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
+from typing import Any
 from uuid import UUID, uuid4
 
 import httpx2
@@ -272,6 +273,25 @@ def test_signs_of_life_while_others_are_busy(app: App, me: Caller) -> None:
         finally:
             enough.set()
             writer.join()
+
+
+def test_the_progress_of_an_import_makes_nobody_else_look_into_the_database(
+    app: App, me: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    real = web_events.Feed.read
+
+    def counted(feed: web_events.Feed, *given: Any) -> Any:
+        reads.append(given)
+        return real(feed, *given)
+
+    with follow(me) as stream:
+        stream.heartbeat()
+        monkeypatch.setattr(web_events.Feed, "read", counted)
+        for _ in range(100):
+            app.imports.listener()
+        stream.heartbeat()
+    assert reads == []
 
 
 def test_a_stop_does_not_wait_for_readers(app: App) -> None:
