@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -18,16 +18,15 @@ from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import Refused
 from nexus.cli.follow import INTERRUPTED
 from nexus.cli.import_progress import Shown, shown
-from nexus.errors import ApiError
+from nexus.errors import ApiError, InvalidState
 from nexus.ingest import libraries
-from nexus.ingest.imports.progress import Line, Outcome
+from nexus.ingest.imports.progress import Line, Outcome, Trouble
 from nexus.ingest.imports.service import Desk
 from nexus.ingest.imports.staging import KINDS
+from nexus.ingest.imports.workspaces import WorkspaceFailed
 from nexus.states.attempt import Status
 
 TICK = 0.1
-#: For a pause: the runner ends its parsers long before that.
-PATIENCE = 30.0
 GO_ON, LEAVE_OUT, DISCARD = "resume", "without", "discard"
 
 
@@ -48,7 +47,10 @@ def run(
         desk = app.imports.of(viewer)
         batch_id, unfit = _stage(app, desk, viewer, paths, library)
         _settle_unfit(unfit)
-        _import(desk, batch_id, shown(as_json=as_json))
+        try:
+            _import(desk, batch_id, shown(as_json=as_json))
+        except WorkspaceFailed as error:
+            raise Refused("There is no room to work in. Free some disk space, then try again.") from error
 
 
 def _stage(
@@ -106,7 +108,7 @@ def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
             screen.done(desk.progress.lines())
             return
         failed = desk.progress.of(Outcome.FAILED)
-        _tell(failed)
+        _tell(failed, desk.progress.trouble)
         if _choice(failed) == DISCARD:
             desk.staging.discard(batch_id)
             say.hint("Nothing was imported.")
@@ -119,28 +121,28 @@ def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
 
 
 def _follow(desk: Desk, screen: Shown) -> bool:
-    """Until the runner rests; whether somebody pressed Ctrl-C."""
+    """Until the runner rests; whether somebody pressed Ctrl-C. Who presses it again does not wait for that."""
     with screen.following(desk):
         try:
-            while not desk.wait(TICK):
-                screen.tick()
+            _watch(desk, screen)
         except KeyboardInterrupt:
-            _pause(desk, screen)
+            with suppress(InvalidState):  # it has ended in this very moment
+                desk.pause()
+            _watch(desk, screen)
             return True
     return False
 
 
-def _pause(desk: Desk, screen: Shown) -> None:
-    if desk.state.status is Status.RUNNING:
-        desk.pause()
-    until = time.monotonic() + PATIENCE
-    while not desk.wait(TICK) and time.monotonic() < until:
+def _watch(desk: Desk, screen: Shown) -> None:
+    while not desk.wait(TICK):
         screen.tick()
 
 
-def _tell(failed: list[Line]) -> None:
+def _tell(failed: list[Line], trouble: Trouble | None) -> None:
     for line in failed:
         say.problem(f"{line.name}: {line.message} ({line.code})")
+    if trouble is not None:
+        say.problem(f"{trouble.message} ({trouble.code})")
 
 
 def _choice(failed: list[Line]) -> str:

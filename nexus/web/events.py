@@ -150,7 +150,7 @@ async def stream(
             # What an import is like now, without an id: it is not in the history, and only the last of it counts.
             if desk is not None and desk.version != shown and time.monotonic() - shown_at >= LOOK_SECONDS:
                 shown, shown_at = desk.version, time.monotonic()
-                yield f"event: import\ndata: {json.dumps(imports.snapshot(desk))}\n\n"
+                yield await anyio.to_thread.run_sync(_import_event, desk)
             if len(rows) < events.BATCH:
                 behind = desk is not None and desk.version != shown
                 rest = LOOK_SECONDS if behind else quiet_since + HEARTBEAT_SECONDS - time.monotonic()
@@ -162,6 +162,11 @@ async def stream(
                 quiet_since = time.monotonic()
     finally:
         await feed.close()
+
+
+def _import_event(desk: Desk) -> str:
+    """Thousands of lines, maybe: not for the loop that serves everybody."""
+    return f"event: import\ndata: {json.dumps(imports.snapshot(desk))}\n\n"
 
 
 def _as_event(row: Row, viewer: UUID) -> str:

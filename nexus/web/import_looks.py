@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from nexus.ingest.imports.progress import Line, Outcome
+from nexus.ingest.imports.progress import Line, Outcome, new_line
 from nexus.ingest.imports.service import Desk
 from nexus.ingest.imports.staging import Batch
 from nexus.states.attempt import Status
@@ -52,6 +52,8 @@ class Look:
     #: Where it goes, and where the last one went.
     target: str
     library_id: UUID | None
+    #: What stopped all of it.
+    trouble: str
     rows: list[Row]
     #: They are those of the import that has ended; no others wait.
     done: bool
@@ -68,10 +70,7 @@ def look(desk: Desk, batch: Batch, names: Mapping[UUID, str]) -> Look:
     rows = (
         [_row(line) for line in lines.values()]
         if done
-        else [
-            _row(lines.get(source.id) or Line(source.id, source.name, source.kind, source.size))
-            for source in batch.sources
-        ]
+        else [_row(lines.get(source.id) or new_line(source)) for source in batch.sources]
     )
     return Look(
         status=state.status,
@@ -79,6 +78,7 @@ def look(desk: Desk, batch: Batch, names: Mapping[UUID, str]) -> Look:
         percent=100 if done else round(desk.progress.share * 100),
         target=names.get(batch.library_id, "") if batch.library_id else batch.name or "",
         library_id=desk.library_id,
+        trouble=trouble.message if (trouble := desk.progress.trouble) else "",
         rows=rows,
         done=done,
         may_change=not desk.staging.is_busy(batch.id),

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from nexus.errors import FileTooLarge, InvalidRequest, NotReady
 from nexus.ingest import access, libraries
 from nexus.ingest.imports.checking import most_bytes
+from nexus.ingest.imports.progress import Line, new_line
 from nexus.ingest.imports.service import Desk
 from nexus.ingest.imports.staging import MOST_SOURCES, Batch, Source
 from nexus.ingest.imports.workspaces import WorkspaceFailed
@@ -29,6 +30,7 @@ router = APIRouter(prefix="/imports", tags=["imports"], default_response_class=R
 
 #: How much of a file is written at a time.
 PIECE = 1024 * 1024
+NO_ROOM = "There is no room for files. Free some disk space, then try again."
 
 
 FileName = Annotated[str, Query(max_length=1000, examples=["book.epub"])]
@@ -62,6 +64,11 @@ class BatchOut(BaseModel):
     sources: list[SourceOut]
 
 
+class TroubleOut(BaseModel):
+    code: str = Field(examples=["E_INTERNAL"])
+    message: str
+
+
 class ImportOut(BaseModel):
     status: Literal["IDLE", "RUNNING", "STOPPING", "PAUSED", "COMPLETE"]
     phase: str = Field(examples=["parsing"])
@@ -69,6 +76,7 @@ class ImportOut(BaseModel):
     batch_id: UUID | None = Field(description="What the attempt works on.")
     share: float = Field(description="How much of it is done, from 0 to 1.")
     library_id: UUID | None = Field(description="Where the last import went.")
+    error: TroubleOut | None = Field(description="What stopped all of it, where that is no file's fault.")
     batches: list[BatchOut]
     lines: list[SourceOut] = Field(description="The files of the last attempt, as they ended.")
 
@@ -197,7 +205,7 @@ def leave(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
 
 def snapshot(desk: Desk) -> dict[str, Any]:
     """All that there is to show."""
-    state = desk.state
+    state, trouble = desk.state, desk.progress.trouble
     return {
         "status": state.status.value,
         "phase": state.phase.value,
@@ -206,18 +214,20 @@ def snapshot(desk: Desk) -> dict[str, Any]:
         "share": round(desk.progress.share, 3),
         "library_id": desk.library_id and str(desk.library_id),
         "batches": [_batch(desk, batch) for batch in desk.staging.all()],
-        "lines": [
-            {
-                "id": str(line.source_id),
-                "name": line.name,
-                "kind": line.kind.value,
-                "size": line.size,
-                "outcome": line.outcome.value,
-                "code": line.code,
-                "message": line.message,
-            }
-            for line in ([] if desk.staging.active else desk.progress.lines())
-        ],
+        "error": trouble and vars(trouble),
+        "lines": [_line(line) for line in ([] if desk.staging.active else desk.progress.lines())],
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "id": str(line.source_id),
+        "name": line.name,
+        "kind": line.kind.value,
+        "size": line.size,
+        "outcome": line.outcome.value,
+        "code": line.code,
+        "message": line.message,
     }
 
 
@@ -235,48 +245,28 @@ def _batch(desk: Desk, batch: Batch) -> dict[str, Any]:
 
 
 def _sources(desk: Desk, batch: Batch) -> list[dict[str, Any]]:
-    known = (
-        {line.source_id: line for line in desk.progress.lines()} if desk.staging.active == batch.id else {}
-    )
-    shown = []
-    for source in batch.sources:
-        line = known.get(source.id)
-        shown.append(
-            {
-                "id": str(source.id),
-                "name": source.name,
-                "kind": source.kind.value,
-                "size": source.size,
-                "outcome": line.outcome.value if line else "waiting",
-                "code": line.code if line else None,
-                "message": line.message if line else None,
-            }
-        )
-    return shown
+    active = desk.staging.active == batch.id
+    known = {line.source_id: line for line in desk.progress.lines()} if active else {}
+    return [_line(known.get(source.id) or new_line(source)) for source in batch.sources]
 
 
 async def _staged(
     request: Request, nexus: Nexus, desk: Desk, batch_id: UUID, stage: Callable[[Path], Source]
 ) -> Response:
     """What comes in is staged; what is refused is not kept."""
-    desk.staging.require_open(batch_id)
-    path = await anyio.to_thread.run_sync(_place, nexus)
+    await anyio.to_thread.run_sync(desk.staging.require_open, batch_id)
     try:
-        await _receive(request, path, max(most_bytes(nexus.files, kind) for kind in (Kind.PDF, Kind.EPUB)))
-        source = await anyio.to_thread.run_sync(stage, path)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return answer(
-        next(one for one in _sources(desk, desk.staging.get(batch_id)) if one["id"] == str(source.id))
-    )
-
-
-def _place(nexus: Nexus) -> Path:
-    try:
-        return nexus.imports.room() / uuid4().hex
-    except WorkspaceFailed as error:
-        raise NotReady("There is no room for files. Free some disk space, then try again.") from error
+        path = await anyio.to_thread.run_sync(nexus.imports.room) / uuid4().hex
+        try:
+            most = max(most_bytes(nexus.files, kind) for kind in (Kind.PDF, Kind.EPUB))
+            await _receive(request, path, most)
+            source = await anyio.to_thread.run_sync(stage, path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+    except (WorkspaceFailed, OSError) as error:
+        raise NotReady(NO_ROOM) from error
+    return answer(_line(new_line(source)))
 
 
 async def _receive(request: Request, path: Path, most: int) -> None:

@@ -23,7 +23,7 @@ from nexus.states.media import Kind
 from nexus.web import import_looks, imports
 from nexus.web.context import Nexus, PageViewer
 from nexus.web.envelope import PAGE
-from nexus.web.imports import OrderBody
+from nexus.web.imports import NO_ROOM, OrderBody
 from nexus.web.render import go, page
 
 router = APIRouter(prefix="/import", tags=[PAGE])
@@ -163,15 +163,15 @@ def _stage(nexus: App, viewer: UUID, desk: Desk, file: UploadFile) -> None:
         raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
     try:
         path = nexus.imports.room() / uuid4().hex
-        with path.open("wb") as copy:
-            shutil.copyfileobj(file.file, copy)
+        try:
+            with path.open("wb") as copy:
+                shutil.copyfileobj(file.file, copy)
+            desk.staging.add(batch.id, safe_name(file.filename or ""), path, ours=True)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
     except (WorkspaceFailed, OSError) as error:
-        raise NotReady("There is no room for files. Free some disk space, then try again.") from error
-    try:
-        desk.staging.add(batch.id, safe_name(file.filename or ""), path, ours=True)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+        raise NotReady(NO_ROOM) from error
 
 
 def _page(request: Request, nexus: App, viewer: UUID, said: str = "", status: int = 200) -> Response:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from sqlalchemy import bindparam, func, select
+from structlog.testing import capture_logs
 
 from nexus.app import App, build
 from nexus.db.session import Session, Sessions, Statement
@@ -24,6 +29,7 @@ from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
 from nexus.ingest import access
 from nexus.ingest import libraries as library_verbs
+from nexus.ingest.imports import committing
 from nexus.ingest.imports.committing import Storing
 from nexus.ingest.imports.progress import Outcome
 from nexus.ingest.imports.runner import Run
@@ -64,6 +70,8 @@ class Readers:
         self.gate = threading.Event()
         self.gate.set()
         self.begun = threading.Event()
+        self.before: Callable[[], object] = lambda: None
+        self.after: Callable[[], object] = lambda: None
 
     def read(self, reader: str, data: Any, hints: Any, reading: Reading) -> Extraction:
         self.read_names.append(hints.filename)
@@ -71,7 +79,11 @@ class Readers:
         while not self.gate.wait(0.01):
             if reading.ended:
                 raise ReadingEnded
-        return self.real.read(reader, data, hints, reading=reading)
+        self.before()
+        try:
+            return self.real.read(reader, data, hints, reading=reading)
+        finally:
+            self.after()
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +258,40 @@ class TestPause:
         assert len(in_library(app, desk.library_id)) == 4
         assert desk.staging.all() == []
 
+    def test_is_not_kept_waiting_by_a_file_on_its_way_into_the_store(
+        self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen = []
+
+        def slow(_store: Any, _path: str, chunks: Iterator[bytes], _kind: str) -> None:
+            """A file with many pieces, of which none is the last."""
+            for _ in chunks:
+                seen.append(desk.pause())
+
+        monkeypatch.setattr(type(app.files.storage), "put", slow)
+        monkeypatch.setattr(committing, "pieces", lambda _: cycle([b"piece"]))
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.PAUSED
+        assert 1 <= len(seen) <= committing.AT_ONCE
+
+    def test_looks_again_at_what_was_changed_meanwhile(
+        self, app: App, desk: Desk, readers: Readers, books: dict[str, Path]
+    ) -> None:
+        copy = books["three.txt"].with_name("copy.txt")
+        copy.write_bytes(books["three.txt"].read_bytes())
+        bad = books["one.pdf"]
+        bad.write_bytes(b"%PDF-1.4 nothing else")
+        desk.start(staged(desk, {**books, "copy.txt": copy}))
+        assert finished(desk) is Status.PAUSED
+        assert outcomes(desk)["copy.txt"] is Outcome.DUPLICATE
+        copy.write_text(f"A text of its own. {SENTENCE}")
+        books["four.md"].write_text(f"# Another four\n\n{SENTENCE}")
+        bad.write_bytes(documents.pdf(SENTENCE))
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert len(in_library(app, desk.library_id)) == 5
+        assert (readers.read_names.count("three.txt"), readers.read_names.count("four.md")) == (1, 2)
+
     def test_is_not_kept_waiting_by_a_transaction_that_is_still_written(
         self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -318,7 +364,10 @@ class TestAFileThatFails:
         desk.start(batch_id)
         assert finished(desk) is Status.PAUSED
         desk.staging.remove(batch_id, desk.progress.lines()[0].source_id)
-        assert desk.state.status is Status.IDLE
+        assert (desk.state.status, desk.staging.active) == (Status.IDLE, None)
+        with capture_logs() as logged:
+            desk.staging.discard(batch_id)
+        assert logged == []
 
     def test_by_changing_meanwhile_is_named_alone_and_read_anew_when_it_goes_on(
         self,
@@ -347,6 +396,40 @@ class TestAFileThatFails:
         assert readers.read_names.count("three.txt") == 2
         assert sum(text.startswith("Something else.") for text in texts_in(app, desk.library_id)) == 1
 
+    @pytest.mark.parametrize("standing", ["new", "unread"])
+    def test_by_being_another_while_it_is_parsed_never_gives_its_text_to_the_one_that_was_checked(
+        self, app: App, desk: Desk, readers: Readers, viewer: UUID, books: dict[str, Path], standing: str
+    ) -> None:
+        path = books["one.pdf"]
+        checked = path.read_bytes()
+        if standing == "unread":
+            put(app, Person(app, viewer).upload(checked), MediaStatus.FAILED)
+        readers.before = lambda: path.write_bytes(documents.pdf("Something else."))
+        readers.after = lambda: path.write_bytes(checked)
+        desk.start(staged(desk, {"one.pdf": path}))
+        assert finished(desk) is Status.PAUSED
+        assert [line.code for line in desk.progress.of(Outcome.FAILED)] == ["E_FILE_CHANGED"]
+        readers.before = readers.after = lambda: None
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert [text[:9] for text in texts_in(app, desk.library_id)] == ["The ferry"]
+
+    def test_by_going_away_before_it_is_stored_is_not_blamed_on_the_store(
+        self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = Run._split
+
+        def splitting(run: Run, *given: Any) -> None:
+            real(run, *given)
+            books["three.txt"].unlink()
+
+        monkeypatch.setattr(Run, "_split", splitting)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.PAUSED
+        assert [(line.name, line.code) for line in desk.progress.of(Outcome.FAILED)] == [
+            ("three.txt", "E_FILE_MISSING")
+        ]
+
     def test_to_be_stored_is_named_and_goes_in_when_the_store_is_back(
         self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -366,6 +449,66 @@ class TestAFileThatFails:
         desk.resume()
         assert finished(desk) is Status.COMPLETE
         assert len(stored(app)) == 4
+
+
+class TestTroubleThatIsNoFilesFault:
+    def test_pauses_the_import_and_blames_no_file(
+        self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        batch_id = staged(desk, books)
+        with monkeypatch.context() as locked:
+            locked.setattr(committing, "write", Mock(side_effect=sqlite3.OperationalError("locked")))
+            desk.start(batch_id)
+            assert finished(desk) is Status.PAUSED
+        assert set(outcomes(desk).values()) == {Outcome.SPLIT}
+        assert desk.progress.trouble
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert desk.progress.trouble is None
+        assert count(app)["media"] == 4
+
+    def test_of_a_thread_that_can_not_start_leaves_it_paused(
+        self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        batch_id = staged(desk, books)
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError))
+            with pytest.raises(RuntimeError):
+                desk.start(batch_id)
+        assert finished(desk) is Status.PAUSED
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+
+    def test_of_a_copy_that_can_not_be_removed_does_not_hold_up_what_is_committed(
+        self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        batch = desk.staging.open(None, "Research")
+        desk.staging.add(batch.id, "three.txt", books["three.txt"], ours=True)
+        real = Path.unlink
+
+        def unlink(path: Path, *given: Any, **named: Any) -> None:
+            if path == books["three.txt"]:
+                raise OSError("read-only")
+            real(path, *given, **named)
+
+        monkeypatch.setattr(Path, "unlink", unlink)
+        desk.start(batch.id)
+        assert finished(desk) is Status.COMPLETE
+
+    def test_of_a_workspace_that_was_taken_away_says_what_to_do(
+        self, desk: Desk, books: dict[str, Path], tmp_path: Path
+    ) -> None:
+        books["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
+        batch_id = staged(desk, books)
+        desk.start(batch_id)
+        assert finished(desk) is Status.PAUSED
+        shutil.rmtree(tmp_path / "data" / "imports")
+        with pytest.raises(InvalidState, match="Discard it"):
+            desk.resume()
+        desk.staging.discard(batch_id)
+        del books["one.pdf"]
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.COMPLETE
 
 
 class TestACommitWhoseAnswerGetsLost:
@@ -389,7 +532,9 @@ class TestACommitWhoseAnswerGetsLost:
         monkeypatch.setattr(Sessions, "begin", losing)
         desk.start(staged(desk, books))
         assert finished(desk) is Status.PAUSED
-        assert {line.code for line in desk.progress.lines()} == {"E_INTERNAL"}
+        assert desk.progress.of(Outcome.FAILED) == []
+        assert desk.progress.trouble
+        assert desk.progress.trouble.code == "E_INTERNAL"
         monkeypatch.setattr(Sessions, "begin", begin)
         desk.resume()
         assert finished(desk) is Status.COMPLETE

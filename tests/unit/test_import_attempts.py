@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 from uuid import UUID, uuid4
 
 import pytest
@@ -399,11 +400,38 @@ class TestWorkspaces:
         assert bool(list(base.iterdir())) is abandoned
         assert Workspaces(base).clean() == abandoned
 
-    def test_that_are_just_being_made_are_left_alone(self, workspaces: Workspaces, base: Path) -> None:
-        (base / "new").mkdir(parents=True)
+    def test_without_a_lock_are_just_being_made_and_go_only_where_they_are_empty(
+        self, workspaces: Workspaces, base: Path
+    ) -> None:
+        (base / "new" / "attempt").mkdir(parents=True)
+        (base / "empty").mkdir()
         assert workspaces.clean() == 0
+        assert [path.name for path in base.iterdir()] == ["new"]
         (base / "new" / LOCK).touch()
         assert workspaces.clean() == 1
+        assert list(base.iterdir()) == []
+
+    def test_whose_removal_was_cut_off_are_found_by_the_next_start(
+        self, workspaces: Workspaces, base: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (base / "left" / "attempt").mkdir(parents=True)
+        (base / "left" / LOCK).touch()
+        with monkeypatch.context() as cut:
+            cut.setattr(shutil, "rmtree", Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                workspaces.clean()
+        assert workspaces.clean() == 1
+        assert list(base.iterdir()) == []
+
+    def test_that_were_taken_away_are_made_again_elsewhere(self, workspaces: Workspaces, base: Path) -> None:
+        first = workspaces.create(uuid4())
+        for folder in base.iterdir():
+            shutil.rmtree(folder)
+        assert workspaces.find(first.attempt_id) is None
+        second = workspaces.create(uuid4())
+        second.put("one", b"text")
+        assert workspaces.find(second.attempt_id) is second
+        assert Workspaces(base).clean() == 0
 
 
 def test_nothing_is_logged_but_ids_and_states(registry: Registry, base: Path) -> None:

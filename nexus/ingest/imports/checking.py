@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import partial
+from io import FileIO
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -20,6 +22,8 @@ from nexus.states.media import Kind, Stage, Status
 from nexus.storage.digest import Digester
 
 PIECE = 1024 * 1024
+CHANGED = "This file has changed since it was checked. Go on, and it is read anew."
+Identity = tuple[int, int, int, int]
 
 _TWIN = Statement(
     select(media.c.id, media.c.processing_status, media.c.failure_stage).where(
@@ -45,6 +49,15 @@ class Checked:
     source: Source
     size: int
     sha256: str
+    identity: Identity
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nobody has touched it since."""
+        try:
+            return self.identity == _identity(self.source.path.stat())
+        except OSError:
+            return False
 
 
 @dataclass(frozen=True)
@@ -64,20 +77,15 @@ def check(source: Source, files: Files, stopped: Callable[[], bool]) -> Checked:
     """Raises what is wrong with it. Where somebody stopped it, it was not read to its end."""
     most = most_bytes(files, source.kind)
     digester = Digester()
-    try:
-        for piece in pieces(source.path):
+    with opened(source.path) as file:
+        identity = _identity(os.fstat(file.fileno()))
+        while not stopped() and (piece := file.read(PIECE)):
             digester.update(piece)
             if digester.size > most:
                 raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
-            if stopped():
-                break
-    except OSError as error:
-        raise FileMissing(
-            "This file can't be read. Check that it is there and that you may read it."
-        ) from error
     found = digester.result()
     require_kind(source.kind, found.head)
-    return Checked(source, found.size, found.sha256)
+    return Checked(source, found.size, found.sha256, identity)
 
 
 def candidate(session: Session, viewer: UUID, checked: Checked) -> Candidate:
@@ -89,9 +97,48 @@ def candidate(session: Session, viewer: UUID, checked: Checked) -> Candidate:
     return Candidate(checked, twin.id, Standing.UNREAD if unread else Standing.KNOWN)
 
 
+class Watched(FileIO):
+    """A file that somebody else reads, and what he got to see of it, from its beginning."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._digester = Digester()
+
+    @property
+    def sha256(self) -> str:
+        return self._digester.result().sha256
+
+    def read(self, size: int | None = -1) -> bytes:
+        piece = super().read(size) or b""
+        self._digester.update(piece)
+        return piece
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._digester = Digester()
+        return super().seek(offset, whence)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Watched]:
+    """Raises FileMissing, also for what goes wrong while it is read."""
+    try:
+        with Watched(path) as file:
+            yield file
+    except OSError as error:
+        raise FileMissing(
+            "This file can't be read. Check that it is there and that you may read it, then go on."
+        ) from error
+
+
 def pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb", buffering=0) as file:
-        yield from iter(partial(file.read, PIECE), b"")
+    """Raises FileMissing."""
+    with opened(path) as file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+def _identity(stat: os.stat_result) -> Identity:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def most_bytes(files: Files, kind: Kind) -> int:

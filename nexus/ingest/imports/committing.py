@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from uuid import UUID
 
 from sqlalchemy import bindparam, insert
@@ -20,7 +20,7 @@ from nexus.ingest import access, documents, libraries
 from nexus.ingest.add import hold
 from nexus.ingest.documents import Cut, Kept, Origin, Readable
 from nexus.ingest.files import CONTENT_TYPES, Files
-from nexus.ingest.imports.checking import Candidate, Standing, candidate, pieces
+from nexus.ingest.imports.checking import CHANGED, Candidate, Standing, candidate, pieces
 from nexus.ingest.imports.staging import Batch, Source
 from nexus.ingest.media import mark_all_ready_for_reading, reset_failed, start_all
 from nexus.ingest.settle import stand_in_line
@@ -102,8 +102,9 @@ class Storing:
 
     def undo(self) -> None:
         self.close()
-        for path in [] if self._is_kept else self._begun:
-            self._files.remove(path)
+        if not self._is_kept:
+            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nexus-import-store") as threads:
+                list(threads.map(self._files.remove, self._begun))
 
     def _put(self, one: Candidate) -> None:
         self._look()
@@ -113,11 +114,16 @@ class Storing:
                 return
             self._begun.append(path)
             kind = content_type(one.source.kind)
-            stored = self._files.storage.put(path, pieces(one.source.path), kind)
+            stored = self._files.storage.put(path, self._pieces(one.source.path), kind)
         except (StorageError, OSError) as error:
             raise FileUnreachable from error
         if stored.sha256 != one.checked.sha256:
-            raise FileChanged
+            raise FileChanged(CHANGED)
+
+    def _pieces(self, path: Path) -> Iterator[bytes]:
+        for piece in pieces(path):
+            self._look()
+            yield piece
 
     def _cancel(self) -> None:
         for put in self._puts:
@@ -128,7 +134,7 @@ class Storing:
 def storing(files: Files, candidates: Sequence[Candidate], look: Callable[[], None]) -> Iterator[Storing]:
     """The files go into the store while the block runs, and out of it again if it raises.
 
-    `look` is called before each of them, and raises where nobody wants them any more.
+    `look` is called again and again, and raises where nobody wants them any more.
     """
     begun = Storing(files, candidates, look)
     try:

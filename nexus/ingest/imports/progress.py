@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from uuid import UUID
 
+from nexus.errors import NexusError
 from nexus.ingest.imports.staging import Source
 from nexus.states.media import Kind
 
@@ -47,7 +48,13 @@ class Line:
     message: str | None = None
 
 
-def _line(source: Source) -> Line:
+@dataclass(frozen=True)
+class Trouble:
+    code: str
+    message: str
+
+
+def new_line(source: Source) -> Line:
     return Line(source.id, source.name, source.kind, source.size)
 
 
@@ -58,12 +65,19 @@ class Progress:
         self._lock = threading.Lock()
         self._lines: dict[UUID, Line] = {}
         self.tell = tell
+        #: What stopped all of it, and is no file's fault.
+        self.trouble: Trouble | None = None
 
     def begin(self, sources: tuple[Source, ...]) -> None:
         """The files in their order; what is known of them stays."""
         with self._lock:
             known = self._lines
-            self._lines = {source.id: known.get(source.id, _line(source)) for source in sources}
+            self._lines = {source.id: known.get(source.id, new_line(source)) for source in sources}
+        self.trouble = None
+        self.tell()
+
+    def stumble(self, error: NexusError) -> None:
+        self.trouble = Trouble(error.code, error.message)
         self.tell()
 
     def set(self, source_id: UUID, outcome: Outcome, **more: object) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from nexus import logging
-from nexus.errors import ApiError, Internal, NexusError, WorkError
+from nexus.errors import ApiError, FileChanged, Internal, NexusError, WorkError
 from nexus.extract import Extraction, Hints
 from nexus.extract.builtin import EPUB, PDF, TEXT
 from nexus.extract.child import wire
@@ -26,7 +26,7 @@ from nexus.ingest.documents import Cut
 from nexus.ingest.extraction import storable
 from nexus.ingest.imports import committing
 from nexus.ingest.imports.attempts import Registry
-from nexus.ingest.imports.checking import Candidate, Checked, Standing, candidate, check
+from nexus.ingest.imports.checking import CHANGED, Candidate, Checked, Standing, candidate, check, opened
 from nexus.ingest.imports.committing import Prepared, Storing
 from nexus.ingest.imports.progress import Outcome, Progress
 from nexus.ingest.imports.staging import Batch, Source, Staging
@@ -74,7 +74,7 @@ class Run:
             log.error(  # noqa: TRY400 - a traceback may name a file
                 "import_broke", attempt_id=str(self.attempt_id), reason=type(error).__name__, at=_place(error)
             )
-            self._fail_all(self.staging.get(self.batch_id).sources, Internal())
+            self._stumble(Internal())
             self._stopped()
         else:
             self._done()
@@ -121,14 +121,23 @@ class Run:
         return found
 
     def _check(self, source: Source) -> None:
+        """Also what was checked before a pause, in which somebody may have changed it."""
+        checked = self._checked.get(source.id)
         try:
-            checked = self._checked.get(source.id) or check(source, self.tools.files, self._asked_to_stop)
+            if checked is None or not checked.is_same:
+                self._forget(source)
+                checked = check(source, self.tools.files, self._asked_to_stop)
         except NexusError as error:
             self._fail(source, error)
         else:
             self._look_for_stop()  # before what was not read to its end counts
             self._checked[source.id] = checked
             self.progress.set(source.id, self._how_far(source))
+
+    def _forget(self, source: Source) -> None:
+        self._checked.pop(source.id, None)
+        self._workspace.drop(_text(source))
+        self._workspace.drop(_cut(source))
 
     def _how_far(self, source: Source) -> Outcome:
         if self._workspace.has(_cut(source)):
@@ -190,18 +199,22 @@ class Run:
             self.progress.set(source.id, Outcome.CHECKED)
         except (ApiError, WorkError) as error:
             self._fail(source, error)
-        except OSError:
-            self._fail(source, Internal("This file can't be read any more. Check that it is still there."))
         else:
             self.progress.set(source.id, Outcome.PARSED)
             return found
         return None
 
     def _read(self, source: Source, reading: Reading) -> Extraction:
-        with source.path.open("rb") as file:
-            return self.tools.sandbox.read(
-                READERS[source.kind], file, Hints(filename=source.name), reading=reading
-            )
+        """Raises FileChanged where the parser got to see something else than what was checked."""
+        checked, hints = self._checked[source.id], Hints(filename=source.name)
+        with opened(source.path) as file:
+            try:
+                found = self.tools.sandbox.read(READERS[source.kind], file, hints, reading=reading)
+            except WorkError as error:
+                raise error if checked.is_same else FileChanged(CHANGED) from error
+            if file.sha256 != checked.sha256:
+                raise FileChanged(CHANGED)
+        return found
 
     # ── Splitting ──
 
@@ -262,7 +275,7 @@ class Run:
                     raise Stopped
                 storing.keep()
         except (ApiError, WorkError) as error:
-            self._fail_all(batch.sources, error)
+            self._stumble(error)
             raise Stopped from error
         self.library_id = library_id
         for line in self.progress.of(Outcome.SPLIT):
@@ -291,14 +304,12 @@ class Run:
 
     def _fail(self, source: Source, error: NexusError) -> None:
         """Whoever goes on with it has it checked and parsed anew: it may be another file by then."""
-        self._checked.pop(source.id, None)
-        self._workspace.drop(_text(source))
-        self._workspace.drop(_cut(source))
+        self._forget(source)
         self.progress.set(source.id, Outcome.FAILED, code=error.code, message=error.message)
 
-    def _fail_all(self, sources: Iterable[Source], error: NexusError) -> None:
-        for source in sources:
-            self.progress.set(source.id, Outcome.FAILED, code=error.code, message=error.message)
+    def _stumble(self, error: NexusError) -> None:
+        """Over what is no file's fault: nothing has to be taken out to go on."""
+        self.progress.stumble(error)
         self.registry.stop()
 
     def _stop_for_failures(self) -> None:

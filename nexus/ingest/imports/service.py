@@ -17,9 +17,11 @@ from nexus.ingest.imports.runner import Run
 from nexus.ingest.imports.staging import Staging
 from nexus.ingest.imports.workspaces import Workspaces
 from nexus.ingest.workbench import Tools
+from nexus.states.attempt import Status
 
 #: How long the end of the process waits for runners that have been told to stop.
 CLOSE_SECONDS = 5.0
+LOST = "The folder in which this import worked is gone. Discard it, then start anew."
 
 
 class Desk:
@@ -85,8 +87,9 @@ class Desk:
         """Raises InvalidState where nothing is paused, or its workspace is gone."""
         with self.staging.still:
             resumed = self.registry.resume()
-            if not resumed or self._run is None:
-                raise InvalidState("No import is paused.")
+            if self._run is None or not resumed:
+                paused = self.state.status is Status.PAUSED
+                raise InvalidState(LOST if paused else "No import is paused.")
             self._go(self._run)
         return resumed.state
 
@@ -120,8 +123,15 @@ class Desk:
                 resting.set()
                 self._tell()
 
-        threading.Thread(target=work, name="nexus-import", daemon=True).start()
-        self._tell()
+        try:
+            threading.Thread(target=work, name="nexus-import", daemon=True).start()
+        except BaseException:
+            resting.set()
+            self.registry.stop()
+            self.registry.finish_stop(run.attempt_id, staged_work=True)
+            raise
+        finally:
+            self._tell()
 
 
 class Imports:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from uuid import UUID, uuid4
@@ -149,6 +150,7 @@ class Staging:
             self._batches[batch_id] = replace(batch, sources=left)
             if not left and self.active == batch_id:
                 self._registry.discard()
+                self.active = None
         _let_go(old)
         self._tell()
 
@@ -172,12 +174,15 @@ class Staging:
             if self.active == batch_id:
                 self._registry.discard()
             self._forget(batch)
+        _let_go(*batch.sources)
         self._tell()
 
     def done(self, batch_id: UUID) -> None:
         """It is in the library."""
         with self.still:
-            self._forget(self._batches[batch_id])
+            batch = self._batches[batch_id]
+            self._forget(batch)
+        _let_go(*batch.sources)
 
     def is_busy(self, batch_id: UUID) -> bool:
         return self.active == batch_id and self._registry.state.status in {Status.RUNNING, Status.STOPPING}
@@ -196,8 +201,6 @@ class Staging:
         del self._batches[batch.id]
         if self.active == batch.id:
             self.active = None
-        for source in batch.sources:
-            _let_go(source)
 
 
 def _source(name: str, path: Path, *, ours: bool) -> Source:
@@ -233,6 +236,9 @@ def _is(kind: Kind, head: bytes) -> bool:
     return b"\0" not in head or head.startswith(WIDE)
 
 
-def _let_go(source: Source) -> None:
-    if source.ours:
-        source.path.unlink(missing_ok=True)
+def _let_go(*sources: Source) -> None:
+    """Copies of ours that can't be removed now go with their folder."""
+    for source in sources:
+        if source.ours:
+            with suppress(OSError):
+                source.path.unlink()

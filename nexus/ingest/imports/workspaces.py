@@ -147,19 +147,36 @@ class Workspaces:
         """Where no attempt was abandoned, nothing is left for the next start."""
         with self._lock:
             if self._held is not None and not self._abandoned:
-                shutil.rmtree(self._own, ignore_errors=True)
+                with suppress(OSError):
+                    _remove(self._own)
             for line in (self._held, self._serving):
                 if line is not None:
                     os.close(line)
             self._held = self._serving = None
 
     def _hold(self) -> None:
-        """A folder that somebody else locks first is being removed by him: then another."""
+        """A folder that somebody else locks first is being removed by him: then another, as for one that was taken
+        away."""
+        if self._held is not None and not _is_at(self._held, self._own / LOCK):
+            os.close(self._held)
+            self._held = None
         while self._held is None:
             self._own = self._base / uuid4().hex
             self._own.mkdir(parents=True, mode=0o700)
             with suppress(BlockingIOError, FileNotFoundError):
-                self._held = _locked(self._own / LOCK)
+                held = _locked(self._own / LOCK)
+                if _is_at(held, self._own / LOCK):
+                    self._held = held
+                else:
+                    os.close(held)
+
+
+def _is_at(line: int, path: Path) -> bool:
+    """Whether it is this very file that stands there."""
+    try:
+        return os.path.samestat(os.fstat(line), path.stat())
+    except OSError:
+        return False
 
 
 def _locked(path: Path) -> int:
@@ -174,12 +191,28 @@ def _locked(path: Path) -> int:
 
 
 def _remove_abandoned(folder: Path) -> bool:
-    """Whether nobody held it. A folder without its lock is just being made, or was just removed."""
+    """Whether nobody held it."""
     if not (folder / LOCK).exists():
+        # Just being made, or all but removed: only an empty one goes, and who is making it makes another.
+        with suppress(OSError):
+            folder.rmdir()
         return False
     with suppress(OSError):
         line = _locked(folder / LOCK)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(line)
+        try:
+            _remove(folder)
+        finally:
+            os.close(line)
         return True
     return False
+
+
+def _remove(folder: Path) -> None:
+    """The lock last: who is cut off leaves a folder that the next one finds abandoned. What can't be removed now is
+    removed then."""
+    for path in folder.iterdir():
+        if path.name != LOCK:
+            shutil.rmtree(path, ignore_errors=True)
+    if [path.name for path in folder.iterdir()] == [LOCK]:
+        (folder / LOCK).unlink()
+        folder.rmdir()
