@@ -14,7 +14,6 @@ from nexus.cli.outcome import Ended, Item, Result
 from nexus.db.session import Session
 from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidUrl
 from nexus.ingest import access, libraries, uploads
-from nexus.ingest.access import Role
 from nexus.ingest.add import Added, add_url, hold
 from nexus.ingest.files import CONTENT_TYPES
 from nexus.ingest.pipeline import maybe_enqueue_extraction
@@ -107,11 +106,7 @@ def _library(session: Session, viewer: UUID, name: str) -> UUID:
 def find_library(session: Session, viewer: UUID, name: str | None) -> UUID | None:
     """The oldest of that name that the viewer may change, if there is one; without a name his default one."""
     default = access.ensure_user(session, viewer)
-    if name is None:
-        return default
-    wanted = " ".join(name.split())
-    own = (row for row in libraries.mine(session, viewer) if row.role == Role.ADMIN.value)
-    return next((row.id for row in own if row.name == wanted), None)
+    return default if name is None else libraries.named(session, viewer, name)
 
 
 def guess_kind(address: str) -> str:

@@ -10,12 +10,15 @@ from nexus.ingest import clean
 
 
 def run(data_dir: Path | None, *, remove: bool) -> None:
-    count = 0
     with opened(data_dir) as app:
+        done = "removed" if remove else "found"
+        count = app.imports.abandoned(remove=remove)
+        if count:
+            say.line(done, "work of imports that ended with their process", count)
         for found in clean.clean(app.sessions, app.files, remove=remove):
-            say.line("removed" if remove else "found", found.what, found.path)
+            say.line(done, found.what, found.path)
             count += 1
     if not count:
-        say.hint("There is nothing to clean.")
+        say.hint("There is nothing to clean. What is younger than an hour is left alone.")
     elif not remove:
         say.hint(f"{count} found, and nothing removed. Remove them with: nexus clean --remove")

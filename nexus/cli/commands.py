@@ -245,7 +245,10 @@ def clean(
         bool, typer.Option("--remove", help="Remove what is found; without it, only look.")
     ] = False,
 ) -> None:
-    """Find what crashes left behind: objects that no media has, uploads that never came, old test runs."""
+    """Find what crashes left behind: objects that no media has, uploads that never came, imports, old test runs.
+
+    Objects that are younger than an hour are left alone: they may be on their way in.
+    """
     from nexus.cli import clean as command
 
     command.run(data_dir, remove=remove)

@@ -11,6 +11,7 @@ from uuid import UUID
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from nexus.cli import say
+from nexus.errors import ApiError
 from nexus.ingest.imports.progress import SHARE, Line, Outcome
 from nexus.ingest.imports.service import Desk
 from nexus.states.attempt import Status
@@ -26,13 +27,34 @@ WORDS = {
 }
 
 
+STOPS = {Status.STOPPING: "Stopping…", Status.PAUSED: "Paused"}
+
+
 class Shown(Protocol):
+    def refused(self, name: str, error: ApiError) -> None:
+        """A file that is not even staged."""
+        ...
+
     def following(self, desk: Desk) -> AbstractContextManager[None]: ...
     def tick(self) -> None: ...
     def done(self, lines: list[Line]) -> None: ...
 
+    def given_up(self, lines: list[Line]) -> None:
+        """It was discarded; these are the files as they were then."""
+        ...
 
-class Lines:
+
+class Told:
+    """What a person reads in either case."""
+
+    def refused(self, name: str, error: ApiError) -> None:
+        say.problem(f"{name}: {error.message}")
+
+    def given_up(self, lines: list[Line]) -> None:
+        """He has been asked."""
+
+
+class Lines(Told):
     """For a pipe: each file whenever it gets further."""
 
     def __init__(self) -> None:
@@ -58,6 +80,9 @@ class Lines:
 class Json:
     """Each file at the end."""
 
+    def refused(self, name: str, error: ApiError) -> None:
+        self._object(name, "refused", error.code, error.message)
+
     @contextmanager
     def following(self, desk: Desk) -> Iterator[None]:  # noqa: ARG002
         yield
@@ -67,11 +92,18 @@ class Json:
 
     def done(self, lines: list[Line]) -> None:
         for line in lines:
-            error = None if line.code is None else {"code": line.code, "message": line.message}
-            say.as_json({"name": line.name, "outcome": line.outcome.value, "size": line.size, "error": error})
+            self._object(line.name, line.outcome.value, line.code, line.message, line.size)
+
+    given_up = done
+
+    def _object(
+        self, name: str, outcome: str, code: str | None, message: str | None, size: int | None = None
+    ) -> None:
+        error = None if code is None else {"code": code, "message": message}
+        say.as_json({"name": name, "outcome": outcome, "size": size, "error": error})
 
 
-class Screen:
+class Screen(Told):
     """For a person: a bar for all of it, one for each file that is parsed, and a line for what has ended."""
 
     def __init__(self) -> None:
@@ -79,7 +111,7 @@ class Screen:
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[percent]}"),
             TextColumn("{task.fields[speed]}", style="dim"),
             TimeRemainingColumn(),
             console=self._console,
@@ -94,7 +126,7 @@ class Screen:
     def following(self, desk: Desk) -> Iterator[None]:
         self._desk, self._began = desk, time.monotonic()
         if self._all is None:
-            self._all = self._bars.add_task("", total=1.0, speed="")
+            self._all = self._bars.add_task("", total=1.0, percent="", speed="")
         with self._bars:
             yield
             self.tick()
@@ -103,11 +135,13 @@ class Screen:
         if self._desk is None or self._all is None:
             return
         lines = self._desk.progress.lines()
-        stopping = self._desk.state.status is Status.STOPPING
-        what = "Stopping…" if stopping else WORDS[self._desk.state.phase.value]
+        state = self._desk.state
+        what = STOPS.get(state.status) or WORDS[state.phase.value]
         ended = sum(SHARE.get(line.outcome, 0) >= SHARE[Outcome.PARSED] for line in lines)
         speed = f"{ended} of {len(lines)}, {ended / max(time.monotonic() - self._began, 0.1):.1f} files/s"
-        self._bars.update(self._all, description=what, completed=self._desk.progress.share, speed=speed)
+        share = self._desk.progress.share
+        percent = f"{share * 100:>3.0f} %"
+        self._bars.update(self._all, description=what, completed=share, percent=percent, speed=speed)
         self._show_files(lines)
 
     def _show_files(self, lines: list[Line]) -> None:
@@ -116,7 +150,7 @@ class Screen:
             self._bars.remove_task(self._files.pop(source_id))
         for source_id in parsing.keys() - self._files.keys():
             name = say.clean(parsing[source_id].name)
-            self._files[source_id] = self._bars.add_task(f"  {name}", total=None, speed="")
+            self._files[source_id] = self._bars.add_task(f"  {name}", total=None, percent="", speed="")
 
     def done(self, lines: list[Line]) -> None:
         for line in lines:
@@ -136,6 +170,4 @@ def _counts(lines: list[Line]) -> list[str]:
     done = sum(line.outcome is Outcome.COMMITTED for line in lines)
     twins = sum(line.outcome is Outcome.DUPLICATE for line in lines)
     counts = [say.amount(done, "file imported", "files imported")]
-    return (
-        [*counts, say.amount(twins, "duplicate passed over", "duplicates passed over")] if twins else counts
-    )
+    return [*counts, say.amount(twins, "duplicate", "duplicates")] if twins else counts

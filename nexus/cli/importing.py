@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -28,48 +27,47 @@ from nexus.states.attempt import Status
 
 TICK = 0.1
 GO_ON, LEAVE_OUT, DISCARD = "resume", "without", "discard"
-
-
-@dataclass(frozen=True)
-class Unfit:
-    """A file that was named and can't be imported."""
-
-    name: str
-    reason: str
+NOTHING = "Nothing was imported."
 
 
 def run(
     data_dir: Path | None, user: UUID | None, paths: Sequence[Path], library: str | None, *, as_json: bool
 ) -> None:
+    screen = shown(as_json=as_json)
     with opened(data_dir) as app:
         viewer = acting_user(app.settings, user)
         app.imports.open()
         desk = app.imports.of(viewer)
-        batch_id, unfit = _stage(app, desk, viewer, paths, library)
-        _settle_unfit(unfit)
+        batch_id = _stage(app, desk, viewer, paths, library, screen)
         try:
-            _import(desk, batch_id, shown(as_json=as_json))
+            _import(desk, batch_id, screen)
         except WorkspaceFailed as error:
             raise Refused("There is no room to work in. Free some disk space, then try again.") from error
+        except KeyboardInterrupt:
+            say.hint(NOTHING)
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def _stage(
-    app: App, desk: Desk, viewer: UUID, paths: Sequence[Path], library: str | None
-) -> tuple[UUID, list[Unfit]]:
+    app: App, desk: Desk, viewer: UUID, paths: Sequence[Path], library: str | None, screen: Shown
+) -> UUID:
     with app.sessions.begin() as session:
         library_id = find_library(session, viewer, library)
     batch = desk.staging.open(library_id, None if library_id else libraries.proper_name(library or ""))
-    unfit: list[Unfit] = []
+    unfit = False
     for path in _files(paths):
         try:
             desk.staging.add(batch.id, path.name, path)
         except ApiError as error:
-            unfit.append(Unfit(path.name, error.message))
-    if not desk.staging.get(batch.id).sources:
-        for one in unfit:
-            say.problem(f"{one.name}: {one.reason}")
+            unfit = True
+            screen.refused(path.name, error)
+    fit = bool(desk.staging.get(batch.id).sources)
+    if not fit and not unfit:
         raise Refused("There is nothing to import: no PDF, EPUB, .txt or .md was found.")
-    return batch.id, unfit
+    if unfit and (not fit or _asked("Import the rest without them?", LEAVE_OUT) == DISCARD):
+        say.hint(NOTHING)
+        raise typer.Exit(1)
+    return batch.id
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -92,14 +90,6 @@ def _is_book(name: Path, path: Path) -> bool:
     return not hidden and name.suffix.lower() in KINDS and path.is_file()
 
 
-def _settle_unfit(unfit: list[Unfit]) -> None:
-    for one in unfit:
-        say.problem(f"{one.name}: {one.reason}")
-    if unfit and _asked("Import the rest without them?", LEAVE_OUT) == DISCARD:
-        say.hint("Nothing was imported.")
-        raise typer.Exit(1)
-
-
 def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
     desk.start(batch_id)
     while True:
@@ -110,8 +100,9 @@ def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
         failed = desk.progress.of(Outcome.FAILED)
         _tell(failed, desk.progress.trouble)
         if _choice(failed) == DISCARD:
+            screen.given_up(desk.progress.lines())
             desk.staging.discard(batch_id)
-            say.hint("Nothing was imported.")
+            say.hint(NOTHING)
             raise typer.Exit(INTERRUPTED if interrupted and not failed else 1)
         for line in failed:
             desk.staging.remove(batch_id, line.source_id)
@@ -153,10 +144,14 @@ def _choice(failed: list[Line]) -> str:
 
 def _asked(question: str, yes: str) -> str:
     """Who can't answer wants all or nothing, and so does who presses Ctrl-C."""
-    if not sys.stdin.isatty():
-        return DISCARD
-    try:
-        answer = typer.prompt(f"{question} [{yes}/{DISCARD}]", default=yes, show_default=False)
-    except typer.Abort:
-        return DISCARD
-    return DISCARD if answer.strip().lower().startswith("d") else yes
+    while sys.stdin.isatty():
+        try:
+            answer = typer.prompt(f"{question} [{yes}/{DISCARD}]", default=yes, show_default=False)
+        except typer.Abort:
+            break
+        word = answer.strip().lower()
+        if word and yes.startswith(word):
+            return yes
+        if word and (DISCARD.startswith(word) or word in {"n", "no"}):
+            break
+    return DISCARD

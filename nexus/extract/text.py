@@ -36,6 +36,12 @@ CHARSET = re.compile(
 )
 #: Browsers read these as their Windows cousins.
 COUSINS = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874"}
+#: So little says nothing about a charset, and is what most systems of the West have written, if it can be.
+SHORT = 400
+#: Letters with accents among those without: two of them in a row are seldom, three are another alphabet.
+WESTERN = re.compile(
+    "(?:[\x00-\x7f«»„“”‘’–—…€£§°¡¿]|[àáâãäåæçèéêëìíîïñòóôõöøœùúûüÿßÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØŒÙÚÛÜŸ]{1,2}(?![À-ÿŒœŸ]))+"
+)
 CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 NEWLINE = re.compile(r"\r\n?|[\f\u2028\u2029]")
 PARAGRAPH = re.compile(r"\n{2,}")
@@ -102,6 +108,8 @@ def _declared(data: bytes, declared: str | None) -> str | None:
 
 
 def _guessed(data: bytes) -> str:
+    if len(data) < SHORT and (text := _try(data, "cp1252")) and WESTERN.fullmatch(text):
+        return text
     best = from_bytes(data).best()
     if best is None:
         raise TextUnreadable

@@ -116,11 +116,11 @@ def get(session: Session, library_id: UUID, viewer: UUID) -> Row:
     return found
 
 
-def create(session: Session, viewer: UUID, name: str, library_id: UUID | None = None) -> UUID:
+def create(session: Session, viewer: UUID, name: str) -> UUID:
     """The viewer becomes its admin."""
     title = proper_name(name)
     access.ensure_user(session, viewer)
-    library_id = library_id or uuid4()
+    library_id = uuid4()
     session.run(
         _CREATE, id=library_id, name=title, owner_user_id=viewer, is_default=False, created_at=session.now
     )
@@ -128,8 +128,11 @@ def create(session: Session, viewer: UUID, name: str, library_id: UUID | None = 
     return library_id
 
 
-def is_there(session: Session, library_id: UUID) -> bool:
-    return session.first(_LOCK, library_id=library_id) is not None
+def named(session: Session, viewer: UUID, name: str) -> UUID | None:
+    """The oldest of this name that the viewer may change."""
+    wanted = " ".join(name.split())
+    own = (row for row in mine(session, viewer) if row.role == Role.ADMIN.value)
+    return next((row.id for row in own if row.name == wanted), None)
 
 
 def proper_name(name: str) -> str:

@@ -65,7 +65,7 @@ class Look:
 def look(desk: Desk, batch: Batch, names: Mapping[UUID, str]) -> Look:
     version = desk.version  # before anything is looked at: what changes meanwhile is shown again
     state = desk.state
-    done = state.status is Status.COMPLETE and not batch.sources
+    done = bool(desk.ended) and not batch.sources
     lines = {line.source_id: line for line in desk.progress.lines()}
     rows = (
         [_row(line) for line in lines.values()]
@@ -75,7 +75,7 @@ def look(desk: Desk, batch: Batch, names: Mapping[UUID, str]) -> Look:
     return Look(
         status=state.status,
         phase=PHASES[state.phase.value],
-        percent=100 if done else round(desk.progress.share * 100),
+        percent=round(desk.share * 100),
         target=names.get(batch.library_id, "") if batch.library_id else batch.name or "",
         library_id=desk.library_id,
         trouble=trouble.message if (trouble := desk.progress.trouble) else "",

@@ -37,7 +37,7 @@ FileName = Annotated[str, Query(max_length=1000, examples=["book.epub"])]
 
 
 class BatchBody(Body):
-    """Into a library that is there, or into a new one of this name."""
+    """Into a library by its id, or into yours of this name, which is made with the import where there is none."""
 
     library_id: UUID | None = None
     name: str | None = Field(None, max_length=200, examples=["Research"])
@@ -175,7 +175,7 @@ def start(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
 
 @router.post("/attempt/pause", responses=answers(Data[ImportOut], 409), summary="Pause the import")
 def pause(nexus: Nexus, viewer: Viewer) -> Response:
-    """STOPPING until what is under way has ended; PAUSED then."""
+    """STOPPING until what is under way has ended; PAUSED then, or IDLE where everything was committed before."""
     desk = nexus.imports.served(viewer)
     desk.pause()
     return _shown(desk)
@@ -197,7 +197,9 @@ def discard(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
 
 
 @router.get(
-    "/batches/{batch_id}/leave", responses=answers(Data[LeaveOut], 404, 409), summary="May one go away?"
+    "/batches/{batch_id}/leave",
+    responses=answers(Data[LeaveOut], 404, 409),
+    summary="Ask what would be lost by going away",
 )
 def leave(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
     return answer(vars(nexus.imports.served(viewer).leave(batch_id)))
@@ -211,11 +213,11 @@ def snapshot(desk: Desk) -> dict[str, Any]:
         "phase": state.phase.value,
         "attempt_id": state.attempt_id and str(state.attempt_id),
         "batch_id": desk.staging.active and str(desk.staging.active),
-        "share": round(desk.progress.share, 3),
+        "share": round(desk.share, 3),
         "library_id": desk.library_id and str(desk.library_id),
         "batches": [_batch(desk, batch) for batch in desk.staging.all()],
         "error": trouble and vars(trouble),
-        "lines": [_line(line) for line in ([] if desk.staging.active else desk.progress.lines())],
+        "lines": [_line(line) for line in desk.ended],
     }
 
 
@@ -254,6 +256,8 @@ async def _staged(
     request: Request, nexus: Nexus, desk: Desk, batch_id: UUID, stage: Callable[[Path], Source]
 ) -> Response:
     """What comes in is staged; what is refused is not kept."""
+    if request.headers.get("content-type", "").startswith("multipart/"):
+        raise InvalidRequest("Send the file itself as the body, not a form with the file in it.")
     await anyio.to_thread.run_sync(desk.staging.require_open, batch_id)
     try:
         path = await anyio.to_thread.run_sync(nexus.imports.room) / uuid4().hex

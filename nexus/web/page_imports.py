@@ -127,10 +127,8 @@ def reorder(nexus: Nexus, viewer: PageViewer, body: OrderBody) -> Response:
 def _retarget(nexus: App, viewer: UUID, desk: Desk, name: str) -> None:
     with nexus.sessions.begin() as session:
         default = access.ensure_user(session, viewer)
-        known = {row.name: row.id for row in libraries.mine(session, viewer) if row.role == "admin"}
-    wanted = " ".join(name.split())
-    library_id = known.get(wanted) if wanted else default
-    desk.staging.retarget(library_id, None if library_id else libraries.proper_name(wanted))
+        library_id = libraries.named(session, viewer, name) if name.strip() else default
+    desk.staging.retarget(library_id, None if library_id else libraries.proper_name(name))
 
 
 def _batch(nexus: App, viewer: UUID, desk: Desk) -> Batch:

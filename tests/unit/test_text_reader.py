@@ -42,6 +42,20 @@ def test_the_charset_is_found(data: bytes, declared: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "charset"),
+    [
+        ("Größe, Übung und Straße: schöne Wörter für müde Bären.", "latin-1"),
+        ("Les élèves rentrèrent à la maison. Où aller?", "cp1252"),
+        ("café naïve résumé", "cp1252"),
+        ("¿Qué hora es, señor?", "cp1252"),
+        ("Привет, как дела? Сегодня хорошая погода, и мы идём гулять.", "cp1251"),
+    ],
+)
+def test_the_charset_of_a_few_words_is_found(text: str, charset: str) -> None:
+    assert text_of(read(text.encode(charset), Hints())) == text
+
+
+@pytest.mark.parametrize(
     "data",
     [
         b"\x00text",

@@ -59,6 +59,10 @@ class Registry:
         """As it is now: nobody waits for it, not even while the commit runs."""
         return self._state
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
     def start(self) -> Answer:
         """A new attempt with a workspace of its own. Raises WorkspaceFailed, and nothing has changed then."""
         with self._lock:

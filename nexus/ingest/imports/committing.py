@@ -157,8 +157,9 @@ def write(
 
     Raises Overtaken where the candidates have to be looked at again, and what is wrong with the library.
     """
-    library_id = _library(session, viewer, batch)
+    access.ensure_user(session, viewer)
     stand_in_line(session, viewer)
+    library_id = _library(session, viewer, batch)
     _require_unchanged(session, viewer, candidates)
     hold(session, library_id, *(one.media_id for one in candidates if one.standing is not Standing.NEW))
     for group in _groups(ready):
@@ -175,10 +176,11 @@ def _library(session: Session, viewer: UUID, batch: Batch) -> UUID:
 
 
 def _draft(session: Session, viewer: UUID, batch: Batch) -> UUID:
-    """Once, also where the answer to an earlier commit got lost."""
-    if not libraries.is_there(session, batch.id):
-        libraries.create(session, viewer, batch.name or "", batch.id)
-    return batch.id
+    """Once, also where another import of this name was quicker, or the answer to an earlier commit got lost."""
+    found = libraries.named(session, viewer, batch.name or "")
+    if found is not None:
+        return access.keep_library(session, found)
+    return libraries.create(session, viewer, batch.name or "")
 
 
 def _require_unchanged(session: Session, viewer: UUID, candidates: Sequence[Candidate]) -> None:

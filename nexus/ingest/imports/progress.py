@@ -31,6 +31,7 @@ SHARE = {
     Outcome.PARSED: 0.8,
     Outcome.SPLIT: 0.9,
     Outcome.DUPLICATE: 1.0,
+    Outcome.FAILED: 1.0,
     Outcome.COMMITTED: 1.0,
 }
 

@@ -102,7 +102,10 @@ class Run:
             self.registry.finish_stop(self.attempt_id, staged_work=False)
 
     def _stopped(self) -> None:
-        self.registry.finish_stop(self.attempt_id, staged_work=True)
+        if self.registry.is_closed:
+            log.info("import_ends_with_the_process", attempt_id=str(self.attempt_id))
+        else:
+            self.registry.finish_stop(self.attempt_id, staged_work=True)
 
     # ── Preflight ──
 
@@ -117,7 +120,7 @@ class Run:
             found = [candidate(session, self.viewer, one) for one in self._once_each(batch.sources)]
         for one in found:
             if one.standing is Standing.KNOWN:
-                self._skip(one.source, "You have this already; it is put into the library as it is.")
+                self._skip(one.source, "You have this already. It goes into the library as it is.")
         return found
 
     def _check(self, source: Source) -> None:

@@ -12,7 +12,7 @@ from nexus.errors import Conflict, InvalidRequest, InvalidState
 from nexus.ingest.imports import leaving
 from nexus.ingest.imports.attempts import IDLE, Registry, State
 from nexus.ingest.imports.leaving import Leave
-from nexus.ingest.imports.progress import Progress
+from nexus.ingest.imports.progress import Line, Progress
 from nexus.ingest.imports.runner import Run
 from nexus.ingest.imports.staging import Staging
 from nexus.ingest.imports.workspaces import Workspaces
@@ -60,6 +60,16 @@ class Desk:
     def library_id(self) -> UUID | None:
         """Where the last batch went."""
         return self._run.library_id if self._run else None
+
+    @property
+    def ended(self) -> list[Line]:
+        """The files of the last import, where it is committed and no other is begun."""
+        return [] if self.staging.active or self.library_id is None else self.progress.lines()
+
+    @property
+    def share(self) -> float:
+        """How much is done of what is being imported, or was."""
+        return self.progress.share if self.staging.active or self.ended else 0.0
 
     def start(self, batch_id: UUID) -> State:
         """Raises InvalidRequest for an empty batch, InvalidState while there is an attempt, WorkspaceFailed."""
@@ -147,6 +157,10 @@ class Imports:
     def open(self) -> None:
         """Remove what processes left behind that are no more."""
         self._workspaces.clean()
+
+    def abandoned(self, *, remove: bool) -> int:
+        """How many processes have left something behind."""
+        return self._workspaces.clean(remove=remove)
 
     def of(self, viewer: UUID) -> Desk:
         with self._lock:

@@ -220,6 +220,8 @@ def kind_of(name: str, path: Path) -> Kind:
         raise InvalidFileType(
             "This file can't be read. Check that it is there and that you may read it."
         ) from error
+    if not head:
+        raise InvalidFileType("This file is empty.")
     require_kind(kind, head)
     return kind
 

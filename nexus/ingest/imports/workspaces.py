@@ -135,13 +135,13 @@ class Workspaces:
                     self._serving = _locked(self._base / SERVING)
             return self._serving is not None
 
-    def clean(self) -> int:
-        """Remove what processes left behind that are no more; how many of them."""
+    def clean(self, *, remove: bool = True) -> int:
+        """Remove what processes left behind that are no more, or only look; how many of them."""
         found = [path for path in self._base.iterdir() if path.is_dir()] if self._base.is_dir() else []
-        removed = sum(_remove_abandoned(folder) for folder in found if folder != self._own)
-        if removed:
-            log.info("workspaces_removed", count=removed)
-        return removed
+        abandoned = sum(_is_abandoned(folder, remove) for folder in found if folder != self._own)
+        if abandoned and remove:
+            log.info("workspaces_removed", count=abandoned)
+        return abandoned
 
     def close(self) -> None:
         """Where no attempt was abandoned, nothing is left for the next start."""
@@ -190,8 +190,8 @@ def _locked(path: Path) -> int:
     return line
 
 
-def _remove_abandoned(folder: Path) -> bool:
-    """Whether nobody held it."""
+def _is_abandoned(folder: Path, remove: bool) -> bool:
+    """Whether nobody holds it; then it is removed, if that is wanted."""
     if not (folder / LOCK).exists():
         # Just being made, or all but removed: only an empty one goes, and who is making it makes another.
         with suppress(OSError):
@@ -200,7 +200,8 @@ def _remove_abandoned(folder: Path) -> bool:
     with suppress(OSError):
         line = _locked(folder / LOCK)
         try:
-            _remove(folder)
+            if remove:
+                _remove(folder)
         finally:
             os.close(line)
         return True
