@@ -129,6 +129,21 @@ class TestCtrlC:
         assert titles(terminal) == []
         assert terminal.run("doctor").code == 0
 
+    def test_twice_does_not_wait_for_the_pause(self, terminal: Terminal, books: Path, gates: Path) -> None:
+        (books / "slow.txt").rename(books / "held.txt")
+        with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
+            screen.until("held.txt")
+            screen.press(CTRL_C)
+            screen.until("Stopping…")
+            screen.press(CTRL_C)
+            assert screen.wait() == 130
+        assert "Nothing was imported." in screen.seen
+        assert "import_" not in screen.seen
+        assert titles(terminal) == []
+        assert "imports" in terminal.run("clean").out
+        assert "imports" in terminal.run("clean", "--remove").out
+        assert terminal.run("clean").out == ""
+
     def test_imports_nothing_where_nobody_can_be_asked(
         self, terminal: Terminal, books: Path, gates: Path
     ) -> None:
@@ -147,12 +162,36 @@ def test_who_is_asked_can_go_on_without_a_file_that_can_not_be_read(terminal: Te
     with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
         screen.until("page.pdf: What is in this file is not what its name says.")
         screen.until("Import the rest without them? [without/discard]")
+        screen.press("what?\n")
+        screen.until("Import the rest without them? [without/discard]")
         screen.press("\n")
         screen.until("E_PDF_DAMAGED")
         screen.until("Go on without them? [without/discard]")
         screen.press("without\n")
         assert screen.wait() == 0
     assert len(titles(terminal, "--library", "Research")) == 2
+
+
+@pytest.mark.parametrize("answer", ["no", "n", "d", "Discard"])
+def test_who_says_no_imports_nothing(terminal: Terminal, books: Path, answer: str) -> None:
+    (books / "page.pdf").write_bytes(b"<html>not a PDF at all</html>")
+    with terminal.start_in_terminal("import", books) as screen:
+        screen.until("Import the rest without them?")
+        screen.press(f"{answer}\n")
+        assert screen.wait() == 1
+    assert titles(terminal) == []
+
+
+def test_a_program_learns_which_file_failed_and_why(terminal: Terminal, books: Path) -> None:
+    (books / "bad.pdf").write_bytes(b"%PDF-1.4 nothing else")
+    ran = terminal.run("import", books, "--json")
+    found = {one["name"]: one["error"] for one in map(json.loads, ran.out.splitlines())}
+    assert (ran.code, found["one.pdf"], found["bad.pdf"]["code"]) == (1, None, "E_PDF_DAMAGED")
+    (books / "bad.pdf").write_bytes(b"")
+    ran = terminal.run("import", books, "--json")
+    (refused,) = map(json.loads, ran.out.splitlines())
+    assert (ran.code, refused["name"], refused["outcome"]) == (1, "bad.pdf", "refused")
+    assert refused["error"]["message"] == "This file is empty."
 
 
 def test_what_hides_in_a_folder_is_left_alone(terminal: Terminal, books: Path) -> None:

@@ -174,6 +174,22 @@ def test_what_makes_no_sense_is_refused(me: Caller, verb: str) -> None:
     assert problem(me.post(f"/imports/batches/{opened(me)}/start")) == (400, "E_INVALID_REQUEST")
 
 
+def test_what_was_discarded_is_not_shown_any_more(me: Caller) -> None:
+    batch = opened(me)
+    stage(me, batch, "good.txt", TEXT)
+    stage(me, batch, "bad.pdf", b"%PDF-1.4 nothing else")
+    data(me.post(f"/imports/batches/{batch}/start"))
+    until(me, "PAUSED")
+    left = data(me.delete(f"/imports/batches/{batch}"))
+    assert (left["status"], left["share"], left["lines"], left["batch_id"]) == ("IDLE", 0.0, [], None)
+
+
+def test_a_form_with_a_file_in_it_is_not_taken_for_the_file(me: Caller) -> None:
+    place = f"/imports/batches/{opened(me)}/sources"
+    sent = me.post(place, params={"name": "a.txt"}, files={"file": ("a.txt", TEXT)})
+    assert problem(sent) == (400, "E_INVALID_REQUEST")
+
+
 def test_each_user_has_his_own(site: Site, me: Caller) -> None:
     batch = opened(me)
     other = site.caller()

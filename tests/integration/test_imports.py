@@ -197,6 +197,21 @@ def test_it_goes_into_a_library_that_is_there(
     assert len(in_library(app, library_id)) == 1
 
 
+def test_two_imports_into_a_new_library_of_one_name_make_it_once(
+    app: App, viewer: UUID, books: dict[str, Path], tmp_path: Path
+) -> None:
+    desks = [Imports(app.tools, tmp_path / f"process {n}").of(viewer) for n in range(2)]
+    batches = [
+        staged(desk, {name: books[name] for name in names})
+        for desk, names in zip(desks, (("one.pdf", "two.epub"), ("three.txt", "four.md")), strict=True)
+    ]
+    for desk, batch_id in zip(desks, batches, strict=True):
+        desk.start(batch_id)
+    assert [finished(desk) for desk in desks] == [Status.COMPLETE] * 2
+    assert desks[0].library_id == desks[1].library_id
+    assert len(in_library(app, desks[0].library_id)) == 4
+
+
 class TestPause:
     def test_stops_and_goes_on_without_parsing_anything_again(
         self, app: App, desk: Desk, readers: Readers, books: dict[str, Path]
