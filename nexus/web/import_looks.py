@@ -51,7 +51,7 @@ class Look:
     percent: int
     #: Where it goes, and where the last one went.
     target: str
-    library_id: UUID | None
+    went_to: str
     #: What stopped all of it.
     trouble: str
     rows: list[Row]
@@ -62,8 +62,7 @@ class Look:
     version: int
 
 
-def look(desk: Desk, batch: Batch, names: Mapping[UUID, str]) -> Look:
-    version = desk.version  # before anything is looked at: what changes meanwhile is shown again
+def look(desk: Desk, batch: Batch, names: Mapping[UUID, str], version: int) -> Look:
     state = desk.state
     done = bool(desk.ended) and not batch.sources
     lines = {line.source_id: line for line in desk.progress.lines()}
@@ -77,14 +76,24 @@ def look(desk: Desk, batch: Batch, names: Mapping[UUID, str]) -> Look:
         phase=PHASES[state.phase.value],
         percent=round(desk.share * 100),
         target=names.get(batch.library_id, "") if batch.library_id else batch.name or "",
-        library_id=desk.library_id,
-        trouble=trouble.message if (trouble := desk.progress.trouble) else "",
+        went_to=names.get(desk.library_id, "") if desk.library_id else "",
+        trouble=_trouble(desk),
         rows=rows,
         done=done,
         may_change=not desk.staging.is_busy(batch.id),
         should_warn=desk.leave(batch.id).should_warn,
         version=version,
     )
+
+
+def _trouble(desk: Desk) -> str:
+    if desk.progress.trouble is not None:
+        return desk.progress.trouble.message
+    failed = len(desk.progress.of(Outcome.FAILED)) if desk.state.status is Status.PAUSED else 0
+    if not failed:
+        return ""
+    them = "A file" if failed == 1 else f"{failed} files"
+    return f"{them} can't be imported. See below why; take out what is in the way, then resume."
 
 
 def _row(line: Line) -> Row:

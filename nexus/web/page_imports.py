@@ -77,7 +77,7 @@ def move(
             order[at], order[other] = order[other], order[at]
             desk.staging.reorder(batch.id, order)
 
-    return _done(request, nexus, viewer, swap)
+    return _done(request, nexus, viewer, swap, f"{HOME}#source-{source_id}")
 
 
 @router.post("/start")
@@ -141,7 +141,7 @@ def _batch(nexus: App, viewer: UUID, desk: Desk) -> Batch:
     return desk.staging.open(default, None)
 
 
-def _done(request: Request, nexus: App, viewer: UUID, act: import_looks.Act) -> Response:
+def _done(request: Request, nexus: App, viewer: UUID, act: import_looks.Act, there: str = HOME) -> Response:
     """A refusal stays on the page."""
     desk = nexus.imports.served(viewer)
     try:
@@ -150,7 +150,7 @@ def _done(request: Request, nexus: App, viewer: UUID, act: import_looks.Act) -> 
         return _page(request, nexus, viewer, error.message, error.status)
     except WorkspaceFailed:
         return _page(request, nexus, viewer, "There is no room to work in. Free some disk space.", 503)
-    return go(HOME)
+    return go(there)
 
 
 def _stage(nexus: App, viewer: UUID, desk: Desk, file: UploadFile) -> None:
@@ -174,10 +174,11 @@ def _stage(nexus: App, viewer: UUID, desk: Desk, file: UploadFile) -> None:
 
 def _page(request: Request, nexus: App, viewer: UUID, said: str = "", status: int = 200) -> Response:
     desk = nexus.imports.served(viewer)
+    version = desk.version  # before anything is looked at: what changes meanwhile is shown again
     batch = _batch(nexus, viewer, desk)
     with nexus.sessions.read() as session:
         names = {row.id: row.name for row in libraries.mine(session, viewer)}
-    look = import_looks.look(desk, batch, names)
+    look = import_looks.look(desk, batch, names, version)
     return page(
         request,
         "import.html",

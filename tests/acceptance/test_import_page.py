@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Dialog, FilePayload, Locator, Page, expect
+from playwright.sync_api import Browser, Dialog, FilePayload, Locator, Page, Route, expect
 
 from tests import documents
 from tests.acceptance.browsing import CONTRAST, Site, serving, signed_in
@@ -45,8 +46,10 @@ def damaged(name: str) -> FilePayload:
 
 
 def add(page: Page, *files: FilePayload) -> None:
+    """They are sent as soon as they are chosen; without scripts, when that is pressed."""
     page.get_by_label("Files").set_input_files(list(files))
-    page.get_by_role("button", name="Add files").click()
+    if page.get_by_role("button", name="Add files").is_visible():
+        page.get_by_role("button", name="Add files").click()
 
 
 def staged(page: Page, *files: FilePayload) -> None:
@@ -114,7 +117,7 @@ def test_files_are_chosen_put_in_order_and_imported_without_a_reload(page: Page,
     expect_done(page)
     expect(page.locator(".import-row .badge")).to_have_text(["Imported"] * 3)
     assert page.evaluate("window.stayed")
-    page.get_by_role("link", name="Open the library").click()
+    page.get_by_role("link", name="See what you have").click()
     for title in ("one", "two", "held order"):
         expect(page.locator(".item").filter(has_text=title)).to_have_count(1)
 
@@ -155,6 +158,41 @@ def test_dropped_files_are_staged_and_what_is_no_book_is_named(page: Page) -> No
     expect(page.locator("#notices")).to_contain_text("notes.docx: Only PDFs, EPUBs and text files")
 
 
+def test_start_waits_for_the_files_that_are_still_being_sent(page: Page) -> None:
+    held: list[Route] = []
+    page.route(
+        "**/import/sources*",
+        lambda route: held.append(route) if "second" in route.request.url else route.continue_(),
+    )
+    add(page, text("first sent.txt"), text("second sent.txt"), text("third sent.txt"))
+    expect_names(page, "first sent.txt")
+    expect(page.locator("#sending")).to_have_text(re.compile("Sending 2 of 3: second sent.txt"))
+    button(page, "Start").click()
+    page.get_by_role("button", name="Take first sent.txt out").hover()
+    expect(page.locator("#import-state")).to_have_attribute("data-status", "IDLE")
+    (one,) = held
+    one.continue_()
+    expect_done(page)
+    expect(page.locator(".import-row .badge")).to_have_text(["Imported"] * 3)
+    expect(page.locator("#sending")).to_be_hidden()
+
+
+def test_a_dropped_folder_brings_what_can_be_imported(page: Page, tmp_path: Path) -> None:
+    books = tmp_path / "Books"
+    (books / "more").mkdir(parents=True)
+    for name in ("b.txt", "a.md", ".hidden.txt", "table.csv", "more/c.txt"):
+        (books / name).write_text(f"{name}. {SENTENCE}")
+    place = page.locator("h1").bounding_box()
+    assert place
+    browser = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        data = {"items": [], "files": [str(books)], "dragOperationsMask": 1}
+        browser.send(
+            "Input.dispatchDragEvent", {"type": kind, "x": place["x"] + 5, "y": place["y"] + 5, "data": data}
+        )
+    expect_names(page, "a.md", "b.txt", "c.txt")
+
+
 def test_pause_says_that_it_stops_and_resume_reads_nothing_again(page: Page, site: Site) -> None:
     staged(page, text("first pause.txt"), text("held pause.txt"))
     button(page, "Start").click()
@@ -175,6 +213,7 @@ def test_a_file_that_fails_is_taken_out_and_the_others_go_on(page: Page, site: S
     button(page, "Start").click()
     expect(button(page, "Resume")).to_be_visible()
     expect(row(page, "bad.pdf").locator(".badge")).to_have_text("Failed")
+    expect(page.locator("#import-state")).to_contain_text("A file can't be imported.")
     expect(row(page, "bad.pdf").locator(".import-message")).not_to_be_empty()
     page.get_by_role("button", name="Take bad.pdf out").click()
     expect_names(page, "good.txt")

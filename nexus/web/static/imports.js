@@ -16,15 +16,26 @@
 
   // ── Files: sent one after the other, each by itself; the list grows as they arrive ──
 
-  let sending = 0;
+  const line = []; // of files that are still to be sent
+  let sent = 0;
+  let sending = false;
+  let held = null; // the form that waits until all files are there
   const mayAdd = () => Boolean(byId("choose"));
 
   async function send(files) {
+    line.push(...files);
+    if (sending || !line.length) return;
     said().replaceChildren();
-    sending += 1;
-    for (const file of files) await sendOne(file).catch(() => say(`${file.name}: Nexus did not answer. Try again in a moment.`));
-    sending -= 1;
+    sending = true;
+    for (sent = 0; line.length; sent += 1) {
+      const file = line.shift();
+      show(file.name);
+      await sendOne(file).catch(() => say(`${file.name}: Nexus did not answer. Try again in a moment.`));
+    }
+    sending = false;
+    show("");
     lookAgain();
+    goOn();
   }
 
   async function sendOne(file) {
@@ -32,13 +43,53 @@
     if (!answer.ok) say(`${file.name}: ${(await answer.json()).error.message}`);
   }
 
-  document.addEventListener("submit", (event) => {
-    if (event.target.id !== "choose") return;
-    event.preventDefault();
-    const chosen = [...byId("import-files-input").files];
-    event.target.reset();
-    send(chosen);
+  function show(name) {
+    const waits = held ? "Then it goes on." : "";
+    byId("sending").textContent = `Sending ${sent + 1} of ${sent + 1 + line.length}: ${name} ${waits}`;
+    byId("sending").hidden = !name;
+  }
+
+  // A form that loads the page anew would cut off what is being sent: it waits. Where something was refused, it is
+  // for the user to press again.
+  document.addEventListener(
+    "submit",
+    (event) => {
+      if (!sending || event.target.id === "choose") return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      held = event.target.getAttribute("action");
+    },
+    true,
+  );
+
+  function goOn() {
+    const form = held && document.querySelector(`form[action="${held}"]`);
+    held = null;
+    if (form && !said().hasChildNodes()) form.requestSubmit();
+  }
+
+  document.addEventListener("change", (event) => {
+    if (event.target.id !== "import-files-input") return;
+    send([...event.target.files]);
+    event.target.value = "";
   });
+
+  // Of a folder what could be imported and does not hide; what is dropped by itself is meant, whatever it is.
+  async function within(entry, top = true) {
+    if (!top && entry.name.startsWith(".")) return [];
+    if (entry.isFile) {
+      const endings = byId("import-files-input").accept.split(",");
+      const fits = top || endings.some((ending) => entry.name.toLowerCase().endsWith(ending));
+      return fits ? [await new Promise((found, failed) => entry.file(found, failed))] : [];
+    }
+    const reader = entry.createReader();
+    const entries = [];
+    const more = () => new Promise((found, failed) => reader.readEntries(found, failed));
+    for (let some = await more(); some.length; some = await more()) entries.push(...some);
+    entries.sort((one, other) => (one.name < other.name ? -1 : 1));
+    return (await Promise.all(entries.map((one) => within(one, false)))).flat();
+  }
+
   addEventListener("dragover", (event) => {
     if (!event.dataTransfer.types.includes("Files") || !mayAdd()) return;
     event.preventDefault();
@@ -49,12 +100,15 @@
     page.classList.remove("is-drop-target");
     if (!event.dataTransfer.files.length || !mayAdd()) return;
     event.preventDefault();
-    send([...event.dataTransfer.files]);
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.());
+    if (!entries.every(Boolean)) send([...event.dataTransfer.files]);
+    else Promise.all(entries.map((entry) => within(entry))).then((found) => send(found.flat()));
   });
 
   // ── Order: a row takes the place of the one that it is dropped on ──
 
   let dragged = null;
+  let ordering = Promise.resolve();
   const goesDown = (over) => Boolean(dragged.compareDocumentPosition(over) & Node.DOCUMENT_POSITION_FOLLOWING);
   const unmark = () => {
     for (const row of document.querySelectorAll(".is-over")) row.classList.remove("is-over", "is-after");
@@ -77,7 +131,7 @@
     dragged.classList.remove("is-dragged");
     delete dragged.dataset.typed;
     dragged = null;
-    lookAgain();
+    ordering.then(lookAgain);
   });
   document.addEventListener("dragover", (event) => {
     const over = rowOf(event);
@@ -94,7 +148,7 @@
     if (goesDown(over)) over.after(dragged);
     else over.before(dragged);
     const ids = [...document.querySelectorAll(".import-row")].map((row) => row.dataset.source);
-    fetch("/import/order", {
+    ordering = fetch("/import/order", {
       method: "PUT",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ source_ids: ids }),
