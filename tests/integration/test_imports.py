@@ -580,6 +580,35 @@ class TestDuplicates:
         assert len(in_library(app, desk.library_id)) == 4
         assert len(readers.read_names) == 4
 
+    def test_of_what_is_uploaded_and_deleted_at_the_same_time_are_one_media_or_none(
+        self, app: App, imports: Imports, books: dict[str, Path]
+    ) -> None:
+        body = books["one.pdf"].read_bytes()
+        for number in range(20):
+            person, before = Person(app), count(app)["media"]
+            desk = imports.of(person.id)
+            together = threading.Barrier(3)
+
+            def upload(person: Person = person, together: Any = together, number: int = number) -> None:
+                together.wait(PATIENCE)
+                media_id = person.upload(body)
+                if number % 2:
+                    with suppress(ApiError):
+                        person.delete(media_id)
+
+            with ThreadPoolExecutor(2) as threads:
+                uploads = [threads.submit(upload) for _ in range(2)]
+                batch_id = staged(desk, {"one.pdf": books["one.pdf"]})
+                together.wait(PATIENCE)
+                desk.start(batch_id)
+                for done in uploads:
+                    done.result(PATIENCE)
+            assert finished(desk) is Status.COMPLETE
+            made = count(app)["media"] - before
+            assert made <= 1
+            assert len(in_library(app, desk.library_id)) == made
+        assert len(stored(app)) == count(app)["media"]
+
     def test_of_what_had_failed_are_read_again_and_are_no_second_media(
         self, app: App, desk: Desk, viewer: UUID, books: dict[str, Path]
     ) -> None:
