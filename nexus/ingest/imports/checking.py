@@ -23,7 +23,7 @@ from nexus.storage.digest import Digester
 
 PIECE = 1024 * 1024
 CHANGED = "This file has changed since it was checked. Go on, and it is read anew."
-Identity = tuple[int, int, int, int]
+Identity = tuple[int, int, int, int, int]
 
 _TWIN = Statement(
     select(media.c.id, media.c.processing_status, media.c.failure_stage).where(
@@ -97,32 +97,11 @@ def candidate(session: Session, viewer: UUID, checked: Checked) -> Candidate:
     return Candidate(checked, twin.id, Standing.UNREAD if unread else Standing.KNOWN)
 
 
-class Watched(FileIO):
-    """A file that somebody else reads, and what he got to see of it, from its beginning."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._digester = Digester()
-
-    @property
-    def sha256(self) -> str:
-        return self._digester.result().sha256
-
-    def read(self, size: int | None = -1) -> bytes:
-        piece = super().read(size) or b""
-        self._digester.update(piece)
-        return piece
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._digester = Digester()
-        return super().seek(offset, whence)
-
-
 @contextmanager
-def opened(path: Path) -> Iterator[Watched]:
+def opened(path: Path) -> Iterator[FileIO]:
     """Raises FileMissing, also for what goes wrong while it is read."""
     try:
-        with Watched(path) as file:
+        with FileIO(path) as file:
             yield file
     except OSError as error:
         raise FileMissing(
@@ -138,7 +117,8 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 def _identity(stat: os.stat_result) -> Identity:
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+    """Another file has another, and so has this one once somebody wrote to it, whatever time he gave it then."""
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def most_bytes(files: Files, kind: Kind) -> int:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from nexus import logging
-from nexus.errors import ApiError, FileChanged, Internal, NexusError, WorkError
+from nexus.errors import ApiError, ExtractionFailed, FileChanged, Internal, NexusError, WorkError
 from nexus.extract import Extraction, Hints
 from nexus.extract.builtin import EPUB, PDF, TEXT
 from nexus.extract.child import wire
@@ -208,15 +208,15 @@ class Run:
         return None
 
     def _read(self, source: Source, reading: Reading) -> Extraction:
-        """Raises FileChanged where the parser got to see something else than what was checked."""
+        """Raises FileChanged where the parser may have seen something else than what was checked."""
         checked, hints = self._checked[source.id], Hints(filename=source.name)
-        with opened(source.path) as file:
-            try:
+        try:
+            with opened(source.path) as file:
                 found = self.tools.sandbox.read(READERS[source.kind], file, hints, reading=reading)
-            except WorkError as error:
-                raise error if checked.is_same else FileChanged(CHANGED) from error
-            if file.sha256 != checked.sha256:
-                raise FileChanged(CHANGED)
+        except ExtractionFailed as error:
+            raise error if checked.is_same else FileChanged(CHANGED) from error
+        if not checked.is_same:
+            raise FileChanged(CHANGED)
         return found
 
     # ── Splitting ──
