@@ -29,7 +29,7 @@ from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
 from nexus.ingest import access
 from nexus.ingest import libraries as library_verbs
-from nexus.ingest.imports import committing
+from nexus.ingest.imports import committing, runner
 from nexus.ingest.imports.committing import Storing
 from nexus.ingest.imports.progress import Outcome
 from nexus.ingest.imports.runner import Run
@@ -272,6 +272,24 @@ class TestPause:
         assert count(app)["media"] == 4
         assert len(in_library(app, desk.library_id)) == 4
         assert desk.staging.all() == []
+
+    def test_during_the_check_blames_no_file(
+        self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = runner.check
+
+        def checking(source: Any, *given: Any) -> Any:
+            if source.name == "two.epub":
+                desk.pause()
+            return real(source, *given)
+
+        monkeypatch.setattr(runner, "check", checking)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.PAUSED
+        assert set(outcomes(desk).values()) == {Outcome.CHECKED, Outcome.WAITING}
+        monkeypatch.setattr(runner, "check", real)
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
 
     def test_is_not_kept_waiting_by_a_file_on_its_way_into_the_store(
         self, app: App, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch

@@ -79,10 +79,12 @@ def check(source: Source, files: Files, stopped: Callable[[], bool]) -> Checked:
     digester = Digester()
     with opened(source.path) as file:
         identity = _identity(os.fstat(file.fileno()))
-        while not stopped() and (piece := file.read(PIECE)):
+        while piece := file.read(PIECE):
             digester.update(piece)
             if digester.size > most:
                 raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
+            if stopped():
+                break
     found = digester.result()
     require_kind(source.kind, found.head)
     return Checked(source, found.size, found.sha256, identity)
