@@ -98,7 +98,7 @@ def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
             screen.done(desk.progress.lines())
             return
         failed = desk.progress.of(Outcome.FAILED)
-        _tell(failed, desk.progress.trouble)
+        _tell(failed, desk.trouble)
         if _choice(failed) == DISCARD:
             screen.given_up(desk.progress.lines())
             desk.staging.discard(batch_id)

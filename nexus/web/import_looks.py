@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from nexus.ingest.imports.attempts import State
 from nexus.ingest.imports.progress import Line, Outcome, new_line
 from nexus.ingest.imports.service import Desk
 from nexus.ingest.imports.staging import Batch
@@ -62,8 +63,7 @@ class Look:
     version: int
 
 
-def look(desk: Desk, batch: Batch, names: Mapping[UUID, str], version: int) -> Look:
-    state = desk.state
+def look(desk: Desk, batch: Batch, names: Mapping[UUID, str], version: int, state: State) -> Look:
     done = bool(desk.ended) and not batch.sources
     lines = {line.source_id: line for line in desk.progress.lines()}
     rows = (
@@ -87,8 +87,8 @@ def look(desk: Desk, batch: Batch, names: Mapping[UUID, str], version: int) -> L
 
 
 def _trouble(desk: Desk) -> str:
-    if desk.progress.trouble is not None:
-        return desk.progress.trouble.message
+    if desk.trouble is not None:
+        return desk.trouble.message
     failed = len(desk.progress.of(Outcome.FAILED)) if desk.state.status is Status.PAUSED else 0
     if not failed:
         return ""

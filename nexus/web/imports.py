@@ -207,7 +207,7 @@ def leave(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
 
 def snapshot(desk: Desk) -> dict[str, Any]:
     """All that there is to show."""
-    state, trouble = desk.state, desk.progress.trouble
+    state, trouble = desk.state, desk.trouble
     return {
         "status": state.status.value,
         "phase": state.phase.value,

@@ -174,11 +174,13 @@ def _stage(nexus: App, viewer: UUID, desk: Desk, file: UploadFile) -> None:
 
 def _page(request: Request, nexus: App, viewer: UUID, said: str = "", status: int = 200) -> Response:
     desk = nexus.imports.served(viewer)
-    version = desk.version  # before anything is looked at: what changes meanwhile is shown again
+    # Before the files are looked at: what changes meanwhile is shown again, and what has just been imported is not
+    # shown as if it waited.
+    version, state = desk.version, desk.state
     batch = _batch(nexus, viewer, desk)
     with nexus.sessions.read() as session:
         names = {row.id: row.name for row in libraries.mine(session, viewer)}
-    look = import_looks.look(desk, batch, names, version)
+    look = import_looks.look(desk, batch, names, version, state)
     return page(
         request,
         "import.html",

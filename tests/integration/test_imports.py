@@ -493,11 +493,15 @@ class TestTroubleThatIsNoFilesFault:
             locked.setattr(committing, "write", Mock(side_effect=sqlite3.OperationalError("locked")))
             desk.start(batch_id)
             assert finished(desk) is Status.PAUSED
-        assert set(outcomes(desk).values()) == {Outcome.SPLIT}
-        assert desk.progress.trouble
+            assert set(outcomes(desk).values()) == {Outcome.SPLIT}
+            assert desk.trouble
+            desk.staging.discard(batch_id)
+            assert desk.trouble is None
+            desk.start(staged(desk, books))
+            assert finished(desk) is Status.PAUSED
         desk.resume()
         assert finished(desk) is Status.COMPLETE
-        assert desk.progress.trouble is None
+        assert desk.trouble is None
         assert count(app)["media"] == 4
 
     def test_of_a_thread_that_can_not_start_leaves_it_paused(
@@ -566,8 +570,8 @@ class TestACommitWhoseAnswerGetsLost:
         desk.start(staged(desk, books))
         assert finished(desk) is Status.PAUSED
         assert desk.progress.of(Outcome.FAILED) == []
-        assert desk.progress.trouble
-        assert desk.progress.trouble.code == "E_INTERNAL"
+        assert desk.trouble
+        assert desk.trouble.code == "E_INTERNAL"
         monkeypatch.setattr(Sessions, "begin", begin)
         desk.resume()
         assert finished(desk) is Status.COMPLETE

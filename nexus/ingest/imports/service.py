@@ -12,7 +12,7 @@ from nexus.errors import Conflict, InvalidRequest, InvalidState
 from nexus.ingest.imports import leaving
 from nexus.ingest.imports.attempts import IDLE, Registry, State
 from nexus.ingest.imports.leaving import Leave
-from nexus.ingest.imports.progress import Line, Progress
+from nexus.ingest.imports.progress import Line, Progress, Trouble
 from nexus.ingest.imports.runner import Run
 from nexus.ingest.imports.staging import Staging
 from nexus.ingest.imports.workspaces import Workspaces
@@ -70,6 +70,11 @@ class Desk:
     def share(self) -> float:
         """How much is done of what is being imported, or was."""
         return self.progress.share if self.staging.active or self.ended else 0.0
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What stopped the present import, where that is no file's fault."""
+        return self.progress.trouble if self.staging.active else None
 
     def start(self, batch_id: UUID) -> State:
         """Raises InvalidRequest for an empty batch, InvalidState while there is an attempt, WorkspaceFailed."""

@@ -20,6 +20,7 @@
   let sent = 0;
   let sending = false;
   let held = null; // the form that waits until all files are there
+  let name = "";
   const mayAdd = () => Boolean(byId("choose"));
 
   async function send(files) {
@@ -29,11 +30,12 @@
     sending = true;
     for (sent = 0; line.length; sent += 1) {
       const file = line.shift();
-      show(file.name);
+      name = file.name;
+      show();
       await sendOne(file).catch(() => say(`${file.name}: Nexus did not answer. Try again in a moment.`));
     }
     sending = false;
-    show("");
+    byId("sending").hidden = true;
     lookAgain();
     goOn();
   }
@@ -43,10 +45,10 @@
     if (!answer.ok) say(`${file.name}: ${(await answer.json()).error.message}`);
   }
 
-  function show(name) {
-    const waits = held ? "Then it goes on." : "";
-    byId("sending").textContent = `Sending ${sent + 1} of ${sent + 1 + line.length}: ${name} ${waits}`;
-    byId("sending").hidden = !name;
+  function show() {
+    const then = held ? " Then it goes on by itself." : "";
+    byId("sending").textContent = `Sending ${sent + 1} of ${sent + 1 + line.length}: ${name}.${then}`;
+    byId("sending").hidden = false;
   }
 
   // A form that loads the page anew would cut off what is being sent: it waits. Where something was refused, it is
@@ -58,6 +60,7 @@
       event.preventDefault();
       event.stopImmediatePropagation();
       held = event.target.getAttribute("action");
+      show();
     },
     true,
   );
@@ -102,7 +105,10 @@
     event.preventDefault();
     const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.());
     if (!entries.every(Boolean)) send([...event.dataTransfer.files]);
-    else Promise.all(entries.map((entry) => within(entry))).then((found) => send(found.flat()));
+    else
+      Promise.all(entries.map((entry) => within(entry)))
+        .then((found) => send(found.flat()))
+        .catch(() => say("What you dropped can't be read. Check that you may read all of it, then drop it again."));
   });
 
   // ── Order: a row takes the place of the one that it is dropped on ──
