@@ -19,7 +19,6 @@ from markupsafe import Markup, escape
 
 import nexus
 from nexus.db.session import Row
-from nexus.errors import Unauthorized
 from nexus.ingest.passages import Passage
 from nexus.settings import Settings
 from nexus.web import auth
@@ -104,11 +103,7 @@ def store_origins(settings: Settings) -> list[str]:
 
 def signed_in(request: Request) -> bool:
     """For what a page shows around its content; what it may show is decided by PageViewer."""
-    try:
-        auth.open_own_token(app_of(request).settings, request.cookies.get(auth.COOKIE, ""), "session")
-    except Unauthorized:
-        return False
-    return True
+    return auth.has_session(app_of(request).settings, request.cookies.get(auth.COOKIE, ""))
 
 
 @cache

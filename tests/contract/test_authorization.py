@@ -1,6 +1,7 @@
 """Who may call what: every endpoint of the OpenAPI document, as everyone who could knock."""
 
 import base64
+import hashlib
 import hmac
 import json
 import time
@@ -20,7 +21,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
-from sqlalchemy import bindparam, update
+from sqlalchemy import bindparam, text, update
+from structlog.testing import capture_logs
 
 from nexus.app import App, build
 from nexus.db.editorial import jobs as jobs_table
@@ -432,7 +434,16 @@ BAD: dict[str, Forge] = {
     "no expiry": signed(exp=None),
     "not yet": signed(nbf=2**32),
     "no user": signed(sub=None),
-    "a user who is none": signed(sub="root"),
+    "an empty user": signed(sub=""),
+    "a blank user": signed(sub=" \t"),
+    "an endless user": signed(sub="x" * 256),
+    "a user who can't be written": lambda settings, user: bearer(
+        settings,
+        by_hand({"alg": "HS256"}, claims(settings, user, sub="\ud800"), settings.jwt_secret.encode()),
+    ),
+    "a user who is a number": lambda settings, user: bearer(
+        settings, by_hand({"alg": "HS256"}, claims(settings, user, sub=42), settings.jwt_secret.encode())
+    ),
     "alg none": unsigned,
     "no signature": stripped,
     "another algorithm": of_another_length,
@@ -487,6 +498,124 @@ def test_the_same_refusal_whatever_is_wrong(site: Site) -> None:
         for forge in BAD.values()
     }
     assert len(bodies) == 1
+
+
+def test_every_refusal_says_its_reason_in_the_log_and_never_the_token(site: Site) -> None:
+    """One line each, with words that tell the operator what to look at."""
+    client, settings = site.anyone(), site.app.settings
+    with capture_logs() as lines:
+        for name, forge in BAD.items():
+            sent = {key: value.encode("latin-1") for key, value in forge(settings, uuid4()).items()}
+            lines.clear()
+            client.get("/media", headers=sent)
+            (line,) = [one for one in lines if one["event"] == "token_refused"]
+            assert REASONS[name] in line["reason"], name
+            token = sent.get("Authorization", b"").decode("latin-1").rpartition(" ")[2]
+            parts = [part for part in token.split(".") if len(part) > 1]
+            assert not [part for part in parts if part in str(line)], name
+
+
+OF_THE_TOKEN = "no bearer token"
+OF_THE_HEADER = "X-Nexus-Internal"
+REASONS = {
+    "nothing at all": OF_THE_HEADER,
+    "no token": OF_THE_TOKEN,
+    "no scheme": OF_THE_TOKEN,
+    "another scheme": OF_THE_TOKEN,
+    "an empty token": OF_THE_TOKEN,
+    "a bad token": "well-formed",
+    "a bad token of three parts": "well-formed",
+    "a token with an accent": "well-formed",
+    "a deep token": "well-formed",
+    "a wrong issuer": "NEXUS_JWT_ISSUER",
+    "no issuer": "iss is missing",
+    "a wrong audience": "NEXUS_JWT_AUDIENCE",
+    "no audience": "aud is missing",
+    "expired": "expired",
+    "no expiry": "exp is missing",
+    "not yet": "not valid yet",
+    "no user": "sub is missing",
+    "an empty user": "Its sub",
+    "a blank user": "Its sub",
+    "an endless user": "Its sub",
+    "a user who can't be written": "well-formed",
+    "a user who is a number": "Its sub",
+    "alg none": "algorithm",
+    "no signature": "signature",
+    "another algorithm": "algorithm",
+    "a wrong secret": "signature",
+    "a session of the pages": "signature",
+    "no internal header": OF_THE_HEADER,
+    "a wrong internal header": OF_THE_HEADER,
+    "an empty internal header": OF_THE_HEADER,
+    "an internal header with an accent": OF_THE_HEADER,
+}
+
+
+def test_an_old_link_and_a_broken_session_say_their_reason_in_the_log_once(site: Site) -> None:
+    settings, user = site.app.settings, uuid4()
+    link, feed = auth.sign_in_token(settings, user), auth.feed_token(settings, user)
+    asked = [
+        ("/", {"Cookie": f"{auth.COOKIE}={link}"}, "session"),
+        (f"/sign-in?token={feed}", {}, "sign-in"),
+        (f"/api/stories.atom?token={link}", {}, "feed"),
+    ]
+    with capture_logs() as lines:
+        for path, headers, purpose in asked:
+            lines.clear()
+            assert site.anyone().get(path, headers=headers).status_code == 401
+            (line,) = [one for one in lines if one["event"] == "token_refused"]
+            assert line["purpose"] == purpose
+            assert "NEXUS_SESSION_SECRET" in line["reason"]
+            assert not {link, feed} & set(str(line).split("'"))
+        lines.clear()
+        site.anyone().get("/")
+        assert [one for one in lines if one["event"] == "token_refused"] == []
+
+
+def user_behind(site: Site, **changes: object) -> str:
+    """The one who made a library with a token of these claims."""
+    headers = signed(**changes)(site.app.settings, uuid4())
+    made = site.anyone().post("/libraries", headers=headers, json={"name": "Mine"})
+    with site.app.sessions.engine.connect() as connection:
+        library = UUID(made.json()["data"]["id"])
+        value = library.hex if connection.dialect.name == "sqlite" else library
+        found = connection.execute(
+            text("SELECT user_id FROM memberships WHERE library_id = :id"), {"id": value}
+        )
+        return str(UUID(str(found.scalar_one())))
+
+
+def test_any_subject_is_a_user_and_always_the_same_one(site: Site) -> None:
+    """What a UUIDv5 of issuer and subject is, worked out from RFC 9562 and not by the code."""
+    issuer = site.app.settings.jwt_issuer
+    for subject in ("root", "auth0|5f7c8ec7c33c6c004bbafe82", "ann@example.com", "ü" * 255, "0" * 32):
+        assert user_behind(site, sub=subject) == name_based(name_based(URLS, issuer), subject)
+    mine = "0F8FAD5B-D9CB-469F-A165-70867728950E"
+    assert user_behind(site, sub=mine) == user_behind(site, sub=mine.lower()) == mine.lower()
+
+
+#: The namespace of URLs, from RFC 9562.
+URLS = "6ba7b811-9dad-11d1-80b4-00c04fd430c8"
+
+
+def name_based(namespace: str, name: str) -> str:
+    digest = bytearray(hashlib.sha1(bytes.fromhex(namespace.replace("-", "")) + name.encode()).digest()[:16])
+    digest[6], digest[8] = digest[6] & 0x0F | 0x50, digest[8] & 0x3F | 0x80
+    return str(UUID(bytes=bytes(digest)))
+
+
+def test_two_issuers_never_mean_the_same_user() -> None:
+    """Wherever the one text ends and the other begins."""
+    pairs = [
+        ("https://a/", "b"),
+        ("https://a", "/b"),
+        ("https://a/b", "c"),
+        ("https://a/bc", "d"),
+        ("x", "b"),
+    ]
+    assert len({auth.user_of(issuer, subject) for issuer, subject in pairs}) == len(pairs)
+    assert auth.user_of("https://a/", "b") == auth.user_of("https://a/", "b")
 
 
 def test_a_scheme_in_any_case(site: Site) -> None:
@@ -580,7 +709,7 @@ def test_published_keys_open(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"iss": "x"}, {"aud": "x"}, {"exp": 1}, {"exp": None}, {"sub": "x"}, {"sub": None}],
+    [{"iss": "x"}, {"aud": "x"}, {"exp": 1}, {"exp": None}, {"sub": ""}, {"sub": None}],
     ids=str,
 )
 def test_claims_count_with_published_keys_too(keyed: Site, rsa_key: Any, changes: dict[str, Any]) -> None:
