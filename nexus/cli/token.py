@@ -49,5 +49,6 @@ def address(chosen: Settings, port: int | None = None) -> str:
 
 
 def link(chosen: Settings, user: UUID, port: int | None = None) -> str:
-    """Where it signs in as the user."""
-    return f"{address(chosen, port)}/sign-in?token={auth.sign_in_token(chosen, user)}"
+    """Where it signs in as the user: at the public address if there is one."""
+    site = chosen.public_url.rstrip("/") or address(chosen, port)
+    return f"{site}/sign-in?token={auth.sign_in_token(chosen, user)}"

@@ -278,6 +278,16 @@ class TestServe:
         link = terminal.run("token", "--link", "--port", "8123", "--data-dir", data).out
         assert link.startswith("http://127.0.0.1:8123/sign-in?token=")
 
+    def test_sign_in_links_lead_to_the_public_address(self, terminal: Terminal) -> None:
+        public = {"NEXUS_PUBLIC_URL": "https://nexus.example.com/"}
+        begins = "https://nexus.example.com/sign-in?token="
+        with terminal.start("serve", "--port", "0", **public) as running:
+            running.until(lambda out: "Stop: Ctrl-C" in out)
+            assert begins in running.out
+            assert "http://" not in running.out
+        assert terminal.run("token", "--link", **public).out.startswith(begins)
+        assert json.loads(terminal.run("token", "--link", "--json", **public).out)["link"].startswith(begins)
+
     def test_a_port_in_use(self, terminal: Terminal) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             ran = terminal.run("serve", "--port", taken.getsockname()[1])
