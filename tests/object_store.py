@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import boto3
+import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -61,6 +62,15 @@ def object_store() -> Iterator[ObjectStore]:
         with _sockets_removed(tried), _stopping(server):
             server.start()
             yield ObjectStore(server.url, server)
+
+
+def forget_aws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Nothing of this machine, or of a cloud around it, gives keys to the store's clients."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(folder / "none"))
 
 
 def _ports(port: int, tried: set[int]) -> dict[str, int]:

@@ -89,7 +89,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._route({"/object/upload/sign/": self._upload})
 
     def do_GET(self) -> None:
-        self._route({"/object/info/": self._info, "/object/sign/": self._download, "/object/": self._read})
+        self._route(
+            {
+                "/object/info/": self._info,
+                "/object/sign/": self._download,
+                "/object/": self._read,
+                "/bucket/": self._bucket,
+            }
+        )
 
     def do_DELETE(self) -> None:
         self._route({"/object/": self._delete})
@@ -193,6 +200,12 @@ class _Handler(BaseHTTPRequestHandler):
                 "last_modified": found.updated_at.isoformat(),
             },
         )
+
+    def _bucket(self, name: str, _body: bytes) -> None:
+        self._require_key()
+        if name != BUCKET:
+            raise Refused("404", "Bucket not found", "Bucket not found")
+        self._answer(200, {"id": name, "name": name, "public": False})
 
     def _delete(self, path: str, _body: bytes) -> None:
         self._require_key()

@@ -68,7 +68,7 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return str(error), error.code
     if isinstance(error, ApiError):
         return error.message, FAILED
-    return _settings(error) or _database(error) or _redis(error)
+    return _settings(error) or _database(error) or _redis(error) or _store(error)
 
 
 def _settings(error: Exception) -> tuple[str, int] | None:
@@ -139,6 +139,17 @@ def _redis(error: Exception) -> tuple[str, int] | None:
 
     if isinstance(error, (OperationalError, RedisError)):
         return "Redis can't be reached. Start it, or check NEXUS_REDIS_URL.", FAILED
+    return None
+
+
+def _store(error: Exception) -> tuple[str, int] | None:
+    from nexus.storage import StorageError
+
+    if isinstance(error, StorageError):
+        return (
+            f"The file store refused ({_first_line(error)}). To see what is wrong, run: nexus doctor",
+            FAILED,
+        )
     return None
 
 

@@ -26,6 +26,7 @@ from nexus.ingest.files import Files
 from nexus.ingest.promises import PROMISES, Promise, offenders
 from nexus.settings import SECRETS, Settings
 from nexus.states.media import Kind
+from nexus.storage import StorageError
 
 #: How many of the offenders are named.
 NAMED = 5
@@ -35,6 +36,8 @@ PATIENCE = timedelta(minutes=1)
 REDIS_SECONDS = 3
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 SHORT = 32
+DATABASE_ADVICE = "Check the database; restore a copy if it is damaged."
+STORE_ADVICE = "Check that the file store runs, and that Nexus may list, read, write and delete there."
 
 
 class Verdict(StrEnum):
@@ -75,12 +78,13 @@ Check = Callable[[Patient], Finding]
 
 
 def examine(patient: Patient) -> list[Finding]:
-    """Every check; where the database can't be used, only what can be said without its rows."""
-    findings = [check(patient) for check in (_secrets, _secrets_file, _redis, _reachable)]
-    if findings[-1].verdict is Verdict.OK:
+    """Every check that can be made: none of rows without a database, none of files without a store."""
+    findings = [check(patient) for check in (_secrets, _secrets_file, _redis, _store, _reachable)]
+    store, database = findings[-2:]
+    if database.verdict is Verdict.OK:
         findings.append(_guarded("database.migrated", _migrated, patient))
     if findings[-1].verdict is Verdict.OK:
-        findings += _rows(patient)
+        findings += _rows(patient, FILE_CHECKS if store.verdict is Verdict.OK else [])
     return findings
 
 
@@ -88,7 +92,7 @@ def is_healthy(findings: Iterable[Finding]) -> bool:
     return all(finding.verdict is not Verdict.PROBLEM for finding in findings)
 
 
-def _rows(patient: Patient) -> list[Finding]:
+def _rows(patient: Patient, of_files: Sequence[tuple[str, Check]]) -> list[Finding]:
     named: list[tuple[str, Check]] = [
         ("database.triggers", _triggers),
         ("database.integrity", _integrity),
@@ -96,8 +100,7 @@ def _rows(patient: Patient) -> list[Finding]:
         ("work.leases", _expired),
         ("work.due", _overdue),
         ("work.processors", _unprocessed),
-        ("files.missing", _missing_files),
-        ("files.orphaned", _orphaned_files),
+        *of_files,
     ]
     return [_guarded(name, check, patient) for name, check in named]
 
@@ -108,7 +111,11 @@ def _guarded(name: str, check: Check, patient: Patient) -> Finding:
         return check(patient)
     except Exception as error:
         says = f"This could not be checked: {_first_line(error)}."
-        return Finding(name, Verdict.PROBLEM, says, "Check the database; restore a copy if it is damaged.")
+        return Finding(name, Verdict.PROBLEM, says, STORE_ADVICE if _is_of_store(error) else DATABASE_ADVICE)
+
+
+def _is_of_store(error: Exception) -> bool:
+    return isinstance(error, StorageError | OSError)
 
 
 def _ok(name: str, says: str) -> Finding:
@@ -147,7 +154,19 @@ def _orphaned_files(patient: Patient) -> Finding:
     return _ok(name, "Every object in the store belongs to a media.")
 
 
+FILE_CHECKS: list[tuple[str, Check]] = [
+    ("files.missing", _missing_files),
+    ("files.orphaned", _orphaned_files),
+]
+
+
 # What Nexus needs around it
+
+
+def _store(patient: Patient) -> Finding:
+    name = "files.store"
+    trouble = patient.files.storage.trouble()
+    return _problem(name, *trouble) if trouble else _ok(name, "The file store answers.")
 
 
 def _secrets(patient: Patient) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from nexus.storage.digest import Digest
 
@@ -26,6 +26,13 @@ class ObjectMissing(StorageError):
 
 class ObjectExists(StorageError):
     """There is an object at this path, and it stays as it is."""
+
+
+class Trouble(NamedTuple):
+    """What keeps a store from working, and what to set or do about it. Both are sentences for an operator."""
+
+    says: str
+    advice: str
 
 
 @dataclass(frozen=True)
@@ -81,3 +88,7 @@ class Storage(Protocol):
         ...
 
     def objects(self, prefix: str) -> Iterator[Stored]: ...
+
+    def trouble(self) -> Trouble | None:
+        """None when the store answers and takes the credentials. Asks the store; changes nothing."""
+        ...

@@ -25,6 +25,7 @@ from nexus.storage import (
     ObjectMissing,
     StorageError,
     Stored,
+    Trouble,
     UploadTarget,
 )
 from nexus.storage.digest import Digest, Digester
@@ -145,6 +146,16 @@ class Local:
         for found in _files(self.folder, self.folder):
             if found.path.startswith(prefix) and not found.path.startswith(DRAFTS):
                 yield found
+
+    def trouble(self) -> Trouble | None:
+        """The folder is made with the first file, so until then the one above it counts."""
+        nearest = next(place for place in (self.folder, *self.folder.parents) if place.exists())
+        if nearest.is_dir() and os.access(nearest, os.R_OK | os.W_OK | os.X_OK):
+            return None
+        return Trouble(
+            f"Files can't be kept in {nearest}.",
+            "Change its permissions, or choose another folder with --data-dir.",
+        )
 
     def drafts(self) -> Iterator[Stored]:
         """What is on its way in, or was when its process ended."""

@@ -11,14 +11,63 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    HTTPClientError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
+from botocore.exceptions import ConnectionError as NoConnection
 
-from nexus.storage import CHUNK, Clock, Link, ObjectExists, ObjectMissing, StorageError, Stored, UploadTarget
+from nexus.storage import (
+    CHUNK,
+    Clock,
+    Link,
+    ObjectExists,
+    ObjectMissing,
+    StorageError,
+    Stored,
+    Trouble,
+    UploadTarget,
+)
 from nexus.storage.digest import Digest, Digester
 from nexus.storage.names import disposition
 
 _MISSING = {"404", "NoSuchKey", "NotFound"}
 _EXISTS = {"412", "409", "PreconditionFailed", "ConditionalRequestConflict"}
+
+_NO_KEYS = Trouble(
+    "There are no keys for the S3 store.",
+    "Set NEXUS_S3_ACCESS_KEY and NEXUS_S3_SECRET_KEY, or run Nexus where AWS gives it a role.",
+)
+_AWAY = Trouble("The S3 store can't be reached.", "Start it, or correct NEXUS_S3_ENDPOINT_URL.")
+_UNKNOWN_KEY = Trouble(
+    "The S3 store does not know the access key.", "Correct NEXUS_S3_ACCESS_KEY and NEXUS_S3_SECRET_KEY."
+)
+_FORBIDDEN = Trouble(
+    "The S3 store does not let these keys use the bucket.",
+    "Allow them to list, read, write and delete in NEXUS_S3_BUCKET, or set other NEXUS_S3_ACCESS_KEY and "
+    "NEXUS_S3_SECRET_KEY.",
+)
+_NO_BUCKET = Trouble("The S3 store has no such bucket.", "Create it, or correct NEXUS_S3_BUCKET.")
+_ELSEWHERE = Trouble("The bucket is in another region.", "Correct NEXUS_S3_REGION.")
+_TROUBLES = {
+    "InvalidAccessKeyId": _UNKNOWN_KEY,
+    "SignatureDoesNotMatch": Trouble(
+        "The S3 store refuses the secret key.", "Correct NEXUS_S3_SECRET_KEY; it belongs to the access key."
+    ),
+    "AccessDenied": _FORBIDDEN,
+    "403": _FORBIDDEN,
+    "NoSuchBucket": _NO_BUCKET,
+    "404": _NO_BUCKET,
+    "PermanentRedirect": _ELSEWHERE,
+    "AuthorizationHeaderMalformed": _ELSEWHERE,
+    "RequestTimeTooSkewed": Trouble(
+        "The clocks of this machine and the S3 store differ too much.", "Set the clock of this machine."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -109,6 +158,24 @@ class S3:
                 return
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
+    def trouble(self) -> Trouble | None:
+        try:
+            self._client.list_objects_v2(Bucket=self.bucket, MaxKeys=1)
+        except ClientError as error:
+            code = _code(error)
+            return _TROUBLES.get(code) or Trouble(
+                f"The S3 store refuses: {code}.", "Look into its log, and check the settings NEXUS_S3_…."
+            )
+        except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError):
+            return _NO_KEYS
+        except (HTTPClientError, NoConnection):
+            return _AWAY
+        except (BotoCoreError, ValueError) as error:  # ValueError: an address that is none
+            return Trouble(
+                f"The S3 store can't be asked: {type(error).__name__}.", "Check the settings NEXUS_S3_…."
+            )
+        return None
+
     def _sign(self, operation: str, life: timedelta, **parameters: Any) -> str:
         try:
             url: str = self._client.generate_presigned_url(
@@ -128,7 +195,11 @@ class S3:
 
 
 def _explained(error: ClientError) -> StorageError:
-    code = error.response.get("Error", {}).get("Code", "")
+    code = _code(error)
     if code in _MISSING:
         return ObjectMissing(code)
     return ObjectExists(code) if code in _EXISTS else StorageError(code)
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))

@@ -12,7 +12,17 @@ from urllib.parse import quote, urlencode
 import httpx2
 import jwt
 
-from nexus.storage import CHUNK, Clock, Link, ObjectExists, ObjectMissing, StorageError, Stored, UploadTarget
+from nexus.storage import (
+    CHUNK,
+    Clock,
+    Link,
+    ObjectExists,
+    ObjectMissing,
+    StorageError,
+    Stored,
+    Trouble,
+    UploadTarget,
+)
 from nexus.storage.digest import Digest, Digester
 
 PAGE = 100
@@ -87,6 +97,19 @@ class Supabase:
         for found in self._walk(folder):
             if found.path.startswith(prefix):
                 yield found
+
+    def trouble(self) -> Trouble | None:
+        try:
+            self._call("GET", f"/bucket/{quote(self.bucket)}")
+        except ObjectMissing:
+            return Trouble("Supabase has no such bucket.", "Create it, or correct NEXUS_SUPABASE_BUCKET.")
+        except StorageError as error:
+            if isinstance(error.__cause__, httpx2.HTTPError):
+                return Trouble("Supabase can't be reached.", "Start it, or correct NEXUS_SUPABASE_URL.")
+            return Trouble(
+                f"Supabase refuses: {error}.", "Correct NEXUS_SUPABASE_SERVICE_KEY; check NEXUS_SUPABASE_URL."
+            )
+        return None
 
     def _walk(self, folder: str) -> Iterator[Stored]:
         offset = 0

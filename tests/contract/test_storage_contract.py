@@ -23,6 +23,7 @@ from nexus.ingest import libraries, uploads
 from nexus.ingest.uploads import Expected
 from nexus.storage import CHUNK, ObjectExists, ObjectMissing, Storage, StorageError
 from nexus.storage.digest import HEAD, Digest
+from nexus.storage.local import Local
 from nexus.storage.names import disposition
 from nexus.storage.s3 import S3
 from nexus.storage.supabase import Supabase
@@ -333,3 +334,71 @@ def test_a_store_that_is_away_is_an_error_of_the_store() -> None:
     storage = Supabase(away, "k", "b", wall_clock)
     with closing(storage._client), pytest.raises(StorageError):
         storage.sign_upload("media/x/original.pdf", PDF, 1, LIFE)
+
+
+ANOTHER_KEY = "another-key-that-is-no-key-of-this-store"
+NOWHERE = "http://127.0.0.1:9"
+#: What is wrong with the settings, and what an operator must read about it.
+S3_TROUBLES: list[tuple[str, dict[str, str | None], str, str]] = [
+    (
+        "no keys",
+        {"access_key": None, "secret_key": None},
+        "no keys",
+        "NEXUS_S3_ACCESS_KEY and NEXUS_S3_SECRET_KEY",
+    ),
+    ("half of the keys", {"secret_key": None}, "no keys", "NEXUS_S3_ACCESS_KEY and NEXUS_S3_SECRET_KEY"),
+    ("an unknown key", {"access_key": ANOTHER_KEY}, "access key", "NEXUS_S3_ACCESS_KEY"),
+    ("a wrong secret", {"secret_key": ANOTHER_KEY}, "secret key", "NEXUS_S3_SECRET_KEY"),
+    ("no bucket", {"bucket": "nothing-here"}, "no such bucket", "NEXUS_S3_BUCKET"),
+    ("nobody there", {"endpoint_url": NOWHERE}, "can't be reached", "NEXUS_S3_ENDPOINT_URL"),
+    ("no address", {"endpoint_url": "s3.internal"}, "can't be asked", "NEXUS_S3_"),
+]
+SUPABASE_TROUBLES = [
+    ("a wrong key", {"service_key": ANOTHER_KEY}, "refuses", "NEXUS_SUPABASE_SERVICE_KEY"),
+    ("no bucket", {"bucket": "nothing-here"}, "no such bucket", "NEXUS_SUPABASE_BUCKET"),
+    ("nobody there", {"url": NOWHERE}, "can't be reached", "NEXUS_SUPABASE_URL"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "says", "advice"), [case[1:] for case in S3_TROUBLES], ids=[case[0] for case in S3_TROUBLES]
+)
+def test_an_s3_store_that_can_not_be_used_says_what_to_set(
+    s3: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    changed: dict[str, str | None],
+    says: str,
+    advice: str,
+) -> None:
+    object_store.forget_aws(monkeypatch, tmp_path)
+    trouble = replace(s3.storage, **changed).trouble()  # type: ignore[type-var]
+    assert says in trouble.says
+    assert advice in trouble.advice
+
+
+@pytest.mark.parametrize(
+    ("changed", "says", "advice"),
+    [case[1:] for case in SUPABASE_TROUBLES],
+    ids=[case[0] for case in SUPABASE_TROUBLES],
+)
+def test_a_supabase_that_can_not_be_used_says_what_to_set(
+    supabase: Place, changed: dict[str, str], says: str, advice: str
+) -> None:
+    storage = replace(supabase.storage, **changed)  # type: ignore[type-var]
+    with closing(storage._client):
+        trouble = storage.trouble()
+    assert says in trouble.says
+    assert advice in trouble.advice
+
+
+def test_a_store_that_works_is_no_trouble(place: Place) -> None:
+    assert place.storage.trouble() is None
+
+
+def test_a_folder_that_can_not_be_used_says_so(tmp_path: Path) -> None:
+    (tmp_path / "storage").write_text("a file where a folder should be")
+    trouble = Local(tmp_path / "storage", "secret", wall_clock).trouble()
+    assert trouble is not None
+    assert str(tmp_path / "storage") in trouble.says
+    assert "--data-dir" in trouble.advice

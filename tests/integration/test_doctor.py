@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,9 @@ from nexus.ingest.doctor import Finding, Patient, Verdict
 from nexus.ingest.promises import PROMISES
 from nexus.states import job, story
 from nexus.states.media import Kind, Stage, Status
-from tests import job_walks
+from nexus.storage import StorageError, Stored
+from nexus.storage.local import Local
+from tests import job_walks, object_store
 from tests.files import Person, pdf
 from tests.support import SetClock, make_settings, new_media
 from tests.walks import fail, good, new_file, publish, put, start, start_embedding
@@ -335,6 +339,35 @@ def test_a_file_that_is_not_in_the_store_is_a_problem(app: App, owner: UUID) -> 
     assert (found.verdict, found.count, found.examples) == (Verdict.PROBLEM, 1, (str(missing),))
     assert str(kept) not in found.examples
     assert found.advice
+
+
+def test_a_store_that_lacks_its_keys_is_named_and_the_database_is_not_blamed(
+    small: App, owner: UUID, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    object_store.forget_aws(monkeypatch, tmp_path)
+    new_file(small, owner, "a" * 64, stored=True)
+    elsewhere = {"storage": "s3", "s3_bucket": "nexus", "s3_endpoint_url": "http://127.0.0.1:9"}
+    with closing(build(small.settings.model_copy(update=elsewhere))) as app:
+        findings = examine(app)
+    (found,) = [one for one in findings.values() if one.verdict is Verdict.PROBLEM]
+    assert found.name == "files.store"
+    assert "NEXUS_S3_ACCESS_KEY and NEXUS_S3_SECRET_KEY" in found.advice
+    assert not {"files.missing", "files.orphaned"} & set(findings)
+
+
+def test_a_store_that_fails_during_a_check_is_not_the_databases_fault(small: App, owner: UUID) -> None:
+    class Failing(Local):
+        def head(self, path: str) -> Stored | None:
+            raise StorageError("SlowDown")
+
+    new_file(small, owner, "a" * 64, stored=True)
+    kept = small.files.storage
+    assert isinstance(kept, Local)
+    failing = replace(small.files, storage=Failing(kept.folder, kept.secret, kept.clock))
+    found = examine(replace(small, files=failing))["files.missing"]
+    assert (found.verdict, "SlowDown" in found.says) == (Verdict.PROBLEM, True)
+    assert "store" in found.advice
+    assert "restore" not in found.advice
 
 
 def test_an_object_that_no_media_has_is_a_note(app: App, clock: SetClock) -> None:
