@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: help setup run test check format lock docs bench clean
+.PHONY: help setup run test shipped check format lock docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,9 @@ run: .venv/ready-run ## Start Nexus on 127.0.0.1:8000 and print the sign-in link
 
 test: .venv/ready-dev ## Run every test, on real servers that it gets and starts itself
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+shipped: .venv/ready-dev ## Install Nexus as a team does, run the README's commands, and kill one of each
+	@$(BIN)/python -m tools.shipped
 
 check: .venv/ready-dev ## Format, lint, types, layers and generated docs
 	@$(BIN)/ruff format --check .

@@ -120,21 +120,21 @@ def _identities() -> dict[str, object]:
 
 def _answers(server: Server) -> bool:
     """Whether every part of it works: a bucket is there, and what is put into it comes back."""
-    client = _client(server.url)
+    asked = client(server.url)
     try:
-        if BUCKET not in [found["Name"] for found in client.list_buckets()["Buckets"]]:
-            client.create_bucket(Bucket=BUCKET)
-        client.put_object(Bucket=BUCKET, Key="probe", Body=b"probe")
-        found = client.get_object(Bucket=BUCKET, Key="probe")["Body"].read()
-        client.delete_object(Bucket=BUCKET, Key="probe")
+        if BUCKET not in [found["Name"] for found in asked.list_buckets()["Buckets"]]:
+            asked.create_bucket(Bucket=BUCKET)
+        asked.put_object(Bucket=BUCKET, Key="probe", Body=b"probe")
+        found = asked.get_object(Bucket=BUCKET, Key="probe")["Body"].read()
+        asked.delete_object(Bucket=BUCKET, Key="probe")
     except (BotoCoreError, ClientError):
         return False
     finally:
-        client.close()
+        asked.close()
     return bool(found == b"probe")
 
 
-def _client(url: str):  # type: ignore[no-untyped-def]
+def client(url: str):  # type: ignore[no-untyped-def]
     return boto3.client(
         "s3",
         endpoint_url=url,
