@@ -100,7 +100,7 @@ def user_of(issuer: str, subject: str) -> UUID:
     """The user that an issuer calls by this subject, always the same. Raises InvalidSubjectError.
 
     A UUID is that user. Any other subject is a name in the namespace of its issuer, so that no two issuers name the
-    same user.
+    same user. This rule can't change: everybody would lose their libraries.
     """
     if not subject.strip() or len(subject) > LONGEST_SUBJECT:
         raise InvalidSubjectError

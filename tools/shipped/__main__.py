@@ -102,7 +102,10 @@ def story_with_a_kill(team: Team, member: Member, first: Process, second: Proces
 
 
 def kill_stores(team: Team, member: Member, first: Process, second: Process) -> None:
-    """What was acknowledged without a queue to tell, before the database crashed, is done all the same."""
+    """What was acknowledged without a queue to tell, before the database crashed, is done all the same.
+
+    The object store stays: the one of the tests begins empty at each start.
+    """
     team.stores.redis.kill()
     article = work.add(member, first, "/late")
     team.stores.database.kill()
