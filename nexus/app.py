@@ -18,7 +18,7 @@ from nexus.extract.sandbox import Limits as ParserLimits
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher, pairs
 from nexus.fetch import Limits as FetchLimits
-from nexus.ingest import media, pipeline, steps
+from nexus.ingest import media, pipeline, refresh, steps
 from nexus.ingest.files import Files
 from nexus.ingest.imports.service import Imports
 from nexus.ingest.leases import Leases
@@ -52,6 +52,7 @@ class App:
         self.imports.close()
         self.tools.leases.close()
         self.tools.step_leases.close()
+        self.tools.refresh_leases.close()
         self.tools.sandbox.close()
         self.tools.fetcher.close()
         self.sessions.dispose()
@@ -67,15 +68,14 @@ def load_extractors(settings: Settings) -> None:
 def build(settings: Settings, clock: Clock = wall_clock) -> App:
     """Nothing is opened yet but the pool; call `close` at the end."""
     sessions = connect(settings.database, settings.database_pool, clock)
-    longest = timedelta(seconds=settings.work_seconds)
-    leases = Leases(sessions, timedelta(seconds=settings.lease_seconds), longest, media.renew_leases)
-    step_leases = Leases(sessions, steps.LEASE, longest, steps.renew_leases)
+    lease, longest = timedelta(seconds=settings.lease_seconds), timedelta(seconds=settings.work_seconds)
     files = _files(settings, clock)
     tools = Tools(
         sessions,
         _extractors(settings),
-        leases,
-        step_leases,
+        Leases(sessions, lease, longest, media.renew_leases),
+        Leases(sessions, lease, longest, steps.renew_leases),
+        Leases(sessions, lease, longest, refresh.renew_leases),
         settings.backoff_seconds,
         files,
         fetcher(settings),

@@ -87,12 +87,14 @@ class Settings(BaseSettings):
         1.0, gt=0, description="How often an idle worker looks for due work on its own."
     )
     lease_seconds: float = Field(
-        60.0, gt=0, description="How long a worker holds a media without a sign of life."
+        60.0,
+        gt=0,
+        description="How long a worker holds an item, a refresh or a job's step without a sign of life.",
     )
     work_seconds: float = Field(
         900.0,
         gt=0,
-        description="How long one media may be worked on; what takes longer is taken away and tried again.",
+        description="How long an item, a refresh or a step may be worked on, before it is taken away and tried again.",
     )
     sweep_seconds: float = Field(
         10.0, gt=0, description="How often expired leases and forgotten work are looked for."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import Enum
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -13,12 +14,15 @@ from nexus.db.moves import JOB_ROWS, STORY_ROWS, Subject
 from nexus.db.session import Row, Sessions, Statement
 from nexus.errors import ExtractionFailed
 from nexus.extract import Extraction, Fetched
-from nexus.ingest import access, desk, drafting, editing, jobs, stories
+from nexus.ingest import access, desk, drafting, jobs, stories
 from nexus.states import story
 from nexus.states.job import JOB, Status
 from nexus.states.machine import Machine
 from tests.editorial import TEXT
 from tests.support import history_of
+
+#: Of a step that nobody renews.
+LEASE = timedelta(seconds=60)
 
 S = TypeVar("S", bound=Enum)
 
@@ -44,18 +48,18 @@ def put(app: App, job_id: UUID, user: UUID, status: Status) -> None:
     with app.sessions.begin() as session:
         if status is Status.QUEUED:
             return
-        fetch = _claimed(jobs.start_fetch(session, job_id, editing.LEASE, "test"))
+        fetch = _claimed(jobs.start_fetch(session, job_id, LEASE, "test"))
         if status is Status.FAILED:
             jobs.fail(session, job_id, Status.FETCHING, fetch.attempt, ExtractionFailed(), "test")
         if status in {Status.FAILED, Status.FETCHING}:
             return
         jobs.mark_fetched(session, job_id, fetch.attempt, PAGE, "test")
-        claim = _claimed(jobs.claim_extraction(session, job_id, editing.LEASE, "test"))
+        claim = _claimed(jobs.claim_extraction(session, job_id, LEASE, "test"))
         if status is Status.EXTRACTING:
             return
         jobs.mark_extracted(session, job_id, claim.attempt, Extraction.plain("Boats", TEXT), None, "test")
     if status in {Status.GENERATING, Status.SAVED}:
-        job = drafting.begin(app.tools, {}, job_id, user, lease=drafting.LEASE)
+        job = drafting.begin(app.tools, {}, job_id, user, lease=LEASE)
         if status is Status.SAVED:
             drafting.write(app.tools, job, "test")
 

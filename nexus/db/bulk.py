@@ -78,9 +78,9 @@ class BulkMove(Generic[S]):
             session.run_many(statement, [row for row in rows[table] if row["media_id"] in moved])
         return moved
 
-    def missed(self, session: Session, row_id: UUID) -> Missed[S]:
+    def missed(self, session: Session, row_id: UUID, actor: str, fence: int) -> Missed[S]:
         """Why one of them did not move."""
-        return self.one.missed(session, row_id)
+        return self.one.missed(session, row_id, actor, fence)
 
 
 def _all_at_once(

@@ -37,6 +37,16 @@ from nexus.states.story import STORY
 
 S = TypeVar("S", bound=Enum)
 
+_TAKEN = Statement(
+    select(history.c.id)
+    .where(
+        history.c.subject_id == bindparam("row_id"),
+        history.c.event == bindparam("event"),
+        history.c.attempt == bindparam("fence"),
+        history.c.actor == bindparam("actor"),
+    )
+    .limit(literal_column("1"))
+)
 LOG = Statement(
     insert(history)
     .values({column: bindparam(column.name) for column in history.c if column.name not in {"id", "tx"}})
@@ -79,6 +89,8 @@ class Missed(Generic[S]):
     verdict: Verdict
     state: S | None
     stale: bool = False  #: the row was in place, but its fence or another guard no longer held
+    #: The same attempt of the same actor has taken this edge before: the answer to its COMMIT was lost.
+    repeated: bool = False
 
     def __bool__(self) -> bool:
         return False
@@ -116,7 +128,7 @@ class Move(Generic[S]):
             self.statement, row_id=row_id, now=session.now, actor=actor, error_code=error_code, **values
         )
         if row is None:
-            return self.missed(session, row_id)
+            return self.missed(session, row_id, actor, values.get("fence"))
         if session.is_sqlite:
             session.run(LOG, **self._entry(row, session.now, actor, error_code))
         return row
@@ -148,16 +160,17 @@ class Move(Generic[S]):
             "error_code": error_code,
         }
 
-    def missed(self, session: Session, row_id: UUID) -> Missed[S]:
+    def missed(self, session: Session, row_id: UUID, actor: str, fence: int | None) -> Missed[S]:
         """Why the row did not move."""
         found = session.first(self._current, row_id=row_id)
         if found is None:
             return Missed(Verdict.REFUSE, None)
         state = self.subject.machine.states(found.status)
         verdict = self.edge.decide(state)
-        if verdict is Verdict.APPLY:
-            return Missed(Verdict.REFUSE, state, stale=True)
-        return Missed(verdict, state)
+        stale = verdict is Verdict.APPLY
+        taken = {"row_id": row_id, "event": self.edge.verb, "fence": fence, "actor": actor}
+        repeated = fence is not None and session.first(_TAKEN, **taken) is not None
+        return Missed(Verdict.REFUSE if stale else verdict, state, stale, repeated)
 
 
 def move(

@@ -21,10 +21,10 @@ from uuid import UUID
 
 import psycopg
 from psycopg.errors import InFailedSqlTransaction, error_from_result
-from psycopg.pq import ExecStatus
+from psycopg.pq import ConnStatus, ExecStatus
 from sqlalchemy import DateTime, Engine, Uuid, create_engine, event, make_url
 from sqlalchemy.engine import Dialect
-from sqlalchemy.exc import DisconnectionError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql import ClauseElement
@@ -50,10 +50,15 @@ LENGTH = len("2000-01-01 00:00:00.000000")
 _SQLITE_AWAY = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PROTOCOL,
 }
+#: How the codes begin with which PostgreSQL says the same: connections, resources such as a full disk, an operator's
+#: stop, the system's own errors; a standby; sessions that were ended for idling; deadlocks and locks.
+_POSTGRES_AWAY = ("08", "53", "57", "58", "25006", "25P03", "25P04", "40001", "40P01", "55P03")
 
 
 def _text(moment: datetime) -> str:
@@ -179,6 +184,10 @@ class Session:
             cursor.close()
 
 
+class CommitUnanswered(psycopg.OperationalError):
+    """The connection ended during COMMIT: what was written is there, or it is not. Whoever must know has to look."""
+
+
 class Turn:
     """One writer of this process after the other. Whoever waits in vain is told what SQLite would have told him."""
 
@@ -253,7 +262,11 @@ def _postgres_command(connection: Any, command: str) -> None:
     """Straight through libpq: a cursor, which has nothing to bind or fetch here, costs twice as much."""
     result = connection.pgconn.exec_(command.encode())
     if result.status != ExecStatus.COMMAND_OK:
-        raise error_from_result(result)
+        error = error_from_result(result)
+        if connection.pgconn.status == ConnStatus.BAD:
+            lost = CommitUnanswered if command == "COMMIT" else psycopg.OperationalError
+            raise lost(f"the connection ended during {command}") from error
+        raise error
     if command == "COMMIT" and result.command_status == b"ROLLBACK":
         raise InFailedSqlTransaction(
             "an error inside the transaction was passed over, so nothing was committed"
@@ -268,10 +281,21 @@ def _is_idle(connection: Any) -> bool:
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether the database is out of reach, full or locked, so that the same call may work in a moment."""
-    if isinstance(error, sqlite3.OperationalError):
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_AWAY
-    return isinstance(error, psycopg.OperationalError | OperationalError | PoolTimeout)
+    """Whether the database is out of reach, full, read-only or locked, so that the same call may work in a moment."""
+    cause = error.orig if isinstance(error, DBAPIError) else error  # the pool wraps what its driver raises
+    if isinstance(cause, sqlite3.OperationalError):
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE_AWAY
+    if isinstance(cause, psycopg.Error):
+        return _is_postgres_away(cause)
+    return isinstance(cause, PoolTimeout)
+
+
+def _is_postgres_away(error: psycopg.Error) -> bool:
+    """An error without a code is not the server's: the driver has lost it, or never reached it. What the driver itself
+    refuses to send is a ProgrammingError or a DataError."""
+    if error.sqlstate:
+        return error.sqlstate.startswith(_POSTGRES_AWAY)
+    return isinstance(error, psycopg.OperationalError) or type(error) is psycopg.DatabaseError
 
 
 def wall_clock() -> datetime:

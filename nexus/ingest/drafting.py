@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from nexus import logging
 from nexus.db.moves import Missed
+from nexus.db.patience import insist_on
 from nexus.db.session import Row, Session
 from nexus.draft import Article, Draft
 from nexus.errors import ApiError, DraftFailed, InvalidState, JobNotReady, NotFound
 from nexus.ingest import jobs, passages, quota, read, stories
 from nexus.ingest.quota import Limits, Operation
-from nexus.ingest.steps import LEASE
 from nexus.ingest.workbench import Tools
 from nexus.states.job import Status
 
@@ -43,26 +43,22 @@ def begin(
 
 def write(tools: Tools, job: Row, actor: str) -> None:
     """The draft of a job that is GENERATING: SAVED with its story then, or FAILED with the reason."""
-    try:
-        with tools.step_leases.hold((job.id, job.attempt)):
+    with tools.step_leases.hold((job.id, job.attempt)):
+        try:
             draft = _drafted(tools, job)
-    except DraftFailed as error:
-        _count(tools, job, error.tokens_used)
-        with tools.sessions.begin() as session:
-            jobs.fail(session, job.id, Status.GENERATING, job.attempt, error, actor)
-        return
-    _count(tools, job, draft.tokens_used)
-    with tools.sessions.begin() as session:
-        story_id = stories.save(session, job, draft, actor)
-        if not jobs.mark_saved(session, job.id, job.attempt, story_id, actor):
-            # The story goes with the transaction.
+        except DraftFailed as error:
+            failure = error  # the name of an exception ends with its handler
+            insist_on(tools.sessions, lambda session: _fail(session, job, failure, actor))
+            return
+        if not insist_on(tools.sessions, lambda session: _save(session, job, draft, actor)):
             raise InvalidState("This draft came too late: somebody else has gone on with the job meanwhile.")
 
 
 def take_up(tools: Tools, job_id: UUID, actor: str) -> None:
     """The same for a worker: what was left to it, or what another one left behind."""
     with tools.sessions.begin() as session:
-        job = _require(session, job_id, jobs.start_generating(session, job_id, LEASE, actor))
+        lease = tools.step_leases.length
+        job = _require(session, job_id, jobs.start_generating(session, job_id, lease, actor))
     write(tools, job, actor)
 
 
@@ -92,12 +88,26 @@ def _drafted(tools: Tools, job: Row) -> Draft:
         raise DraftFailed from error
 
 
-def _count(tools: Tools, job: Row, tokens: int) -> None:
-    """By itself: what was used is used, whatever becomes of the draft."""
-    if tokens:
-        with tools.sessions.begin() as session:
-            user_id = job.drafted_for_user_id or job.created_by_user_id
-            quota.record_usage(session, user_id, Operation.LLM_TOKENS, tokens, job.media_id)
+def _save(session: Session, job: Row, draft: Draft, actor: str) -> bool:
+    """False when somebody else has gone on with the job."""
+    story_id = uuid4()
+    saved = jobs.mark_saved(session, job.id, job.attempt, story_id, actor)
+    if not isinstance(saved, Missed):
+        stories.save(session, job, draft, story_id, actor)
+    _count(session, job, draft.tokens_used, saved)
+    return not isinstance(saved, Missed) or saved.repeated
+
+
+def _fail(session: Session, job: Row, error: DraftFailed, actor: str) -> None:
+    failed = jobs.fail(session, job.id, Status.GENERATING, job.attempt, error, actor)
+    _count(session, job, error.tokens_used, failed)
+
+
+def _count(session: Session, job: Row, tokens: int, written: Row | Missed[Status]) -> None:
+    """What was used is used, whatever becomes of the draft; but once, if it is written a second time."""
+    if tokens and not (isinstance(written, Missed) and written.repeated):
+        user_id = job.drafted_for_user_id or job.created_by_user_id
+        quota.record_usage(session, user_id, Operation.LLM_TOKENS, tokens, job.media_id)
 
 
 def _require(session: Session, job_id: UUID, moved: Row | Missed[Status]) -> Row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from random import shuffle
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ from uuid import UUID
 
 from nexus import logging
 from nexus.db.moves import Missed
+from nexus.db.patience import insist_on
 from nexus.db.session import Row, Session
 from nexus.errors import EmptyContent, InvalidState, JobNotReady, NotFound, RateLimited, WorkError
 from nexus.extract import Extraction, Fetched, Hints
@@ -27,7 +28,6 @@ from nexus.ingest.extraction import Found, Nothing
 from nexus.ingest.media import WORKER
 from nexus.ingest.quota import Limits
 from nexus.ingest.read import MOST
-from nexus.ingest.steps import LEASE
 from nexus.ingest.workbench import Bench, Tools, as_fetched
 from nexus.states.job import EXTRACTED_ON, Status
 from nexus.states.media import Kind
@@ -41,7 +41,8 @@ NO_READER = "Nothing that reads articles is installed here. Enter title and text
 NOT_TO_RETRY = "Only a job that failed before its text was there can be retried."
 #: How many of the oldest that wait a worker looks at.
 AHEAD = 8
-#: How often somebody who waits for another's result looks for it.
+#: How long somebody waits for another's result, and how often they look for it.
+WAIT_SECONDS = 120.0
 LOOK_SECONDS = 0.1
 
 
@@ -51,6 +52,10 @@ class Done:
 
     job: Row
     skipped: bool = False
+
+
+class _WrittenBefore(Exception):
+    """What this attempt found is there already: the answer to its COMMIT was lost."""
 
 
 class Page(Bench):
@@ -79,8 +84,9 @@ def fetch(tools: Tools, job_id: UUID, actor: str) -> Row:
     with _held(tools, claim):
         page = _get(tools, claim, actor)
         if page is not None:
-            with tools.sessions.begin() as session:
-                jobs.mark_fetched(session, job_id, claim.attempt, page, actor)
+            insist_on(
+                tools.sessions, lambda session: jobs.mark_fetched(session, job_id, claim.attempt, page, actor)
+            )
     return present(tools, job_id)
 
 
@@ -91,7 +97,7 @@ def extract(tools: Tools, job_id: UUID, actor: str) -> Done:
     """
     if Kind.WEB_ARTICLE not in tools.extractors and not _is_extracted(tools, job_id):
         raise JobNotReady(NO_READER)
-    until = time.monotonic() + LEASE.total_seconds()
+    until = time.monotonic() + WAIT_SECONDS
     waited = False
     while time.monotonic() < until:
         claim = _claim_extraction(tools, job_id, actor)
@@ -135,7 +141,7 @@ def _is_extracted(tools: Tools, job_id: UUID) -> bool:
 
 def _claim_extraction(tools: Tools, job_id: UUID, actor: str) -> Row | Missed[Status]:
     with tools.sessions.begin() as session:
-        return jobs.claim_extraction(session, job_id, LEASE, actor)
+        return jobs.claim_extraction(session, job_id, tools.step_leases.length, actor)
 
 
 def _wait_for_reader(tools: Tools, job_id: UUID, until: float) -> None:
@@ -214,7 +220,7 @@ def present(tools: Tools, job_id: UUID) -> Row:
 
 def _claim_fetch(tools: Tools, job_id: UUID, actor: str) -> Row:
     with tools.sessions.begin() as session:
-        claim = jobs.start_fetch(session, job_id, LEASE, actor)
+        claim = jobs.start_fetch(session, job_id, tools.step_leases.length, actor)
     if isinstance(claim, Missed):
         raise InvalidState(NOT_TO_FETCH)
     return claim
@@ -232,12 +238,16 @@ def _get(tools: Tools, claim: Row, actor: str) -> Fetched | None:
     try:
         return as_fetched(tools.fetcher.get(claim.canonical_url))
     except WorkError as error:
-        with tools.sessions.begin() as session:
-            if error.counted:
-                jobs.fail(session, claim.id, Status.FETCHING, claim.attempt, error, actor)
-            else:
-                steps.leave(session, claim.id, Status.FETCHING, claim.attempt)
+        failure = error  # the name of an exception ends with its handler
+        insist_on(tools.sessions, lambda session: _give_up_fetch(session, claim, failure, actor))
         return None
+
+
+def _give_up_fetch(session: Session, claim: Row, error: WorkError, actor: str) -> None:
+    if error.counted:
+        jobs.fail(session, claim.id, Status.FETCHING, claim.attempt, error, actor)
+    else:
+        steps.leave(session, claim.id, Status.FETCHING, claim.attempt)
 
 
 def _fetch_and_read(tools: Tools, job_id: UUID, actor: str) -> None:
@@ -246,32 +256,42 @@ def _fetch_and_read(tools: Tools, job_id: UUID, actor: str) -> None:
     claim = _claim_fetch(tools, job_id, actor)
     with _held(tools, claim):
         page = _get(tools, claim, actor)
-    if page is None:
-        return
-    with tools.sessions.begin() as session:
-        jobs.mark_fetched(session, job_id, claim.attempt, page, actor)
-        reading = jobs.claim_extraction(session, job_id, LEASE, actor)
+        if page is None:
+            return
+        reading = insist_on(
+            tools.sessions, lambda session: _begin_to_read(tools, session, claim, page, actor)
+        )
     if not isinstance(reading, Missed):
         _read(tools, reading, actor)
+
+
+def _begin_to_read(
+    tools: Tools, session: Session, claim: Row, page: Fetched, actor: str
+) -> Row | Missed[Status]:
+    jobs.mark_fetched(session, claim.id, claim.attempt, page, actor)
+    return jobs.claim_extraction(session, claim.id, tools.step_leases.length, actor)
 
 
 def _read(tools: Tools, claim: Row, actor: str) -> Row:
     """Raises InvalidState where the claim is no longer the present one."""
     with _held(tools, claim):
         result = extraction.attempt(tools, _as_media(claim), claim.attempt, Page(tools, claim))
-    if isinstance(result, Found) and len(jobs.title_and_text(result.extraction)[1]) < jobs.LEAST_TEXT:
-        result = Nothing(EmptyContent())
-    with tools.sessions.begin() as session:
-        if isinstance(result, Nothing):
-            written = jobs.fail(session, claim.id, Status.EXTRACTING, claim.attempt, result.error, actor)
-        else:
-            media_id = _hand_over(session, claim, result)
-            written = jobs.mark_extracted(
-                session, claim.id, claim.attempt, result.extraction, media_id, actor
-            )
-        if not written:
-            raise InvalidState  # and what was handed over goes with the transaction
+        if isinstance(result, Found) and len(jobs.title_and_text(result.extraction)[1]) < jobs.LEAST_TEXT:
+            result = Nothing(EmptyContent())
+        with suppress(_WrittenBefore):
+            insist_on(tools.sessions, lambda session: _settle(session, claim, result, actor))
     return present(tools, claim.id)
+
+
+def _settle(session: Session, claim: Row, result: Found | Nothing, actor: str) -> None:
+    """Raises when nothing is to be written; what was handed over then goes with the transaction."""
+    if isinstance(result, Nothing):
+        written = jobs.fail(session, claim.id, Status.EXTRACTING, claim.attempt, result.error, actor)
+    else:
+        media_id = _hand_over(session, claim, result)
+        written = jobs.mark_extracted(session, claim.id, claim.attempt, result.extraction, media_id, actor)
+    if isinstance(written, Missed):
+        raise _WrittenBefore if written.repeated else InvalidState
 
 
 def _hand_over(session: Session, job: Row, found: Found) -> UUID | None:
@@ -285,7 +305,7 @@ def _hand_over(session: Session, job: Row, found: Found) -> UUID | None:
         return media_id
     if MediaStatus(row.processing_status) is MediaStatus.FAILED:
         media.reset_failed(session, media_id, job.created_by_user_id)
-    claim = media.worker_start_attempt(session, media_id, LEASE)
+    claim = media.worker_start_attempt(session, media_id)
     if claim is not None:
         media.mark_ready_for_reading(
             session, media_id, claim.processing_attempts, found.extraction, found.origin

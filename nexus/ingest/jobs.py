@@ -216,9 +216,11 @@ def start_fetch(session: Session, job_id: UUID, lease: timedelta | None, actor: 
     return _FETCH(session, job_id, actor=actor, until=_until(session, lease))
 
 
-def mark_fetched(session: Session, job_id: UUID, attempt: int, page: Fetched, actor: str) -> bool:
-    """FETCHING → EXTRACTING, with what was fetched. False when the attempt is no longer the present one."""
-    row = _FETCHED(
+def mark_fetched(
+    session: Session, job_id: UUID, attempt: int, page: Fetched, actor: str
+) -> Row | Missed[Status]:
+    """FETCHING → EXTRACTING, with what was fetched. Missed when the attempt is no longer the present one."""
+    return _FETCHED(
         session,
         job_id,
         actor=actor,
@@ -229,7 +231,6 @@ def mark_fetched(session: Session, job_id: UUID, attempt: int, page: Fetched, ac
         content_type=page.content_type,
         fetched_url=page.url,
     )
-    return not isinstance(row, Missed)
 
 
 def claim_extraction(session: Session, job_id: UUID, lease: timedelta, actor: str) -> Row | Missed[Status]:
@@ -239,11 +240,10 @@ def claim_extraction(session: Session, job_id: UUID, lease: timedelta, actor: st
 
 def mark_extracted(
     session: Session, job_id: UUID, attempt: int, found: Extraction, media_id: UUID | None, actor: str
-) -> bool:
-    """EXTRACTING → READY_TO_GENERATE. False when the attempt is no longer the present one."""
+) -> Row | Missed[Status]:
+    """EXTRACTING → READY_TO_GENERATE. Missed when the attempt is no longer the present one."""
     title, body = title_and_text(found)
-    row = _EXTRACTED(session, job_id, actor=actor, fence=attempt, title=title, text=body, media_id=media_id)
-    return not isinstance(row, Missed)
+    return _EXTRACTED(session, job_id, actor=actor, fence=attempt, title=title, text=body, media_id=media_id)
 
 
 def adopt(session: Session, job_id: UUID, title: str, body: str, media_id: UUID, actor: str) -> bool:
@@ -284,9 +284,11 @@ def start_generating(
     return _GENERATE(session, job_id, actor=actor, until=_until(session, lease), drafted_for=drafted_for)
 
 
-def mark_saved(session: Session, job_id: UUID, attempt: int, story_id: UUID, actor: str) -> bool:
-    """GENERATING → SAVED. False when the attempt is no longer the present one."""
-    return not isinstance(_SAVED(session, job_id, actor=actor, fence=attempt, story_id=story_id), Missed)
+def mark_saved(
+    session: Session, job_id: UUID, attempt: int, story_id: UUID, actor: str
+) -> Row | Missed[Status]:
+    """GENERATING → SAVED. Missed when the attempt is no longer the present one."""
+    return _SAVED(session, job_id, actor=actor, fence=attempt, story_id=story_id)
 
 
 def reopen(session: Session, job_id: UUID, actor: str) -> Row | Missed[Status]:
@@ -299,9 +301,12 @@ def retry(session: Session, job_id: UUID, actor: str) -> Row | Missed[Status]:
     return _RETRY(session, job_id, actor=actor)
 
 
-def fail(session: Session, job_id: UUID, status: Status, attempt: int, error: NexusError, actor: str) -> bool:
-    """The step that runs in this status has failed; its message says which step it was and what to do."""
-    row = _FAIL[status](
+def fail(
+    session: Session, job_id: UUID, status: Status, attempt: int, error: NexusError, actor: str
+) -> Row | Missed[Status]:
+    """The step that runs in this status has failed; its message says which step it was and what to do. Missed when the
+    attempt is no longer the present one."""
+    return _FAIL[status](
         session,
         job_id,
         actor=actor,
@@ -309,7 +314,6 @@ def fail(session: Session, job_id: UUID, status: Status, attempt: int, error: Ne
         error_code=error.code,
         error_message=f"[{STEPS[status]}] {error.message}",
     )
-    return not isinstance(row, Missed)
 
 
 def _until(session: Session, lease: timedelta | None) -> datetime | None:

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
+from logging import INFO, WARNING
 from typing import Any
 from uuid import UUID
 
@@ -190,8 +191,9 @@ def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> s
     documents.write_rest(session, [one for one in ready if one.media_id in moved])
     for one in ready:
         if one.media_id not in moved:
-            missed = _READABLE.missed(session, one.media_id)
-            _unexpected("mark_ready_for_reading", one.media_id, one.attempt, missed)
+            missed = _READABLE.missed(session, one.media_id, WORKER, one.attempt)
+            if _is_done("mark_ready_for_reading", one.media_id, one.attempt, missed):
+                moved.add(one.media_id)
     return moved
 
 
@@ -204,7 +206,7 @@ def worker_start_embedding(session: Session, media_id: UUID, lease: timedelta = 
 def mark_embedded(session: Session, media_id: UUID, attempt: int) -> bool:
     """embedding → ready. False when the attempt is no longer the present one."""
     row = _EMBEDDED(session, media_id, actor=WORKER, fence=attempt)
-    return _unexpected("mark_embedded", media_id, attempt, row) if isinstance(row, Missed) else True
+    return _is_done("mark_embedded", media_id, attempt, row)
 
 
 def mark_failed(
@@ -216,7 +218,7 @@ def mark_failed(
     attempt: int | None = None,
     actor: str = WORKER,
 ) -> bool:
-    """→ failed. False when nothing changed: a late failure never overwrites a success.
+    """→ failed. False when it is not the failure of the present attempt: a late one never overwrites a success.
 
     Without an attempt it is the failure of an upload that nobody has begun to work on.
     """
@@ -225,12 +227,10 @@ def mark_failed(
         row = _FAIL_PENDING(session, media_id, actor=actor, error_code=error_code, **values)
     else:
         row = _FAIL_HELD(session, media_id, actor=actor, error_code=error_code, fence=attempt, **values)
-    if not isinstance(row, Missed):
-        return True
-    if row.state in {Status.READY, Status.READY_FOR_READING}:
+    if isinstance(row, Missed) and row.state in {Status.READY, Status.READY_FOR_READING}:
         log.warning("late_failure_ignored", media_id=str(media_id), error_code=error_code, status=row.state)
         return False
-    return _unexpected("mark_failed", media_id, attempt, row)
+    return _is_done("mark_failed", media_id, attempt, row)
 
 
 def release(
@@ -241,13 +241,13 @@ def release(
     row = _RELEASE_EXTRACTING(session, media_id, actor=actor, error_code=error_code, **values)
     if isinstance(row, Missed) and row.state is Status.EMBEDDING:
         row = _RELEASE_EMBEDDING(session, media_id, actor=actor, error_code=error_code, **values)
-    return _unexpected("release", media_id, attempt, row) if isinstance(row, Missed) else True
+    return _is_done("release", media_id, attempt, row)
 
 
 def give_back(session: Session, media_id: UUID, attempt: int, wait: timedelta = timedelta(0)) -> bool:
     """A claim that nobody began to work on: due again, at once or a little later, and no try is counted."""
     row = _GIVE_BACK(session, media_id, actor=WORKER, fence=attempt, run_after=session.now + wait)
-    return _unexpected("give_back", media_id, attempt, row) if isinstance(row, Missed) else True
+    return _is_done("give_back", media_id, attempt, row)
 
 
 def kind_of(session: Session, media_id: UUID) -> Kind | None:
@@ -321,13 +321,18 @@ def _fail_timed_out(session: Session, row: Row) -> None:
     mark_failed(session, row.id, Stage(error.stage), error.code, error.message, attempt, actor=SWEEP)
 
 
-def _unexpected(verb: str, media_id: UUID, attempt: int | None, missed: Missed[Status]) -> bool:
-    log.warning(
+def _is_done(verb: str, media_id: UUID, attempt: int | None, row: Row | Missed[Status]) -> bool:
+    """Whether this attempt's write is there, by this call or by an earlier one whose answer was lost."""
+    if not isinstance(row, Missed):
+        return True
+    log.log(
+        INFO if row.repeated else WARNING,
         "unexpected_state",
         verb=verb,
         media_id=str(media_id),
         attempt=attempt,
-        status=missed.state,
-        stale=missed.stale,
+        status=row.state,
+        stale=row.stale,
+        repeated=row.repeated,
     )
-    return False
+    return row.repeated

@@ -11,6 +11,7 @@ from enum import Enum
 from uuid import UUID
 
 from nexus import logging
+from nexus.db.patience import insist
 from nexus.db.session import Row, Session
 from nexus.errors import ExtractorNotImplemented, WorkError
 from nexus.extract import can_extract
@@ -79,8 +80,10 @@ def run(tools: Tools, media_id: UUID, request_id: str | None = None) -> Outcome:
 
 
 def work(tools: Tools, claim: Row, request_id: str | None = None) -> Outcome:
-    """Extract a claimed media and write what came of it. Raises only where the database does."""
-    return settle(tools, [attempt(tools, claim, request_id)])[0]
+    """Extract a claimed media and write what came of it. Raises only when the database does, for longer than `insist`
+    waits for it."""
+    done = attempt(tools, claim, request_id)
+    return insist(lambda: settle(tools, [done]))[0]
 
 
 def attempt(tools: Tools, claim: Row, request_id: str | None = None) -> Done:

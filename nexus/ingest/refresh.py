@@ -1,20 +1,35 @@
 """Reading a readable media anew: the new text takes the old one's place in one transaction, or nothing changes.
 
 The media keeps its status: it is readable all the while. What is asked for waits in a row of its own, which a worker
-claims with an attempt number as fence and a lease as long as work may take.
+claims with an attempt number as fence and a lease that it renews. Who asks while a worker is at it asks for another
+one: `tries` is 0 then, and whatever becomes of the older one, the row is due again at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, bindparam, delete, func, literal_column, null, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    bindparam,
+    case,
+    delete,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from nexus import logging
+from nexus.db.patience import insist
 from nexus.db.session import Row, Session, Sessions, Statement
 from nexus.db.tables import documents as documents_table
 from nexus.db.tables import media, one_of, refreshes
@@ -22,7 +37,8 @@ from nexus.errors import InvalidState, JobTimeout, WorkError
 from nexus.extract.registry import origin
 from nexus.ingest import access, documents, extraction
 from nexus.ingest.documents import Readable
-from nexus.ingest.extraction import Found
+from nexus.ingest.extraction import Found, Nothing
+from nexus.ingest.leases import Hold
 from nexus.ingest.media import MAX_TRIES, backoff, wait_for
 from nexus.ingest.workbench import Bench, Tools, Unchanged
 from nexus.queue import Queue
@@ -41,6 +57,8 @@ _WAITING = (refreshes.c.error_code.is_(None), _FREE)
 _DUE = refreshes.c.run_after <= bindparam("now", type_=refreshes.c.run_after.type)
 _UNTIL = bindparam("until", type_=refreshes.c.lease_expires_at.type)
 _RUN_AFTER = bindparam("run_after", type_=refreshes.c.run_after.type)
+#: Of a row that is held: nobody has asked again since it was claimed.
+_IS_LATEST = refreshes.c.tries > literal_column("0")
 
 _AT_REST = Statement(
     select(media.c.id, media.c.kind)
@@ -65,7 +83,6 @@ _REQUEST = Statement(
             "tries": literal_column("0"),
             **_NO_ERROR,
         },
-        where=_FREE,
     )
 )
 
@@ -96,18 +113,23 @@ def _next_due() -> Select[Any]:
 
 _CLAIM_ONE = _claim(_ONE)
 _CLAIM_NEXT = _claim(refreshes.c.media_id.in_(_next_due()))
-_DONE = Statement(delete(refreshes).where(*_MINE))
-_FAIL = Statement(
-    update(refreshes)
-    .where(*_MINE)
-    .values(lease_expires_at=null(), error_code=bindparam("code"), error_message=bindparam("message"))
+
+
+def _let_go(**values: ColumnElement[Any]) -> Statement:
+    """The end of an attempt. These values are of what it was claimed for: a newer request is due at once."""
+    of_latest = {name: case((_IS_LATEST, value), else_=refreshes.c[name]) for name, value in values.items()}
+    return Statement(update(refreshes).where(*_MINE).values(lease_expires_at=null(), **of_latest))
+
+
+_DONE = Statement(delete(refreshes).where(*_MINE, _IS_LATEST))
+_ANOTHER = _let_go()
+_FAIL = _let_go(
+    error_code=bindparam("code", type_=refreshes.c.error_code.type),
+    error_message=bindparam("message", type_=refreshes.c.error_message.type),
 )
-_RELEASE = Statement(update(refreshes).where(*_MINE).values(lease_expires_at=null(), run_after=_RUN_AFTER))
-_GIVE_BACK = Statement(
-    update(refreshes)
-    .where(*_MINE)
-    .values(lease_expires_at=null(), run_after=_RUN_AFTER, tries=refreshes.c.tries - literal_column("1"))
-)
+_RELEASE = _let_go(run_after=_RUN_AFTER)
+_GIVE_BACK = _let_go(run_after=_RUN_AFTER, tries=refreshes.c.tries - literal_column("1"))
+_RENEW = Statement(update(refreshes).where(*_MINE).values(lease_expires_at=_UNTIL))
 _EXPIRED = Statement(
     select(refreshes.c.media_id, refreshes.c.attempt, refreshes.c.tries)
     .where(refreshes.c.lease_expires_at <= bindparam("now", type_=refreshes.c.lease_expires_at.type))
@@ -178,8 +200,12 @@ def present(session: Session, media_id: UUID) -> Row | None:
 
 
 def run(tools: Tools, media_id: UUID) -> str | None:
-    """Claim the refresh of one media and do it: how it ended, or None where there was none to do."""
-    return _run(tools, _CLAIM_ONE, row_id=media_id)
+    """Claim the refresh of one media and do it, and do it again if somebody asked meanwhile: how the last one ended,
+    or None when there was none to do."""
+    ended = None
+    while (outcome := _run(tools, _CLAIM_ONE, row_id=media_id)) is not None:
+        ended = outcome
+    return ended
 
 
 def run_next(tools: Tools) -> bool:
@@ -195,6 +221,14 @@ def run_next(tools: Tools) -> bool:
 
 def waiting(session: Session, most: int) -> list[Row]:
     return session.all(_WAITING_IDS, now=session.now, most=most)
+
+
+def renew_leases(session: Session, held: Iterable[Hold], lease: timedelta) -> None:
+    """A sign of life for each (media, attempt); those that were taken over stay as they are."""
+    until = session.now + lease
+    session.run_many(
+        _RENEW, [{"row_id": media_id, "fence": attempt, "until": until} for media_id, attempt in held]
+    )
 
 
 def release_expired(session: Session, backoff_seconds: float, most: int = 100) -> int:
@@ -214,14 +248,15 @@ def _run(tools: Tools, statement: Statement, **values: Any) -> str | None:
         return None
     with logging.task_log_context(request_id=None, media_id=claim.media.id):
         log.info("refresh_started", media_id=str(claim.media.id), attempt=claim.attempt)
-        outcome = _work(tools, claim)
+        with tools.refresh_leases.hold((claim.media.id, claim.attempt)):
+            outcome = _work(tools, claim)
         log.info("refresh_ended", media_id=str(claim.media.id), attempt=claim.attempt, outcome=outcome)
     return outcome
 
 
 def _claimed(tools: Tools, statement: Statement, **values: Any) -> Claim | None:
     with tools.sessions.begin() as session:
-        until = session.now + tools.leases.longest
+        until = session.now + tools.refresh_leases.length
         row = session.first(statement, now=session.now, until=until, **values)
         if row is None:
             return None
@@ -229,10 +264,18 @@ def _claimed(tools: Tools, statement: Statement, **values: Any) -> Claim | None:
 
 
 def _work(tools: Tools, claim: Claim) -> str:
+    result: Found | Nothing | None
     try:
         bench = Bench(tools, claim.media, _known(tools, claim))
         result = extraction.attempt(tools, claim.media, claim.attempt, bench)
     except Unchanged:
+        result = None
+    return insist(lambda: _settle(tools, claim, result))
+
+
+def _settle(tools: Tools, claim: Claim, result: Found | Nothing | None) -> str:
+    """Write what came of it; None is that nothing has changed."""
+    if result is None:
         with tools.sessions.begin() as session:
             return "unchanged" if _finish(session, claim) else "stale"
     if isinstance(result, Found):
@@ -277,7 +320,9 @@ def _swap(tools: Tools, claim: Claim, found: Found) -> str:
 
 
 def _finish(session: Session, claim: Claim) -> bool:
-    return session.run(_DONE, row_id=claim.media.id, fence=claim.attempt) > 0
+    """Nothing is left to do, unless somebody has asked again. False when the attempt is no longer the present one."""
+    mine = {"row_id": claim.media.id, "fence": claim.attempt}
+    return session.run(_DONE, **mine) > 0 or session.run(_ANOTHER, **mine) > 0
 
 
 def _fail(session: Session, media_id: UUID, fence: int, error: WorkError) -> str:

@@ -15,8 +15,6 @@ from nexus.ingest.jobs import fail
 from nexus.ingest.media import MAX_TRIES, SWEEP
 from nexus.states.job import Status
 
-#: How long a step is held without a sign of life.
-LEASE = timedelta(minutes=2)
 #: How long a step rests that had to be left.
 LATER = timedelta(seconds=5)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import bindparam, insert, literal_column, update
 
@@ -108,9 +108,8 @@ class Grounded:
     sections: Sections
 
 
-def save(session: Session, job: Row, draft: Draft, actor: str) -> UUID:
+def save(session: Session, job: Row, draft: Draft, story_id: UUID, actor: str) -> None:
     """A draft as a story of its job."""
-    story_id = uuid4()
     session.run(
         _NEW,
         id=story_id,
@@ -129,7 +128,6 @@ def save(session: Session, job: Row, draft: Draft, actor: str) -> UUID:
         updated_at=session.now,
     )
     log_created(session, STORY_ROWS, story_id, actor=actor)
-    return story_id
 
 
 def ground(story: Row, wording: Wording) -> Grounded:

@@ -34,9 +34,12 @@ class Tools:
 
     sessions: Sessions
     extractors: Mapping[Kind, Extractor]
+    #: Those of media.
     leases: Leases
     #: Those of jobs.
     step_leases: Leases
+    #: Those of media that are being refreshed.
+    refresh_leases: Leases
     backoff_seconds: float
     files: Files
     fetcher: Fetcher

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nexus import logging
-from nexus.db.session import Row, is_away
+from nexus.db.session import CommitUnanswered, Row, is_away
 from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady, RateLimited
 from nexus.storage.local import ROUTE
 from nexus.web.metrics import Metrics
@@ -29,6 +29,10 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 MAX_BODY = 1024 * 1024
 _STAGED = re.compile(r"/imports/batches/[0-9a-f-]{36}/sources|/import/(?:sources|files)")
 JSON = "application/json"
+#: The answer to a request whose COMMIT was not answered.
+PERHAPS_SAVED = (
+    "The database was lost while this was being saved. It may be saved or not: look before you try again."
+)
 #: The tag of routes that answer with HTML, their errors too.
 PAGE = "page"
 #: And of those whose answers have the shape of editorial jobs.
@@ -171,8 +175,7 @@ class Envelope:
                 log.exception("request_broke")
                 if status:
                     raise
-                refused = NotReady() if is_away(error) else Internal()
-                await self._say_no(Request(scope), refused)(scope, receive, send_with_id)
+                await self._say_no(Request(scope), _broken(error))(scope, receive, send_with_id)
             seconds = time.perf_counter() - began
             self._metrics.count(scope, status, seconds)
             # Reads that went well are counted, not written down one by one.
@@ -185,6 +188,13 @@ class Envelope:
                 status=status,
                 ms=round(seconds * 1000),
             )
+
+
+def _broken(error: Exception) -> ApiError:
+    """What a caller is told of an error that nobody expected here."""
+    if isinstance(error, CommitUnanswered):
+        return NotReady(PERHAPS_SAVED)
+    return NotReady() if is_away(error) else Internal()
 
 
 class TooLarge(HTTPException):

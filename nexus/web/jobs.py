@@ -16,7 +16,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from nexus.db.session import Row
 from nexus.errors import InvalidRequest, InvalidState
-from nexus.ingest import access, desk, drafting, editing, jobs, read, steps
+from nexus.ingest import access, desk, drafting, editing, jobs, read
 from nexus.states.job import HELD, Status
 from nexus.web.context import Cursor, Limit, Nexus, Viewer
 from nexus.web.editorial import answer, answers
@@ -206,7 +206,8 @@ def _fetched(nexus: Nexus, viewer: UUID, job_id: UUID, request: Request) -> Resp
 
 
 def _drafted(nexus: Nexus, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
-    job = drafting.begin(nexus.tools, nexus.limits, job_id, viewer, again=again, lease=steps.LEASE)
+    lease = nexus.tools.step_leases.length
+    job = drafting.begin(nexus.tools, nexus.limits, job_id, viewer, again=again, lease=lease)
     drafting.write(nexus.tools, job, str(viewer))
     return _job(editing.present(nexus.tools, job_id), viewer)
 

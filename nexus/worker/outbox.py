@@ -6,7 +6,7 @@ import threading
 from collections import deque
 
 from nexus import logging
-from nexus.db.session import is_away
+from nexus.db.patience import insist
 from nexus.ingest import pipeline
 from nexus.ingest.pipeline import Done
 from nexus.ingest.workbench import Tools
@@ -17,8 +17,6 @@ log = logging.get(__name__)
 MOST = 32
 #: Their text, in characters; one that is larger goes alone.
 MOST_TEXT = 8_000_000
-#: How long a database that is away is waited for, before what was found is left to its lease.
-PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 class Outbox:
@@ -78,14 +76,8 @@ class Outbox:
                 self._write_alone(done)
 
     def _write_alone(self, done: Done) -> None:
-        """What was written in the batch before it broke is stale by now, and stays as it is."""
-        for pause in PAUSES:
-            try:
-                pipeline.settle(self._tools, [done])
-            except Exception as error:
-                log.error("result_refused", media_id=str(done.claim.id), reason=type(error).__name__)  # noqa: TRY400
-                if not is_away(error):
-                    return
-                self._closing.wait(pause)
-            else:
-                return
+        """What was written with the batch before it broke stays as it is."""
+        try:
+            insist(lambda: pipeline.settle(self._tools, [done]), self._closing.wait)
+        except Exception as error:
+            log.error("result_refused", media_id=str(done.claim.id), reason=type(error).__name__)  # noqa: TRY400

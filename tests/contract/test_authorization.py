@@ -202,7 +202,8 @@ class World:
             job_id = jobs.create(session, self.creator, library, None, {})
             jobs.enter(session, job_id, ARTICLE["title"], ARTICLE["text"], str(self.creator))
             session.run(_RENAME_JOB, job_id=job_id, media_id=media_id)
-            story_id = stories.save(session, jobs.get(session, media_id), DRAFT, str(self.creator))
+            story_id = uuid4()
+            stories.save(session, jobs.get(session, media_id), DRAFT, story_id, str(self.creator))
             session.run(_RENAME_STORY, story_id=story_id, media_id=media_id)
             libraries.remove_media(
                 session, access.default_library(session, self.creator), media_id, self.creator

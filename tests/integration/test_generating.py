@@ -35,6 +35,7 @@ from tests.editorial import (
     site,
 )
 from tests.http import Caller, Site, refused, serve
+from tests.job_walks import LEASE
 from tests.openai_server import Model, answers, fails, hangs, model, says
 from tests.pages import Answer, Pages
 from tests.processes import eventually
@@ -161,7 +162,7 @@ class TestGenerate:
         self, app: App, me: Caller, clock: SetClock
     ) -> None:
         job_id = entered(me)
-        drafting.begin(app.tools, {}, UUID(job_id), me.user, lease=drafting.LEASE)
+        drafting.begin(app.tools, {}, UUID(job_id), me.user, lease=LEASE)
         clock.forward(seconds=6)
         assert refused(call(me, job_id, "generate")) == (409, "E_INVALID_STATE")
 
@@ -213,8 +214,8 @@ class TestGenerate:
         self, app: App, me: Caller, clock: SetClock
     ) -> None:
         job_id = UUID(entered(me))
-        lost = drafting.begin(app.tools, {}, job_id, me.user, lease=drafting.LEASE)
-        clock.forward(seconds=drafting.LEASE.total_seconds() + 1)
+        lost = drafting.begin(app.tools, {}, job_id, me.user, lease=LEASE)
+        clock.forward(seconds=LEASE.total_seconds() + 1)
         assert editing.run_next(app.tools)
         job = job_of(me.get(f"/api/ingestion-jobs/{job_id}"))
         assert job["status"] == "SAVED"
@@ -232,7 +233,7 @@ class TestGenerate:
 
         job_id = UUID(entered(me))
         tools = replace(app.tools, drafter=Broken())
-        job = drafting.begin(tools, {}, job_id, me.user, lease=drafting.LEASE)
+        job = drafting.begin(tools, {}, job_id, me.user, lease=LEASE)
         drafting.write(tools, job, "test")
         shown = job_of(me.get(f"/api/ingestion-jobs/{job_id}"))
         assert (shown["status"], shown["errorCode"]) == ("FAILED", "E_DRAFT_FAILED")

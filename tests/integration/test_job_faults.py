@@ -21,7 +21,7 @@ from nexus.states.job import Status
 from tests.editorial import pages
 from tests.integration.test_generating import SAID
 from tests.integration.test_whole_path import ARTICLE
-from tests.job_walks import assert_job_replays, job_events, new_job, put, row_of, stories_of
+from tests.job_walks import LEASE, assert_job_replays, job_events, new_job, put, row_of, stories_of
 from tests.openai_server import Model, hangs, model, says
 from tests.pages import Answer, Pages
 from tests.processes import Nexus, eventually, fresh_postgres, installed
@@ -174,7 +174,7 @@ def test_a_step_whose_third_worker_is_lost_fails_and_is_taken_up_by_nobody(
     job_id = new_job(app, user)
     put(app, job_id, user, status)
     lose(app, clock, job_id, status, times=2)
-    clock.forward(seconds=editing.LEASE.total_seconds() + 1)
+    clock.forward(seconds=LEASE.total_seconds() + 1)
     assert not editing.run_next(app.tools)
     sweep.run(app.tools, app.queue)
     job = assert_job_replays(app, job_id)
@@ -190,10 +190,10 @@ def lose(app: App, clock: SetClock, job_id: UUID, status: Status, *, times: int)
         Status.GENERATING: jobs.start_generating,
     }[status]
     for _ in range(times):
-        clock.forward(seconds=editing.LEASE.total_seconds() + 1)
+        clock.forward(seconds=LEASE.total_seconds() + 1)
         with app.sessions.begin() as session:
             assert steps.due(session, 10) == [job_id]
-            assert take(session, job_id, editing.LEASE, "test")
+            assert take(session, job_id, LEASE, "test")
 
 
 def test_a_draft_that_is_asked_for_again_has_all_its_tries_again(app: App, clock: SetClock) -> None:
@@ -201,7 +201,7 @@ def test_a_draft_that_is_asked_for_again_has_all_its_tries_again(app: App, clock
     job_id = new_job(app, user)
     put(app, job_id, user, Status.GENERATING)
     lose(app, clock, job_id, Status.GENERATING, times=2)
-    clock.forward(seconds=editing.LEASE.total_seconds() + 1)
+    clock.forward(seconds=LEASE.total_seconds() + 1)
     sweep.run(app.tools, app.queue)
-    drafting.begin(app.tools, {}, job_id, user, again=True, lease=drafting.LEASE)
+    drafting.begin(app.tools, {}, job_id, user, again=True, lease=LEASE)
     lose(app, clock, job_id, Status.GENERATING, times=2)

@@ -17,6 +17,7 @@ from nexus.states.job import Status
 from tests.editorial import TEXT, app, begin, call, events, job_of, me, pages, parsers, ready, site
 from tests.http import Caller, Site, refused, serve
 from tests.integration.test_whole_path import ARTICLE, SENTENCES
+from tests.job_walks import LEASE
 from tests.pages import Answer, Pages
 from tests.support import SetClock, put_job, row_of
 
@@ -81,7 +82,7 @@ def test_nothing_is_extracted_before_it_is_fetched(me: Caller, pages: Pages) -> 
 def test_a_fetch_that_runs_is_not_stolen(app: App, me: Caller, pages: Pages) -> None:
     job_id = begin(me, pages)
     with app.sessions.begin() as session:
-        jobs.start_fetch(session, UUID(job_id), editing.LEASE, "test")
+        jobs.start_fetch(session, UUID(job_id), LEASE, "test")
     assert refused(call(me, job_id, "extract")) == (409, "NOT_READY")
     assert refused(call(me, job_id, "fetch")) == (409, "E_INVALID_STATE")
 
@@ -143,7 +144,7 @@ class TestManualEntry:
         job_id = begin(me, pages)
         call(me, job_id, "fetch")
         with app.sessions.begin() as session:
-            claim = jobs.claim_extraction(session, UUID(job_id), editing.LEASE, "test")
+            claim = jobs.claim_extraction(session, UUID(job_id), LEASE, "test")
         call(me, job_id, "manual-entry", title="Mine", text=TEXT)
         assert claim
         with app.sessions.begin() as session:
@@ -200,9 +201,9 @@ class TestALostWorker:
     def test_a_fetch_is_taken_up_again(self, app: App, me: Caller, pages: Pages, clock: SetClock) -> None:
         job_id = begin(me, pages)
         with app.sessions.begin() as session:
-            lost = jobs.start_fetch(session, UUID(job_id), editing.LEASE, "test")
+            lost = jobs.start_fetch(session, UUID(job_id), LEASE, "test")
         assert not editing.run_next(app.tools)
-        clock.forward(seconds=editing.LEASE.total_seconds() + 1)
+        clock.forward(seconds=LEASE.total_seconds() + 1)
         assert editing.run_next(app.tools)
         assert job_of(me.get(f"/api/ingestion-jobs/{job_id}"))["status"] == "READY_TO_GENERATE"
         assert lost
@@ -217,8 +218,8 @@ class TestALostWorker:
         call(me, job_id, "fetch")
         for _ in range(3):
             with app.sessions.begin() as session:
-                assert jobs.claim_extraction(session, UUID(job_id), editing.LEASE, "test")
-            clock.forward(seconds=editing.LEASE.total_seconds() + 1)
+                assert jobs.claim_extraction(session, UUID(job_id), LEASE, "test")
+            clock.forward(seconds=LEASE.total_seconds() + 1)
         sweep.run(app.tools, app.queue)
         job = job_of(me.get(f"/api/ingestion-jobs/{job_id}"))
         assert (job["status"], job["errorCode"]) == ("FAILED", "E_JOB_TIMEOUT")
@@ -323,15 +324,15 @@ class TestWhatAWorkerTakesUp:
     def test_a_step_that_lasts_keeps_its_lease(self, app: App, me: Caller, pages: Pages) -> None:
         job_id = UUID(begin(me, pages))
         with app.sessions.begin() as session:
-            claim = jobs.start_fetch(session, job_id, steps.LEASE, "test")
+            claim = jobs.start_fetch(session, job_id, LEASE, "test")
         assert claim
         with app.sessions.begin() as session:
-            steps.renew_leases(session, [(job_id, claim.attempt), (uuid4(), 1)], 2 * steps.LEASE)
+            steps.renew_leases(session, [(job_id, claim.attempt), (uuid4(), 1)], 2 * LEASE)
             renewed = steps.state(session, job_id)
-            steps.renew_leases(session, [(job_id, claim.attempt - 1)], 9 * steps.LEASE)
+            steps.renew_leases(session, [(job_id, claim.attempt - 1)], 9 * LEASE)
             assert steps.state(session, job_id) == renewed
         assert renewed is not None
-        assert renewed.lease_expires_at == claim.lease_expires_at + steps.LEASE
+        assert renewed.lease_expires_at == claim.lease_expires_at + LEASE
 
     def test_without_a_reader_of_articles_nothing_changes(self, app: App, me: Caller, pages: Pages) -> None:
         job_id = begin(me, pages)
@@ -346,7 +347,7 @@ class TestWhatAWorkerTakesUp:
         job_id = UUID(begin(me, pages))
         call(me, str(job_id), "fetch")
         with app.sessions.begin() as session:
-            assert jobs.claim_extraction(session, job_id, steps.LEASE, "test")
+            assert jobs.claim_extraction(session, job_id, LEASE, "test")
         assert not editing.run(app.tools, job_id)
 
 

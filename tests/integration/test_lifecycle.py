@@ -163,6 +163,32 @@ def test_readable_from_elsewhere_is_logged_and_writes_nothing(app: App, status: 
     assert whole(app.sessions, media_id) == before
 
 
+@pytest.mark.parametrize("write", [publish, fail])
+def test_a_result_that_is_written_twice_is_there_once_and_is_not_lost(
+    app: App, write: Callable[[App, UUID, int], bool]
+) -> None:
+    """A worker writes again when it was not told whether its COMMIT was done."""
+    media_id = new_media(app)
+    attempt = start(app, media_id)
+    assert write(app, media_id, attempt)
+    before = whole(app.sessions, media_id)
+    with capture_logs() as logs:
+        assert write(app, media_id, attempt)
+    assert [(line["event"], line["log_level"], line["repeated"]) for line in logs] == [
+        ("unexpected_state", "info", True)
+    ]
+    assert whole(app.sessions, media_id) == before
+
+
+def test_what_the_sweep_took_back_is_not_taken_for_its_workers_doing(app: App, clock: SetClock) -> None:
+    media_id = new_media(app)
+    attempt = start(app, media_id)
+    clock.forward(hours=1)
+    with app.sessions.begin() as session:
+        assert release_expired(session, 0) == 1
+        assert not release(session, media_id, attempt, "E_FETCH_FAILED", session.now)
+
+
 def lost_and_taken_over(app: App, clock: SetClock) -> tuple[UUID, int, int]:
     """A media whose worker froze, and whose second worker holds it now: the old and the new attempt."""
     media_id = new_media(app)
@@ -231,7 +257,7 @@ def test_a_second_failure_keeps_the_first(app: App) -> None:
     media_id = new_media(app)
     attempt = put(app, media_id, Status.FAILED)
     before = whole(app.sessions, media_id)
-    assert not fail(app, media_id, attempt, Stage.OTHER, "E_OTHER", "Something else.")
+    fail(app, media_id, attempt, Stage.OTHER, "E_OTHER", "Something else.")
     assert whole(app.sessions, media_id) == before
 
 

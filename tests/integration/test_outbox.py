@@ -134,7 +134,7 @@ def test_one_that_the_database_refuses_does_not_take_its_neighbours_with_it(
 def test_a_database_that_comes_back_gets_what_was_found_meanwhile(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus.worker.outbox.PAUSES", (0.0,) * 5)
+    monkeypatch.setattr("nexus.db.patience.PAUSES", (0.0,) * 5)
     away = iter([True] * 3)
     settle = pipeline.settle
 

@@ -14,7 +14,15 @@ from sqlalchemy import bindparam, select
 from nexus.app import App, build
 from nexus.db.session import Row, Statement
 from nexus.db.tables import documents, fragments, refreshes
-from nexus.errors import ExtractionFailed, FetchFailed, Forbidden, InvalidState, NotFound, WorkError
+from nexus.errors import (
+    ExtractionFailed,
+    FetchBusy,
+    FetchFailed,
+    Forbidden,
+    InvalidState,
+    NotFound,
+    WorkError,
+)
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fragment, Source
 from nexus.ingest import libraries, pipeline, refresh, sweep
 from nexus.ingest.access import Role
@@ -260,17 +268,77 @@ def test_asking_twice_is_the_same_as_once(app: App, user: UUID) -> None:
     assert refresh.run(app.tools, media_id) is None
 
 
-def test_asking_while_it_is_being_done_does_not_disturb_it(app: App, user: UUID) -> None:
+class AskedMeanwhile:
+    """An extractor whose ends are given. While it comes to the first of them, somebody asks for another refresh."""
+
+    def __init__(self, app: App, user: UUID, *ends: str | Exception) -> None:
+        self._app, self._user, self._ends = app, user, list(ends)
+        self.begun = 0
+        AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = self
+
+    def __call__(self, source: Source) -> Extraction:
+        self.begun += 1
+        if self.begun == 1:
+            ask(self._app, source.media_id, self._user)
+        end = self._ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return Extraction.plain(None, end)
+
+
+ENDS: list[str | Exception] = ["first", Unchanged(), ExtractionFailed(), FetchFailed(), FetchBusy()]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: type(end).__name__)
+def test_a_refresh_that_is_asked_for_during_another_is_done_after_it(
+    app: App, user: UUID, end: str | Exception
+) -> None:
+    """However the older one ends; all at one moment of the clock, and once."""
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    extract = AskedMeanwhile(app, user, end, "second")
+    assert str(refresh.run(app.tools, media_id)).startswith("revision ")
+    assert (texts_of(app, media_id), extract.begun) == (["second"], 2)
+    assert one(app, _REFRESH, media_id) is None
+    assert refresh.run(app.tools, media_id) is None
+
+
+def test_a_refresh_that_is_asked_for_during_another_has_all_its_tries(
+    app: App, user: UUID, clock: SetClock
+) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    fails(FetchFailed())
+    for _ in range(2):
+        assert refresh.run(app.tools, media_id) == "released"
+        clock.forward(minutes=5)
+    AskedMeanwhile(app, user, *[FetchFailed()] * 4)
+    outcomes = []
+    for _ in range(3):
+        outcomes.append(refresh.run(app.tools, media_id))
+        clock.forward(minutes=5)
+    assert outcomes == ["released", "released", "failed"]
+    assert one(app, _REFRESH, media_id).error_code == "E_FETCH_FAILED"
+
+
+def test_a_refresh_that_is_asked_for_while_a_lost_worker_holds_it_is_due_at_once(
+    app: App, user: UUID, clock: SetClock
+) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
 
-    def extract(source: Source) -> Extraction:
-        ask(app, source.media_id, user)
-        return Extraction.plain(None, "new")
+    def die(source: Source) -> Extraction:
+        raise KeyboardInterrupt
 
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = die
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            refresh.run(app.tools, media_id)
+        clock.forward(hours=1)
+        ask(app, media_id, user)
+        assert sweep.run(app.tools, Local()).released == 1
+    reads("new")
     assert refresh.run(app.tools, media_id) == "revision 2"
-    assert texts_of(app, media_id) == ["new"]
 
 
 def test_workers_take_refreshes_up_by_themselves(app: App, user: UUID) -> None:
@@ -377,16 +445,47 @@ def test_a_media_that_is_deleted_meanwhile_stays_deleted(app: App, user: UUID) -
     assert texts_of(app, media_id) == []
 
 
-def test_the_lease_of_a_refresh_outlasts_the_work(app: App, user: UUID) -> None:
+def test_the_lease_of_a_refresh_is_as_short_as_any_and_renewed(app: App, user: UUID, clock: SetClock) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
-    until: list[timedelta] = []
+    left: list[timedelta] = []
 
     def extract(source: Source) -> Extraction:
-        row = one(app, _REFRESH, media_id)
-        until.append(row.lease_expires_at - app.sessions.clock())
+        left.append(one(app, _REFRESH, media_id).lease_expires_at - clock())
+        clock.forward(seconds=50)
+        with app.sessions.begin() as session:
+            refresh.renew_leases(session, app.tools.refresh_leases.held(), app.tools.refresh_leases.length)
+            refresh.renew_leases(session, [(media_id, 7)], timedelta(days=1))
+        left.append(one(app, _REFRESH, media_id).lease_expires_at - clock())
         return Extraction.plain(None, "new")
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
-    refresh.run(app.tools, media_id)
-    assert until == [timedelta(seconds=app.settings.work_seconds)]
+    assert refresh.run(app.tools, media_id) == "revision 2"
+    assert left == [timedelta(seconds=60)] * 2
+    assert app.tools.refresh_leases.held() == []
+
+
+def test_no_refresh_is_lost_to_one_that_ends_at_the_same_moment(clean_postgres: str, tmp_path: Path) -> None:
+    """The text is never older than the last request."""
+    app = build(make_settings(clean_postgres, tmp_path, database_pool=20))
+    user = uuid4()
+    media_id = readable(app, user, "0")
+    asked = [0]
+
+    def extract(source: Source) -> Extraction:
+        return Extraction.plain(None, str(asked[0]))
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    for number in range(1, 151):
+        ask(app, media_id, user)
+        worker = threading.Thread(target=refresh.run, args=(app.tools, media_id))
+        worker.start()
+        threading.Event().wait(
+            number % 15 / 1000
+        )  # anywhere on its way: before, inside and after its last write
+        asked[0] = number
+        ask(app, media_id, user)
+        refresh.run(app.tools, media_id)  # a worker that is told of the second request
+        worker.join()
+        assert (one(app, _REFRESH, media_id), texts_of(app, media_id)) == (None, [str(number)])
+    app.close()
