@@ -268,8 +268,14 @@ def _fetch_and_read(tools: Tools, job_id: UUID, actor: str) -> None:
 def _begin_to_read(
     tools: Tools, session: Session, claim: Row, page: Fetched, actor: str
 ) -> Row | Missed[Status]:
-    jobs.mark_fetched(session, claim.id, claim.attempt, page, actor)
-    return jobs.claim_extraction(session, claim.id, tools.step_leases.length, actor)
+    fetched = jobs.mark_fetched(session, claim.id, claim.attempt, page, actor)
+    reading = jobs.claim_extraction(session, claim.id, tools.step_leases.length, actor)
+    if isinstance(reading, Missed) and isinstance(fetched, Missed) and fetched.repeated:
+        # The answer to the COMMIT of both was lost: the next attempt is this worker's too.
+        job = jobs.get(session, claim.id)
+        if job is not None and job.attempt == claim.attempt + 1 and job.lease_expires_at is not None:
+            return job
+    return reading
 
 
 def _read(tools: Tools, claim: Row, actor: str) -> Row:

@@ -1,0 +1,380 @@
+"""A database that goes away in the middle of anything: callers are told so, and nothing that was found is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import bindparam, event, make_url, select, text
+from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from structlog.testing import capture_logs
+
+from nexus.app import App, build
+from nexus.db.session import CommitUnanswered, Session, Sessions, Statement, connect, is_away
+from nexus.db.tables import usage
+from nexus.draft import Article, Draft
+from nexus.errors import FetchFailed
+from nexus.extract import AVAILABLE_EXTRACTORS, Asset, Extraction, Fragment, Source
+from nexus.ingest import drafting, editing, pipeline, refresh
+from nexus.ingest.media import worker_start_attempt
+from nexus.ingest.pipeline import Outcome
+from nexus.queue.local import Local
+from nexus.states.job import Status as JobStatus
+from nexus.states.media import Kind
+from nexus.worker.outbox import Outbox
+from tests.cuts import CUTS, Cut, Way, way_to
+from tests.editorial import TEXT
+from tests.http import Site, data, problem, serve
+from tests.job_walks import LEASE, PAGE, assert_job_replays, job_events, new_job, put, stories_of
+from tests.processes import eventually, fresh_postgres
+from tests.support import make_settings, new_media
+from tests.walks import TEXTS, events_of, good, whole
+
+#: In the middle of a statement that commits by itself.
+STATEMENTS = [Cut("", answered=False), Cut("", answered=True)]
+_KILL = Statement(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+_PID = Statement(text("SELECT pg_backend_pid() AS pid").columns(pid=usage.c.id.type))
+_USED = Statement(select(usage.c.amount).where(usage.c.user_id == bindparam("user_id")))
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus.db.patience.PAUSES", (0.05,) * 100)
+
+
+@pytest.fixture
+def way(clean_postgres: str) -> Iterator[Way]:
+    with way_to(clean_postgres) as made:
+        yield made
+
+
+@pytest.fixture
+def app(way: Way, tmp_path: Path) -> Iterator[App]:
+    built = build(make_settings(way.url, tmp_path))
+    yield replace(built, queue=Local())
+    built.close()
+
+
+# What callers are told
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+def test_a_request_whose_connection_ends_is_answered_with_503(app: App, way: Way, cut: Cut) -> None:
+    with serve(app) as site:
+        me = site.caller()
+        me.add()
+        given = {"kind": "web_article", "url": f"https://example.com/{uuid4().hex}"}
+        way.cut(cut)
+        answer = me.post("/media/url", json=given)
+        assert way.is_whole
+        assert problem(answer) == (503, "E_NOT_READY")
+        assert ("may be saved" in answer.json()["error"]["message"]) == (cut.command == "COMMIT")
+        again = data(me.post("/media/url", json=given))
+        assert again["created"] == (cut != Cut("COMMIT", answered=True))
+        assert len(data(me.get("/media"))["items"]) == 2
+
+
+def test_a_request_to_a_read_only_postgres_is_answered_with_503(
+    postgres_server_url: str, tmp_path: Path
+) -> None:
+    with (
+        fresh_postgres(postgres_server_url) as url,
+        closing(build(make_settings(url, tmp_path))) as app,
+        serve(app) as site,
+    ):
+        assert_read_only(site, lambda: set_read_only(url, app.sessions, True))
+
+
+def test_a_request_to_a_read_only_sqlite_is_answered_with_503(sqlite_url: str, tmp_path: Path) -> None:
+    with closing(build(make_settings(sqlite_url, tmp_path))) as app, serve(app) as site:
+        assert_read_only(site, lambda: open_read_only(app.sessions))
+
+
+def assert_read_only(site: Site, make_it_so: Callable[[], None]) -> None:
+    """Readers read on."""
+    me = site.caller()
+    me.add()
+    make_it_so()
+    given = {"kind": "web_article", "url": "https://example.com/other"}
+    assert problem(me.post("/media/url", json=given)) == (503, "E_NOT_READY")
+    assert len(data(me.get("/media"))["items"]) == 1
+
+
+def set_read_only(url: str, sessions: Sessions, on: bool) -> None:
+    """As a standby is: for every connection that is opened from now on, and there are no others."""
+    name = make_url(url).database
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(
+            f"ALTER DATABASE {name} SET default_transaction_read_only = {'on' if on else 'off'}"
+        )
+    sessions.dispose()
+
+
+def open_read_only(sessions: Sessions) -> None:
+    path = sessions.engine.url.database
+
+    def opened(*_: object) -> sqlite3.Connection:
+        return sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+
+    event.listen(sessions.engine, "do_connect", opened)
+    sessions.dispose()
+
+
+# What workers found
+
+
+class Cutting:
+    """Whatever is asked of it, it plans the cut and then does it: the next thing that its caller sends is a result."""
+
+    def __init__(self, way: Way, cut: Cut, does: Callable[..., Any]) -> None:
+        self._way, self._cut, self._does = way, cut, does
+
+    def __call__(self, *given: Any) -> Any:
+        self._way.cut(self._cut)
+        return self._does(*given)
+
+
+def with_picture(source: Source) -> Extraction:
+    """More than text, which is written in a transaction with a name."""
+    picture = Asset("a.png", "image/png", b"png")
+    return Extraction("A title", (Fragment("text"),), assets=(picture,))
+
+
+def cannot(source: Source) -> Extraction:
+    raise FetchFailed
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize("outbox", [False, True], ids=["celery", "threads"])
+@pytest.mark.parametrize(
+    ("extract", "outcome", "ends"),
+    [(with_picture, Outcome.READABLE, "readable"), (cannot, Outcome.RELEASED, "release")],
+)
+def test_the_result_of_an_item_is_written_once_whatever_happens_to_the_connection(
+    app: App,
+    way: Way,
+    cut: Cut,
+    outbox: bool,
+    extract: Callable[[Source], Extraction],
+    outcome: Outcome,
+    ends: str,
+) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, extract)
+    media_id = new_media(app)
+    with capture_logs() as logs:
+        if outbox:
+            through_the_outbox(app, media_id, lambda: way.cut(cut))
+        else:
+            assert pipeline.run(app.tools, media_id) is outcome
+    assert way.is_whole
+    assert events_of(app.sessions, media_id) == ["create", "start", ends]
+    assert {line["outcome"] for line in logs if line["event"] == "ingest_ended"} == {outcome.value}
+    assert not [line for line in logs if line["log_level"] == "error"]
+
+
+def through_the_outbox(app: App, media_id: UUID, cut_again: Callable[[], None]) -> None:
+    """Once with its batch, once alone."""
+    with app.sessions.begin() as session:
+        claim = worker_start_attempt(session, media_id)
+    assert claim is not None
+    box = Outbox(app.tools)
+    box.put(pipeline.attempt(app.tools, claim))
+    cut_again()
+    box.start()
+    box.close(60)
+
+
+@pytest.mark.parametrize("cut", STATEMENTS, ids=str)
+def test_a_text_is_written_once_whatever_happens_to_its_statement(app: App, way: Way, cut: Cut) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, good)
+    media_id = new_media(app)
+    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert way.is_whole
+    assert events_of(app.sessions, media_id) == ["create", "start", "readable"]
+    assert whole(app.sessions, media_id).texts == list(TEXTS)
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+def test_a_refresh_is_written_once_whatever_happens_to_the_connection(app: App, way: Way, cut: Cut) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    user = uuid4()
+    media_id = new_media(app, user)
+    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    refresh.request(app.sessions, Local(), media_id, user, None)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, lambda _: Extraction.plain("New", "new"))
+    assert refresh.run(app.tools, media_id)
+    assert way.is_whole
+    assert whole(app.sessions, media_id).texts == ["new"]
+    with app.sessions.read() as session:
+        assert refresh.present(session, media_id) is None
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+def test_a_jobs_steps_are_written_once_whatever_happens_to_the_connection(
+    app: App, way: Way, cut: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its fetch and its reading, each of them cut."""
+    monkeypatch.setattr(app.tools.fetcher, "get", Cutting(way, cut, lambda url: replace(PAGE, url=url)))
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, lambda _: Extraction.plain("Boats", TEXT))
+    job_id = new_job(app, uuid4())
+    editing.leave_fetch(app.tools, job_id, "test")
+    assert editing.run(app.tools, job_id)
+    assert way.is_whole
+    job = assert_job_replays(app, job_id)
+    assert job_events(app, job_id)[-4:] == ["fetch", "fetched", "claim_extraction", "extracted"]
+    assert events_of(app.sessions, job.media_id) == ["create", "start", "readable"]
+
+
+class Drafts:
+    """A model that is paid for."""
+
+    costs_tokens = True
+
+    def __init__(self, app: App, way: Way, cut: Cut) -> None:
+        self._draft = Cutting(way, cut, app.tools.drafter.draft)
+
+    def draft(self, article: Article, seconds: float) -> Draft:
+        made: Draft = self._draft(article, seconds)
+        return replace(made, tokens_used=7)
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+def test_a_draft_is_saved_and_paid_for_once_whatever_happens_to_the_connection(
+    app: App, way: Way, cut: Cut
+) -> None:
+    user = uuid4()
+    job_id = new_job(app, user)
+    put(app, job_id, user, JobStatus.READY_TO_GENERATE)
+    tools = replace(app.tools, drafter=Drafts(app, way, cut))
+    drafting.write(tools, drafting.begin(tools, {}, job_id, user, lease=LEASE), "test")
+    assert way.is_whole
+    assert assert_job_replays(app, job_id).status == JobStatus.SAVED
+    assert len(stories_of(app, job_id)) == 1
+    with app.sessions.read() as session:
+        assert [row.amount for row in session.all(_USED, user_id=user)] == [1, 7]  # its address, its tokens
+
+
+def test_a_result_waits_until_a_read_only_database_can_be_written(
+    postgres_server_url: str, tmp_path: Path
+) -> None:
+    with fresh_postgres(postgres_server_url) as url, closing(build(make_settings(url, tmp_path))) as app:
+
+        def extract(source: Source) -> Extraction:
+            set_read_only(url, app.sessions, True)
+            return good(source)
+
+        AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+        media_id = new_media(app)
+        with capture_logs() as logs:
+            worker = threading.Thread(target=pipeline.run, args=(app.tools, media_id))
+            worker.start()
+            eventually(lambda: any(line["event"] == "result_waits" for line in logs), "it can't be written")
+            set_read_only(url, app.sessions, False)
+            worker.join(60)
+        assert events_of(app.sessions, media_id) == ["create", "start", "readable"]
+
+
+# What is away, and what is not
+
+
+@pytest.fixture
+def sessions(clean_postgres: str) -> Iterator[Sessions]:
+    made = connect(clean_postgres)
+    yield made
+    made.dispose()
+
+
+def test_a_connection_that_is_terminated_is_away(clean_postgres: str, sessions: Sessions) -> None:
+    with pytest.raises(psycopg.Error) as raised, sessions.begin() as session:
+        session.run(_KILL)
+    assert is_away(raised.value)
+    with pytest.raises(CommitUnanswered) as unanswered, sessions.begin() as session:
+        terminate(clean_postgres, session)
+    assert is_away(unanswered.value)
+    with sessions.begin() as session:
+        assert session.first(_PID).pid
+
+
+def terminate(url: str, session: Session) -> None:
+    pid = session.first(_PID).pid
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 60000)", (pid,))
+
+
+def test_a_sqlite_that_is_full_is_away(sqlite_url: str) -> None:
+    sessions = connect(sqlite_url)
+    event.listen(sessions.engine, "connect", lambda opened, _: opened.execute("PRAGMA max_page_count = 1"))
+    with pytest.raises(sqlite3.OperationalError) as raised, sessions.begin() as session:
+        session.run(Statement(text("CREATE TABLE filled AS SELECT zeroblob(1000000)")))
+    assert is_away(raised.value)
+    sessions.dispose()
+
+
+def of_sqlite(code: int) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError()
+    error.sqlite_errorcode = code
+    return error
+
+
+AWAY = [
+    psycopg.OperationalError("consuming input failed: server closed the connection unexpectedly"),
+    psycopg.DatabaseError("server closed the connection unexpectedly"),
+    psycopg.errors.AdminShutdown(),
+    psycopg.errors.CrashShutdown(),
+    psycopg.errors.CannotConnectNow(),
+    psycopg.errors.TooManyConnections(),
+    psycopg.errors.ConnectionFailure(),
+    psycopg.errors.ConnectionTimeout(),
+    psycopg.errors.IdleSessionTimeout(),
+    psycopg.errors.IdleInTransactionSessionTimeout(),
+    psycopg.errors.ReadOnlySqlTransaction(),
+    psycopg.errors.DiskFull(),
+    psycopg.errors.OutOfMemory(),
+    psycopg.errors.IoError(),
+    psycopg.errors.QueryCanceled(),
+    psycopg.errors.DeadlockDetected(),
+    OperationalError("connect", None, psycopg.OperationalError("connection refused")),
+    OperationalError("connect", None, of_sqlite(sqlite3.SQLITE_CANTOPEN)),
+    PoolTimeout(),
+    of_sqlite(sqlite3.SQLITE_IOERR_WRITE),
+    of_sqlite(sqlite3.SQLITE_READONLY_DBMOVED),
+    of_sqlite(sqlite3.SQLITE_FULL),
+    of_sqlite(sqlite3.SQLITE_BUSY_SNAPSHOT),
+]
+NOT_AWAY = [
+    psycopg.errors.UniqueViolation(),
+    psycopg.errors.CheckViolation(),
+    psycopg.errors.RaiseException(),
+    psycopg.errors.UndefinedTable(),
+    psycopg.errors.ProgramLimitExceeded(),
+    psycopg.errors.InFailedSqlTransaction(),
+    psycopg.errors.InternalError_(),
+    psycopg.ProgrammingError("the query has 2 placeholders but 1 parameters were passed"),
+    psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes"),
+    ProgrammingError("connect", None, psycopg.errors.UndefinedTable()),
+    of_sqlite(sqlite3.SQLITE_ERROR),
+    sqlite3.IntegrityError(),
+    sqlite3.DatabaseError(),
+    ConnectionError(),
+    ValueError(),
+]
+
+
+@pytest.mark.parametrize("error", AWAY, ids=lambda error: f"{type(error).__name__}")
+def test_what_may_work_in_a_moment_is_away(error: Exception) -> None:
+    assert is_away(error)
+
+
+@pytest.mark.parametrize("error", NOT_AWAY, ids=lambda error: f"{type(error).__name__}")
+def test_what_would_break_again_is_not_away(error: Exception) -> None:
+    assert not is_away(error)
