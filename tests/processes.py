@@ -21,17 +21,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
-from sqlalchemy import bindparam, func, make_url, select
+from sqlalchemy import bindparam, func, make_url, select, update
 
 from nexus.app import App, build
 from nexus.db import migrate
+from nexus.db.editorial import jobs
 from nexus.db.session import Statement
-from nexus.db.tables import media
+from nexus.db.tables import media, refreshes
 from nexus.ingest.add import add_url
 from nexus.states.media import Status
 from tests import plugins
@@ -85,6 +87,20 @@ QUICK: dict[str, Any] = {
     "plugins": ("tests.plugins",),
 }
 
+#: Of workers that are killed or must not lose what they hold, on a machine as slow as it likes.
+LONG_LEASE = 60.0
+_HELD = [
+    Statement(select(table.c.lease_expires_at).where(table.c.lease_expires_at.is_not(None)))
+    for table in (media, jobs, refreshes)
+]
+_END_LEASES = [
+    Statement(
+        update(table)
+        .where(table.c.lease_expires_at.is_not(None))
+        .values(lease_expires_at=bindparam("then", type_=table.c.lease_expires_at.type))
+    )
+    for table in (media, jobs, refreshes)
+]
 _COUNT = Statement(select(func.count().label("many")).where(media.c.processing_status == bindparam("status")))
 
 
@@ -293,6 +309,16 @@ def settled(nexus: Nexus, ids: Iterable[UUID]) -> bool:
 def count(nexus: Nexus, status: Status) -> int:
     with nexus.app.sessions.read() as session:
         return int(session.first(_COUNT, status=status.value).many)
+
+
+def end_leases(nexus: Nexus) -> None:
+    """As if the time of all that is held were over. None of it is held for longer than a lease, whatever it is."""
+    with nexus.app.sessions.begin() as session:
+        held = [row.lease_expires_at for statement in _HELD for row in session.all(statement)]
+        assert held
+        assert max(held) <= session.now + timedelta(seconds=LONG_LEASE)
+        for statement in _END_LEASES:
+            session.run(statement, then=session.now - timedelta(seconds=1))
 
 
 def kill_twenty_workers(nexus: Nexus) -> list[UUID]:

@@ -8,9 +8,20 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from nexus.ingest import refresh
 from nexus.states.media import Status
 from tests.pages import Answer, Pages
-from tests.processes import Nexus, Process, count, eventually, fresh_postgres, installed, settled
+from tests.processes import (
+    LONG_LEASE,
+    Nexus,
+    Process,
+    count,
+    end_leases,
+    eventually,
+    fresh_postgres,
+    installed,
+    settled,
+)
 from tests.support import new_media
 from tests.walks import Whole, events_of, status_of, whole
 
@@ -31,7 +42,14 @@ def pages() -> Iterator[Pages]:
 def nexus(
     request: pytest.FixtureRequest, postgres_server_url: str, redis_url: str, tmp_path: Path, pages: Pages
 ) -> Iterator[Nexus]:
-    real = {"plugins": (), "fetch_allow": (pages.place,), "fetch_delay_seconds": 0.0, "fetch_per_host": 8}
+    real = {
+        "plugins": (),
+        "fetch_allow": (pages.place,),
+        "fetch_delay_seconds": 0.0,
+        "fetch_per_host": 8,
+        "fetch_seconds": 600.0,  # only what a test does may end a fetch
+        "lease_seconds": LONG_LEASE,
+    }
     with (
         fresh_postgres(postgres_server_url) as url,
         installed(url, tmp_path, queue=request.param, redis_url=redis_url, **real) as made,
@@ -67,6 +85,11 @@ def alive(pid: int) -> bool:
         return False
 
 
+def held(pages: Pages) -> int:
+    """How many fetches have begun that end only when the gate opens, or with their worker."""
+    return sum(path.startswith("/held/") for path, _ in pages.asked)
+
+
 def check(one: Whole) -> None:
     """Each attempt began with a claim, and only the last one wrote."""
     events = [entry.event for entry in one.history]
@@ -85,16 +108,16 @@ def test_workers_that_are_killed_while_they_read_lose_nothing_and_leave_no_proce
     ids: list[UUID] = []
     for number in range(KILLS):
         ids += added(nexus, pages, f"/held/{number}", *(f"/free/{number}/{n}" for n in range(3)))
+        before = held(pages)
         worker = nexus.worker()
-        eventually(
-            lambda path=f"/held/{number}": path in {asked for asked, _ in pages.asked}, "one is being fetched"
-        )
+        eventually(lambda before=before: held(pages) > before, "one is being fetched, this or an earlier one")
         eventually(lambda pid=worker: offspring(pid), "there are parsers")
         below = offspring(worker)
         worker.kill()
         eventually(lambda pids=below: not any(map(alive, pids)), "its parsers are gone with it")
+        end_leases(nexus)
     pages.gate.set()
-    nexus.worker(lease_seconds=30)
+    nexus.worker()
     eventually(lambda: settled(nexus, ids), "everything is at an end")
     for media_id in ids:
         check(whole(nexus.app.sessions, media_id))
@@ -104,10 +127,34 @@ def test_workers_that_are_killed_while_they_read_lose_nothing_and_leave_no_proce
 def test_a_stopped_worker_leaves_what_it_reads_to_the_next(nexus: Nexus, pages: Pages) -> None:
     """As at every update: SIGTERM, then another worker."""
     (media_id,) = added(nexus, pages, "/held/one")
-    worker = nexus.worker(lease_seconds=30)
+    worker = nexus.worker()
     eventually(lambda: pages.asked, "it is being fetched")
     pages.gate.set()
     assert worker.stop() == 0
-    nexus.worker(lease_seconds=30)
+    nexus.worker()
     eventually(lambda: status_of(nexus.app.sessions, media_id) is Status.READY_FOR_READING, "it is readable")
     assert events_of(nexus.app.sessions, media_id)[-1] == "readable"
+
+
+def test_a_refresh_whose_worker_is_killed_is_done_by_another(nexus: Nexus, pages: Pages) -> None:
+    user = uuid4()
+    pages["/held/one"] = Answer(PAGE.encode())
+    media_id = new_media(nexus.app, user, pages.url("/held/one"))
+    pages.gate.set()
+    reader = nexus.worker()
+    eventually(lambda: settled(nexus, [media_id]), "it is readable")
+    assert reader.stop() == 0
+
+    pages.gate.clear()
+    refresh.request(nexus.app.sessions, nexus.app.queue, media_id, user, None)
+    worker = nexus.worker()
+    eventually(lambda: len(pages.asked) == 2, "it is being fetched again")
+    worker.kill()
+    end_leases(nexus)
+    pages["/held/one"] = Answer(PAGE.replace("boats", "ships").encode())
+    pages.gate.set()
+    nexus.worker()
+    eventually(lambda: "ships" in whole(nexus.app.sessions, media_id).texts[0], "another has refreshed it")
+    with nexus.app.sessions.read() as session:
+        assert refresh.present(session, media_id) is None
+    assert len(pages.asked) == 3

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import bindparam, update
 
 from nexus.app import App
-from nexus.db.editorial import jobs as jobs_table
 from nexus.db.moves import JOB_ROWS
-from nexus.db.session import Row, Statement
+from nexus.db.session import Row
 from nexus.ingest import doctor, drafting, editing, jobs, steps, sweep
 from nexus.ingest.doctor import Patient, Verdict
 from nexus.states.job import Status
@@ -24,17 +21,11 @@ from tests.integration.test_whole_path import ARTICLE
 from tests.job_walks import LEASE, assert_job_replays, job_events, new_job, put, row_of, stories_of
 from tests.openai_server import Model, hangs, model, says
 from tests.pages import Answer, Pages
-from tests.processes import Nexus, eventually, fresh_postgres, installed
+from tests.processes import LONG_LEASE, Nexus, end_leases, eventually, fresh_postgres, installed
 from tests.support import SetClock
 from tests.walks import whole
 
 __all__ = ["pages"]
-
-_END_LEASE = Statement(
-    update(jobs_table)
-    .where(jobs_table.c.id == bindparam("job_id"), jobs_table.c.lease_expires_at > bindparam("then"))
-    .values(lease_expires_at=bindparam("then", type_=jobs_table.c.lease_expires_at.type))
-)
 
 
 @pytest.fixture
@@ -53,6 +44,8 @@ def nexus(request: pytest.FixtureRequest, tmp_path: Path, pages: Pages, server: 
         "llm_base_url": server.url,
         "llm_api_key": "key",
         "llm_model": "test-model",
+        "lease_seconds": LONG_LEASE,
+        "fetch_seconds": 600.0,
     }
     with ExitStack() as stack:
         if request.param == "local":
@@ -81,13 +74,12 @@ def left_to_generate(nexus: Nexus) -> UUID:
 
 
 def kill_a_worker(nexus: Nexus, job_id: UUID, at_work: Callable[[], object]) -> None:
-    """In the middle of its step. Its lease holds the job a while longer, and then is over."""
+    """In the middle of its step. Its lease holds the job a while longer, as long as any lease, and then is over."""
     worker = nexus.worker()
     eventually(at_work, "a worker is at work")
     worker.kill()
     assert due(nexus) == []
-    with nexus.app.sessions.begin() as session:
-        assert session.run(_END_LEASE, job_id=job_id, then=session.now - timedelta(seconds=1)) == 1
+    end_leases(nexus)
     assert due(nexus) == [job_id]
 
 

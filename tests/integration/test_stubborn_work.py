@@ -1,24 +1,33 @@
 """Work that hangs, breaks while it is written, or is taken away: nothing else suffers from it."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import Table, select
 
 from nexus.app import App, build
-from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
-from nexus.ingest import libraries, pipeline, read, submit
+from nexus.db.editorial import jobs as jobs_table
+from nexus.db.session import Statement, wall_clock
+from nexus.db.tables import media, refreshes
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
+from nexus.ingest import editing, jobs, libraries, pipeline, read, refresh, submit
 from nexus.ingest.documents import Origin
 from nexus.ingest.leases import Leases
 from nexus.ingest.media import claim_due, mark_ready_for_reading, release, renew_leases, worker_start_attempt
 from nexus.ingest.pipeline import Outcome
 from nexus.ingest.quota import Operation
 from nexus.ingest.turns import Turns
+from nexus.queue.local import Local
 from nexus.states.media import Kind, Status
 from nexus.worker.threads import Workers
+from tests.editorial import TEXT
+from tests.job_walks import LEASE, PAGE, job_events, new_job
+from tests.processes import eventually
 from tests.support import SetClock, history_of, make_settings, new_media, row_of
 from tests.walks import fail, start, status_of
 
@@ -35,6 +44,57 @@ def test_a_lease_is_not_renewed_beyond_what_one_media_may_take(app: App) -> None
             assert not gone.wait(0.01)
         assert row_of(app.sessions, media_id).lease_expires_at == claim.lease_expires_at
     leases.close()
+
+
+def works_on_an_item(app: App) -> None:
+    assert pipeline.run(app.tools, new_media(app)) is Outcome.READABLE
+
+
+def works_on_a_refresh(app: App) -> None:
+    user, extract = uuid4(), AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE]
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction.plain(None, "old")
+    media_id = new_media(app, user)
+    pipeline.run(app.tools, media_id)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    refresh.request(app.sessions, Local(), media_id, user, None)
+    assert refresh.run(app.tools, media_id) == "revision 2"
+
+
+def works_on_a_step(app: App) -> None:
+    job_id = new_job(app, uuid4())
+    with app.sessions.begin() as session:
+        claim = jobs.start_fetch(session, job_id, LEASE, "test")
+        assert jobs.mark_fetched(session, job_id, claim.attempt, PAGE, "test")
+    assert editing.run(app.tools, job_id)
+    assert job_events(app, job_id)[-2:] == ["claim_extraction", "extracted"]
+
+
+@pytest.mark.parametrize(
+    ("work", "table"),
+    [(works_on_an_item, media), (works_on_a_refresh, refreshes), (works_on_a_step, jobs_table)],
+    ids=lambda given: getattr(given, "name", None),
+)
+def test_the_lease_of_all_work_is_short_and_renewed_while_it_runs(
+    database_url: str, tmp_path: Path, work: Callable[[App], None], table: Table
+) -> None:
+    app = build(make_settings(database_url, tmp_path, lease_seconds=0.6))
+    held = Statement(select(table.c.lease_expires_at).where(table.c.lease_expires_at.is_not(None)))
+
+    def until() -> datetime:
+        with app.sessions.read() as session:
+            (row,) = session.all(held)
+            moment: datetime = row.lease_expires_at
+            return moment
+
+    def extract(source: Source) -> Extraction:
+        first = until()
+        assert first <= wall_clock() + timedelta(seconds=0.6)
+        eventually(lambda: until() > first + timedelta(seconds=0.6), "it is renewed")
+        return Extraction.plain(None, TEXT)
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
+    work(app)
+    app.close()
 
 
 def test_text_that_no_database_can_hold_is_cleaned(app: App) -> None:
