@@ -18,6 +18,7 @@
     │   │   └── JobNotReady           NOT_READY                        409
     │   ├── RateLimited               E_RATE_LIMITED                   429
     │   ├── Internal                  E_INTERNAL                       500
+    │   │   └── CancellationFailed    E_CANCELLATION_FAILED            500
     │   ├── SignUploadFailed          E_SIGN_UPLOAD_FAILED             502
     │   ├── NotReady                  E_NOT_READY                      503
     │   └── IngestTimeout             E_INGEST_TIMEOUT                 504
@@ -75,6 +76,7 @@ A class's docstring is its default message: what happened, then what to do next.
 
 from nexus.errors.api import (
     ApiError,
+    CancellationFailed,
     Conflict,
     DefaultLibrary,
     FileTooLarge,
@@ -152,6 +154,7 @@ from nexus.errors.work import (
 __all__ = [
     "ApiError",
     "BlockedPage",
+    "CancellationFailed",
     "Conflict",
     "DefaultLibrary",
     "DraftFailed",

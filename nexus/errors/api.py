@@ -122,6 +122,12 @@ class Internal(ApiError):
     status = 500
 
 
+class CancellationFailed(Internal):
+    """The import could not be told to stop, and is still running. Try to pause it again."""
+
+    code = "E_CANCELLATION_FAILED"
+
+
 class NotReady(ApiError):
     """The server can't reach one of its parts. Try again in a moment."""
 

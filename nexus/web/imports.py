@@ -175,7 +175,8 @@ def start(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
 
 @router.post("/attempt/pause", responses=answers(Data[ImportOut], 409), summary="Pause the import")
 def pause(nexus: Nexus, viewer: Viewer) -> Response:
-    """STOPPING until what is under way has ended; PAUSED then, or IDLE where everything was committed before."""
+    """STOPPING until what is under way has ended; then PAUSED, or IDLE if everything was committed before. An import
+    that can't be told to stop is still RUNNING: `E_CANCELLATION_FAILED`."""
     desk = nexus.imports.served(viewer)
     desk.pause()
     return _shown(desk)

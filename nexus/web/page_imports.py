@@ -11,7 +11,7 @@ from fastapi import APIRouter, Form, Query, Request, UploadFile
 from fastapi.responses import Response
 
 from nexus.app import App
-from nexus.errors import ApiError, Conflict, FileTooLarge, InvalidRequest, NotReady
+from nexus.errors import ApiError, CancellationFailed, Conflict, FileTooLarge, InvalidRequest, NotReady
 from nexus.ingest import access, libraries
 from nexus.ingest.imports.checking import most_bytes
 from nexus.ingest.imports.service import Desk
@@ -146,7 +146,7 @@ def _done(request: Request, nexus: App, viewer: UUID, act: import_looks.Act, the
     desk = nexus.imports.served(viewer)
     try:
         act(desk, _batch(nexus, viewer, desk))
-    except (Conflict, InvalidRequest) as error:
+    except (CancellationFailed, Conflict, InvalidRequest) as error:
         return _page(request, nexus, viewer, error.message, error.status)
     except WorkspaceFailed:
         return _page(request, nexus, viewer, "There is no room to work in. Free some disk space.", 503)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import httpx2
@@ -15,8 +17,10 @@ import pytest
 from nexus.app import App, build
 from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Sandbox
+from nexus.ingest.imports.flags import Flags
+from nexus.web import auth
 from tests import documents
-from tests.http import Caller, Site, data, problem, serve
+from tests.http import PATIENCE, Caller, Site, data, problem, serve
 from tests.processes import eventually
 from tests.support import make_settings
 
@@ -172,6 +176,35 @@ def test_what_makes_no_sense_is_refused(me: Caller, verb: str) -> None:
     assert problem(me.post(f"/imports/attempt/{verb}")) == (409, "E_INVALID_STATE")
     assert problem(me.post(f"/imports/batches/{uuid4()}/start")) == (404, "E_NOT_FOUND")
     assert problem(me.post(f"/imports/batches/{opened(me)}/start")) == (400, "E_INVALID_REQUEST")
+
+
+def test_an_import_that_can_not_be_told_to_stop_runs_on_and_both_doors_say_so(
+    site: Site, me: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, gate, real = threading.Event(), threading.Event(), Sandbox.read
+
+    def held(*given: Any, **named: Any) -> Any:
+        reading.set()
+        gate.wait(PATIENCE)
+        return real(*given, **named)
+
+    monkeypatch.setattr(Sandbox, "read", held)
+    batch = opened(me)
+    stage(me, batch, "one.txt", TEXT)
+    data(me.post(f"/imports/batches/{batch}/start"))
+    assert reading.wait(PATIENCE)
+    cookie = f"{auth.COOKIE}={auth.session_token(site.app.settings, me.user)}"
+    page = site.anyone(Cookie=cookie, Origin=site.url)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(Flags, "raise_", Mock(side_effect=MemoryError))
+        assert problem(me.post("/imports/attempt/pause")) == (500, "E_CANCELLATION_FAILED")
+        shown = page.post("/import/pause")
+    assert (shown.status_code, "is still running" in shown.text) == (500, True)
+    assert 'action="/import/pause"' in shown.text
+    assert now(me)["status"] == "RUNNING"
+    data(me.post("/imports/attempt/pause"))
+    gate.set()
+    until(me, "PAUSED")
 
 
 def test_what_was_discarded_is_not_shown_any_more(me: Caller) -> None:

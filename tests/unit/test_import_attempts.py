@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from structlog.testing import capture_logs
 
+from nexus.errors import CancellationFailed
 from nexus.ingest.imports.attempts import IDLE, Answer, Registry, State
 from nexus.ingest.imports.flags import Flags
-from nexus.ingest.imports.workspaces import LOCK, WorkspaceFailed, Workspaces
+from nexus.ingest.imports.workspaces import LOCK, Workspace, WorkspaceFailed, Workspaces
 from nexus.states.attempt import Phase, Status
 from nexus.states.machine import Verdict
 
@@ -171,12 +172,16 @@ class TestStop:
         before = registry.state
         assert refused(registry.stop(), before, registry)
 
-    def test_whose_flag_can_not_be_raised_leaves_it_running(self, registry: Registry) -> None:
+    def test_whose_flag_can_not_be_raised_is_an_error_of_its_own_and_leaves_it_running(
+        self, registry: Registry
+    ) -> None:
         attempt_id = started(registry)
+        before = registry.state
         registry.flags.forget(attempt_id)
-        with capture_logs() as lines, pytest.raises(KeyError):
+        with capture_logs() as lines, pytest.raises(CancellationFailed) as failed:
             registry.stop()
-        assert registry.state.status is Status.RUNNING
+        assert (failed.value.code, failed.value.status) == ("E_CANCELLATION_FAILED", 500)
+        assert registry.state == before
         assert [line["log_level"] for line in lines] == ["error"]
 
 
@@ -350,6 +355,112 @@ class TestAppClose:
         before = registry.state
         assert registry.close().verdict is Verdict.SKIP
         assert registry.state == before
+
+
+def commit(registry: Registry, attempt_id: UUID) -> None:
+    with registry.committing(attempt_id):
+        pass
+
+
+#: How each verb is called, and a state in which it applies.
+VERBS: dict[str, tuple[Status, Callable[[Registry, UUID], object]]] = {
+    "start": (Status.IDLE, lambda registry, _: registry.start()),
+    "advance": (Status.RUNNING, lambda registry, at: registry.advance(at, Phase.PARSING)),
+    "stop": (Status.RUNNING, lambda registry, _: registry.stop()),
+    "pause": (Status.STOPPING, lambda registry, at: registry.finish_stop(at, staged_work=True)),
+    "finish": (Status.STOPPING, lambda registry, at: registry.finish_stop(at, staged_work=False)),
+    "resume": (Status.PAUSED, lambda registry, _: registry.resume()),
+    "discard": (Status.PAUSED, lambda registry, _: registry.discard()),
+    "commit": (Status.RUNNING, commit),
+    "complete": (Status.RUNNING, lambda registry, at: registry.complete(at)),
+    "close": (Status.RUNNING, lambda registry, _: registry.close()),
+}
+#: What each verb needs of the flags, the workspaces and the disk.
+NEEDS = [
+    ("start", Flags, "lower"),
+    ("start", Workspaces, "create"),
+    ("stop", Flags, "raise_"),
+    ("finish", Flags, "forget"),
+    ("finish", Workspaces, "remove"),
+    ("finish", Workspace, "remove"),
+    ("resume", Flags, "lower"),
+    ("resume", Workspaces, "find"),
+    ("discard", Flags, "forget"),
+    ("discard", Workspaces, "remove"),
+    ("discard", Workspace, "remove"),
+    ("commit", Flags, "is_raised"),
+    ("complete", Flags, "forget"),
+    ("complete", Workspaces, "remove"),
+    ("complete", Workspace, "remove"),
+    ("close", Flags, "raise_"),
+    ("close", Workspaces, "abandon"),
+]
+
+
+class TestAVerbThatFailsUnexpectedly:
+    @pytest.mark.parametrize(
+        ("verb", "owner", "name"),
+        NEEDS,
+        ids=[f"{verb}, {owner.__name__}.{name}" for verb, owner, name in NEEDS],
+    )
+    def test_is_logged_as_an_error_raises_and_changes_no_state(
+        self, registry: Registry, monkeypatch: pytest.MonkeyPatch, verb: str, owner: type, name: str
+    ) -> None:
+        status, call = VERBS[verb]
+        attempt_id = put(registry, status)
+        before = registry.state
+        with monkeypatch.context() as broken, capture_logs() as lines:
+            broken.setattr(owner, name, Mock(side_effect=MemoryError))
+            with pytest.raises((MemoryError, CancellationFailed)):
+                call(registry, attempt_id)
+        assert registry.state == before
+        assert [line["log_level"] for line in lines] == ["error"]
+        call(registry, attempt_id)
+        assert registry.state != before
+
+    @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "close"])
+    def test_is_logged_whatever_fails_in_it(
+        self, registry: Registry, monkeypatch: pytest.MonkeyPatch, verb: str
+    ) -> None:
+        status, call = VERBS[verb]
+        attempt_id = put(registry, status)
+        before = registry.state
+        monkeypatch.setattr(Registry, "_may", Mock(side_effect=MemoryError))
+        with capture_logs() as lines, pytest.raises(MemoryError):
+            call(registry, attempt_id)
+        assert registry.state == before
+        assert [line["log_level"] for line in lines] == ["error"]
+
+    def test_while_it_discards_leaves_an_attempt_that_can_be_resumed(
+        self, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        attempt_id = paused(registry)
+        with monkeypatch.context() as broken:
+            broken.setattr(Workspace, "remove", Mock(side_effect=MemoryError))
+            with pytest.raises(MemoryError):
+                registry.discard()
+        assert registry.flags.is_raised(attempt_id)
+        assert registry.resume().state == State(Status.RUNNING, Phase.PARSING, attempt_id, True)
+
+    def test_while_it_starts_leaves_no_workspace(
+        self, registry: Registry, base: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Flags, "lower", Mock(side_effect=MemoryError))
+        with pytest.raises(MemoryError):
+            registry.start()
+        assert [path.name for path in base.glob("*/*")] == [LOCK]
+
+    @pytest.mark.parametrize(("owner", "name"), [(Flags, "raise_"), (Workspaces, "abandon")])
+    def test_while_it_closes_lets_nothing_be_committed_any_more(
+        self, registry: Registry, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+    ) -> None:
+        attempt_id = started(registry)
+        monkeypatch.setattr(owner, name, Mock(side_effect=MemoryError))
+        with pytest.raises((MemoryError, CancellationFailed)):
+            registry.close()
+        assert not registry.complete(attempt_id)
+        with registry.committing(attempt_id) as allowed:
+            assert not allowed
 
 
 class TestWorkspaces:

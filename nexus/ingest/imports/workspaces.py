@@ -115,10 +115,11 @@ class Workspaces:
         return found if found is not None and found.is_there else None
 
     def remove(self, attempt_id: UUID) -> None:
-        with self._lock:
-            found = self._known.pop(attempt_id, None)
+        found = self._known.get(attempt_id)
         if found is not None:
             found.remove()
+        with self._lock:
+            self._known.pop(attempt_id, None)
 
     def abandon(self, attempt_id: UUID) -> None:
         """This process is ending: the next one removes it."""
