@@ -30,6 +30,8 @@ from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
 from nexus.ingest import access
 from nexus.ingest import libraries as library_verbs
 from nexus.ingest.imports import committing, runner
+from nexus.ingest.imports.attempts import Answer, Registry
+from nexus.ingest.imports.checking import check
 from nexus.ingest.imports.committing import Storing
 from nexus.ingest.imports.progress import Outcome
 from nexus.ingest.imports.runner import Run
@@ -357,6 +359,78 @@ class TestPause:
         assert finished(desk) is Status.PAUSED
         assert count(app)["media"] == 0
         assert stored(app) == []
+
+
+def phases(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Phase]:
+    """Those that are seen from now on, without repetitions."""
+    seen: list[Phase] = []
+    told = desk._tell
+
+    def tell() -> None:
+        if not seen or desk.state.phase is not seen[-1]:
+            seen.append(desk.state.phase)
+        told()
+
+    monkeypatch.setattr(desk.progress, "tell", tell)
+    return seen
+
+
+class TestThePhaseOfAResumedImport:
+    @pytest.mark.parametrize(
+        "phase", [Phase.PREFLIGHT, Phase.PARSING, Phase.SPLITTING, Phase.ATOMIC_TEXT_COMMIT]
+    )
+    def test_is_the_one_it_was_paused_in_and_never_an_earlier_one(
+        self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch, phase: Phase
+    ) -> None:
+        advance = Registry.advance
+
+        def pausing(registry: Registry, attempt_id: UUID, to: Phase) -> Answer:
+            answer = advance(registry, attempt_id, to)
+            if to is phase:
+                desk.pause()
+            return answer
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Registry, "advance", pausing)
+            if phase is Phase.PREFLIGHT:
+                patched.setattr(runner, "check", lambda *given: (desk.pause(), check(*given))[1])
+            desk.start(staged(desk, books))
+            assert finished(desk) is Status.PAUSED
+        assert desk.state.phase is phase
+        seen = phases(desk, monkeypatch)
+        assert desk.resume().phase is phase
+        assert finished(desk) is Status.COMPLETE
+        order = list(Phase)
+        later = [one for one in order[order.index(phase) :] if one is not Phase.TEXT_COMMITTED]
+        assert [one for one in seen if one in order[1:5]] == later
+
+    def test_stays_when_a_file_that_failed_is_taken_out(
+        self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        books["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
+        batch_id = staged(desk, books)
+        desk.start(batch_id)
+        assert finished(desk) is Status.PAUSED
+        desk.staging.remove(batch_id, desk.progress.of(Outcome.FAILED)[0].source_id)
+        seen = phases(desk, monkeypatch)
+        desk.resume()
+        assert finished(desk) is Status.COMPLETE
+        assert Phase.PREFLIGHT not in seen
+
+    def test_is_an_earlier_one_when_there_are_new_files(
+        self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        books["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
+        batch_id = staged(desk, books)
+        desk.start(batch_id)
+        assert finished(desk) is Status.PAUSED
+        (failed,) = desk.progress.of(Outcome.FAILED)
+        books["one.pdf"].write_bytes(documents.pdf(SENTENCE))
+        desk.staging.replace(batch_id, failed.source_id, "one.pdf", books["one.pdf"])
+        seen = phases(desk, monkeypatch)
+        assert desk.resume().phase is Phase.PARSING
+        assert finished(desk) is Status.COMPLETE
+        assert seen.index(Phase.PREFLIGHT) < seen.index(Phase.PARSING, seen.index(Phase.PREFLIGHT))
 
 
 class TestAFileThatFails:

@@ -41,6 +41,7 @@ READERS = {Kind.PDF: PDF, Kind.EPUB: EPUB, Kind.TEXT: TEXT}
 #: How long a parser may go on after a stop was asked for, before its process is ended.
 GRACE_SECONDS = 1.5
 LOOK_SECONDS = 0.05
+ORDER = list(Phase)
 
 
 class Stopped(Exception):
@@ -61,6 +62,7 @@ class Run:
     #: Where the batch has gone to, once it is there.
     library_id: UUID | None = None
     _checked: dict[UUID, Checked] = field(default_factory=dict)
+    _seen: set[UUID] = field(default_factory=set)
 
     def go(self) -> None:
         """Until it is complete, or stopped. Never raises."""
@@ -82,6 +84,7 @@ class Run:
     def _work(self) -> None:
         batch = self.staging.get(self.batch_id)
         self.progress.begin(batch.sources)
+        self._begin_again_for_new(batch)
         while self.library_id is None:
             with suppress(committing.Overtaken):
                 self._try(batch, self._preflight(batch))
@@ -299,8 +302,20 @@ class Run:
         if self._asked_to_stop():
             raise Stopped
 
+    def _begin_again_for_new(self, batch: Batch) -> None:
+        """Files that were added in a pause are checked and parsed from the beginning, and the phase says so."""
+        ids = {source.id for source in batch.sources}
+        if self._seen and not ids <= self._seen:
+            self._report(Phase.PREFLIGHT)
+        self._seen |= ids
+
     def _advance(self, phase: Phase) -> None:
+        """Never back: a resumed attempt keeps its phase while it looks again at what it has done."""
         self._look_for_stop()
+        if ORDER.index(phase) > ORDER.index(self.registry.state.phase):
+            self._report(phase)
+
+    def _report(self, phase: Phase) -> None:
         if not self.registry.advance(self.attempt_id, phase):
             raise Stopped
         self.progress.tell()
