@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from uuid import UUID
 
-from sqlalchemy import bindparam, insert
+from sqlalchemy import bindparam, insert, select
 
 from nexus.db.moves import MEDIA_ROWS, log_created
 from nexus.db.session import Session, Statement
-from nexus.db.tables import media
+from nexus.db.tables import library_media, media
 from nexus.errors import FileChanged, FileUnreachable, WorkError
 from nexus.extract import Extraction
 from nexus.ingest import access, documents, libraries
@@ -42,6 +42,9 @@ _COLUMNS = (
     "created_by_user_id",
     "created_at",
     "updated_at",
+)
+_HELD = Statement(
+    select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id"))
 )
 _NEW = Statement(insert(media).values({media.c[name]: bindparam(name) for name in _COLUMNS}))
 
@@ -96,9 +99,13 @@ class Storing:
         self._threads.shutdown()
 
     def keep(self) -> None:
-        """The commit is on its way. Should its answer get lost, a file too many is better than one that is missing:
+        """The commit is on its way. While its outcome is not known, a file too many is better than one that is missing:
         `nexus clean` finds what nobody needs."""
         self._is_kept = True
+
+    def take_back(self) -> None:
+        """It is known that nothing was committed."""
+        self._is_kept = False
 
     def undo(self) -> None:
         self.close()
@@ -165,6 +172,24 @@ def write(
     for group in _groups(ready):
         _write(session, files, viewer, library_id, group)
     return library_id
+
+
+def is_written(session: Session, viewer: UUID, library_id: UUID, candidates: Sequence[Candidate]) -> bool:
+    """Whether a transaction of `write` was committed, when nobody heard its end.
+
+    The server may still be at it, so this stands in line behind it and looks when it has ended. The ids of new media
+    are its own; without any, it has done its work if the library holds everything and everything has been read.
+    """
+    access.ensure_user(session, viewer)
+    stand_in_line(session, viewer)
+    held = {row.media_id for row in session.all(_HELD, library_id=library_id)}
+    new = {one.media_id for one in candidates if one.standing is Standing.NEW}
+    if new:
+        return not new.isdisjoint(held)
+    return all(
+        one.media_id in held and candidate(session, viewer, one.checked).standing is Standing.KNOWN
+        for one in candidates
+    )
 
 
 def _library(session: Session, viewer: UUID, batch: Batch) -> UUID:

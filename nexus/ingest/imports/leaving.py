@@ -20,6 +20,8 @@ class Leave:
 
 
 SAFE = Leave(safe=True, should_warn=False, would_discard=False)
+#: The commit is on its way: going away does not change its outcome, which is not known yet.
+IN_DOUBT = Leave(safe=False, should_warn=True, would_discard=False)
 
 
 def judge(batch: Batch, state: State, *, active: bool) -> Leave:

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from uuid import UUID
 
 from nexus import logging
-from nexus.errors import ApiError, ExtractionFailed, FileChanged, Internal, NexusError, WorkError
+from nexus.errors import ApiError, ExtractionFailed, FileChanged, Internal, NexusError, NotReady, WorkError
 from nexus.extract import Extraction, Hints
 from nexus.extract.builtin import EPUB, PDF, TEXT
 from nexus.extract.child import wire
@@ -41,6 +42,11 @@ READERS = {Kind.PDF: PDF, Kind.EPUB: EPUB, Kind.TEXT: TEXT}
 #: How long a parser may go on after a stop was asked for, before its process is ended.
 GRACE_SECONDS = 1.5
 LOOK_SECONDS = 0.05
+#: Between two questions to a database that is away, in seconds.
+PAUSES = (0.1, 0.2, 0.5, 1.0)
+UNANSWERED = (
+    "The database went away during the commit. Nexus asks it again until it knows what was committed."
+)
 ORDER = list(Phase)
 
 
@@ -61,25 +67,49 @@ class Run:
     batch_id: UUID
     #: Where the batch has gone to, once it is there.
     library_id: UUID | None = None
+    #: Whether the transaction is being committed, or was, and its outcome is not known.
+    in_doubt: bool = False
     _checked: dict[UUID, Checked] = field(default_factory=dict)
     _seen: set[UUID] = field(default_factory=set)
 
     def go(self) -> None:
-        """Until it is complete, or stopped. Never raises."""
+        """Until it is complete, or stopped. Never raises: if its end can't be told now, `settle` tells it later."""
+        try:
+            self._go()
+            self.settle()
+        except Exception as error:
+            self._broke(error)
+
+    def settle(self) -> None:
+        """Say how it ended."""
+        if self.library_id is not None:
+            self._done()
+        elif self.registry.is_closed:
+            log.info("import_ends_with_the_process", attempt_id=str(self.attempt_id))
+        else:
+            self.registry.finish_stop(self.attempt_id, staged_work=True)
+
+    def _done(self) -> None:
+        """Somebody may have asked for a stop while it was committed: then there is nothing left to resume."""
+        self.staging.done(self.batch_id)
+        if not self.registry.complete(self.attempt_id):
+            self.registry.finish_stop(self.attempt_id, staged_work=False)
+
+    def _go(self) -> None:
+        """Until everything is in the library, or a stop is asked for."""
         try:
             self._work()
-        except Stopped:
-            self._stopped()
-        except SandboxClosed:
-            log.info("import_ends_with_the_process", attempt_id=str(self.attempt_id))
+        except (Stopped, SandboxClosed):
+            pass
         except Exception as error:
-            log.error(  # noqa: TRY400 - a traceback may name a file
-                "import_broke", attempt_id=str(self.attempt_id), reason=type(error).__name__, at=_place(error)
-            )
+            self._broke(error)
             self._stumble(Internal())
-            self._stopped()
-        else:
-            self._done()
+
+    def _broke(self, error: Exception) -> None:
+        """Without the traceback, which may name a file."""
+        log.error(
+            "import_broke", attempt_id=str(self.attempt_id), reason=type(error).__name__, at=_place(error)
+        )
 
     def _work(self) -> None:
         batch = self.staging.get(self.batch_id)
@@ -97,18 +127,6 @@ class Run:
         self._split(sources)
         with committing.storing(self.tools.files, left, self._look_for_stop) as storing:
             self._commit(batch, candidates, storing)
-
-    def _done(self) -> None:
-        """Somebody may have asked for a stop while it was committed: then there is nothing left to resume."""
-        self.staging.done(self.batch_id)
-        if not self.registry.complete(self.attempt_id):
-            self.registry.finish_stop(self.attempt_id, staged_work=False)
-
-    def _stopped(self) -> None:
-        if self.registry.is_closed:
-            log.info("import_ends_with_the_process", attempt_id=str(self.attempt_id))
-        else:
-            self.registry.finish_stop(self.attempt_id, staged_work=True)
 
     # ── Preflight ──
 
@@ -280,12 +298,49 @@ class Run:
                 if not after.enter_context(self.registry.committing(self.attempt_id)):
                     raise Stopped
                 storing.keep()
+                self.in_doubt = True
         except (ApiError, WorkError) as error:
             self._stumble(error)
             raise Stopped from error
-        self.library_id = library_id
+        except Exception as error:
+            if not self.in_doubt:
+                raise
+            log.warning(
+                "import_commit_unanswered", attempt_id=str(self.attempt_id), reason=type(error).__name__
+            )
+            if not self._is_committed(library_id, candidates):
+                self.in_doubt = False
+                storing.take_back()
+                raise
+        self.library_id, self.in_doubt = library_id, False
+        if self.registry.state.phase is not Phase.TEXT_COMMITTED:
+            self.registry.advance(self.attempt_id, Phase.TEXT_COMMITTED)
         for line in self.progress.of(Outcome.SPLIT):
             self.progress.set(line.source_id, Outcome.COMMITTED)
+
+    def _is_committed(self, library_id: UUID, candidates: list[Candidate]) -> bool:
+        """What the database says of a commit whose answer was lost. Asks for as long as the database is away.
+
+        Raises Stopped when the process ends before that is known.
+        """
+        pauses = chain(PAUSES, repeat(PAUSES[-1]))
+        while (found := self._look_up(library_id, candidates)) is None:
+            if self.registry.is_closed:
+                raise Stopped
+            self.progress.stumble(NotReady(UNANSWERED))
+            time.sleep(next(pauses))
+        log.info("import_commit_looked_up", attempt_id=str(self.attempt_id), committed=found)
+        return found
+
+    def _look_up(self, library_id: UUID, candidates: list[Candidate]) -> bool | None:
+        """None if the database can't say. What it said counts even if the look's own end goes wrong."""
+        found: bool | None = None
+        try:
+            with self.tools.sessions.begin() as session:
+                found = committing.is_written(session, self.viewer, library_id, candidates)
+        except Exception as error:
+            log.warning("import_look_up_failed", attempt_id=str(self.attempt_id), reason=type(error).__name__)
+        return found
 
     def _prepared(self, one: Candidate) -> Prepared:
         self._look_for_stop()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-from nexus.errors import Conflict, InvalidRequest, InvalidState
+from nexus.errors import ApiError, Conflict, InvalidRequest, InvalidState, NotReady
 from nexus.ingest.imports import leaving
 from nexus.ingest.imports.attempts import IDLE, Registry, State
 from nexus.ingest.imports.leaving import Leave
@@ -17,10 +18,11 @@ from nexus.ingest.imports.runner import Run
 from nexus.ingest.imports.staging import Staging
 from nexus.ingest.imports.workspaces import Workspaces
 from nexus.ingest.workbench import Tools
-from nexus.states.attempt import Status
+from nexus.states.attempt import Phase, Status
 
 #: How long the end of the process waits for runners that have been told to stop.
 CLOSE_SECONDS = 5.0
+ENDING = "Nexus is being stopped. Try again when it runs."
 LOST = "The folder in which this import worked is gone. Discard it, then start anew."
 
 
@@ -62,6 +64,16 @@ class Desk:
         return self._run.library_id if self._run else None
 
     @property
+    def is_committed(self) -> bool:
+        """Whether the last batch is in its library, from the moment of the commit."""
+        return self.library_id is not None or self.state.phase is Phase.TEXT_COMMITTED
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the commit has been sent and its outcome is not known."""
+        return self._run is not None and self._run.in_doubt
+
+    @property
     def ended(self) -> list[Line]:
         """The files of the last import, where it is committed and no other is begun."""
         return [] if self.staging.active or self.library_id is None else self.progress.lines()
@@ -83,7 +95,7 @@ class Desk:
                 raise InvalidRequest("There is nothing to import. Add some files first.")
             begun = self.registry.start()
             if not begun or begun.state.attempt_id is None:
-                raise InvalidState("There is an import already. Finish or discard it first.")
+                raise self._refusal("There is an import already. Finish or discard it first.")
             self.staging.active = batch_id
             self.progress = Progress(self._tell)
             self._run = self._new_run(begun.state.attempt_id, batch_id)
@@ -91,10 +103,13 @@ class Desk:
         return begun.state
 
     def pause(self) -> State:
-        """Raises InvalidState where nothing runs."""
+        """Raises InvalidState if nothing runs, CancellationFailed if it can't be told; it runs on then."""
         asked = self.registry.stop()
         if not asked:
-            raise InvalidState("No import is running.")
+            raise self._refusal("No import is running.")
+        with self.staging.still:
+            if self._run is not None and self._resting.is_set() and self.state.status is Status.STOPPING:
+                self._run.settle()  # its runner broke before it could say how it ended
         self._tell()
         return asked.state
 
@@ -104,14 +119,17 @@ class Desk:
             resumed = self.registry.resume()
             if self._run is None or not resumed:
                 paused = self.state.status is Status.PAUSED
-                raise InvalidState(LOST if paused else "No import is paused.")
+                raise self._refusal(LOST if paused else "No import is paused.")
             self._go(self._run)
         return resumed.state
 
     def leave(self, batch_id: UUID) -> Leave:
         """Also of a batch that is gone because it is in its library. Raises NotFound."""
-        if self._run is not None and self._run.batch_id == batch_id and self._run.library_id is not None:
-            return leaving.SAFE
+        if self._run is not None and self._run.batch_id == batch_id:
+            if self._run.library_id is not None:
+                return leaving.SAFE
+            if self._run.in_doubt:
+                return leaving.IN_DOUBT
         active = self.staging.active == batch_id
         return leaving.judge(self.staging.get(batch_id), self.state, active=active)
 
@@ -119,8 +137,8 @@ class Desk:
         """Until the runner rests; whether it does."""
         return self._resting.wait(seconds)
 
-    def close(self) -> None:
-        self.registry.close()
+    def _refusal(self, why: str) -> ApiError:
+        return NotReady(ENDING) if self.registry.is_closed else InvalidState(why)
 
     def _new_run(self, attempt_id: UUID, batch_id: UUID) -> Run:
         return Run(
@@ -158,6 +176,7 @@ class Imports:
         self._workspaces = Workspaces(base)
         self._lock = threading.Lock()
         self._desks: dict[UUID, Desk] = {}
+        self._ending = False
 
     def open(self) -> None:
         """Remove what processes left behind that are no more."""
@@ -170,7 +189,9 @@ class Imports:
     def of(self, viewer: UUID) -> Desk:
         with self._lock:
             if viewer not in self._desks:
-                self._desks[viewer] = Desk(self._tools, self._workspaces, viewer, self._tell)
+                desk = self._desks[viewer] = Desk(self._tools, self._workspaces, viewer, self._tell)
+                if self._ending:
+                    desk.registry.close()
             return self._desks[viewer]
 
     def _tell(self) -> None:
@@ -187,13 +208,25 @@ class Imports:
     def room(self) -> Path:
         return self._workspaces.room()
 
-    def close(self) -> None:
-        """The process ends: whatever runs stops, nothing of it is committed any more, and its folder is the next
-        start's to remove."""
+    def cancel(self) -> None:
+        """The process is ending: whatever runs is told to stop, and nothing is committed from now on.
+
+        This comes first at a stop, before workers end their work and before the database is closed. Only a COMMIT that
+        is under way is waited for. Its folder is the next start's to remove.
+        """
         with self._lock:
+            self._ending = True
             desks = list(self._desks.values())
         for desk in desks:
-            desk.close()
+            if not desk.registry.is_closed:
+                with suppress(Exception):  # it is logged there, and the others have to be told too
+                    desk.registry.close()
+
+    def close(self) -> None:
+        """Cancel what runs, and wait a moment for it."""
+        self.cancel()
+        with self._lock:
+            desks = list(self._desks.values())
         for desk in desks:
             desk.wait(CLOSE_SECONDS)
         self._workspaces.close()

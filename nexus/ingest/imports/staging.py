@@ -178,9 +178,11 @@ class Staging:
         self._tell()
 
     def done(self, batch_id: UUID) -> None:
-        """It is in the library."""
+        """It is in the library. Nothing if that was said before."""
         with self.still:
-            batch = self._batches[batch_id]
+            batch = self._batches.get(batch_id)
+            if batch is None:
+                return
             self._forget(batch)
         _let_go(*batch.sources)
 
