@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -17,10 +18,10 @@ from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import Refused
 from nexus.cli.follow import INTERRUPTED
 from nexus.cli.import_progress import Shown, shown
-from nexus.errors import ApiError, InvalidState
+from nexus.errors import ApiError, CancellationFailed, InvalidState
 from nexus.ingest import libraries
 from nexus.ingest.imports.progress import Line, Outcome, Trouble
-from nexus.ingest.imports.service import Desk
+from nexus.ingest.imports.service import CLOSE_SECONDS, Desk
 from nexus.ingest.imports.staging import KINDS
 from nexus.ingest.imports.workspaces import WorkspaceFailed
 from nexus.states.attempt import Status
@@ -28,6 +29,15 @@ from nexus.states.attempt import Status
 TICK = 0.1
 GO_ON, LEAVE_OUT, DISCARD = "resume", "without", "discard"
 NOTHING = "Nothing was imported."
+UNKNOWN = (
+    "The database went away during the commit: it has all files or none. When it is back, see: nexus status"
+)
+#: As shells have it: 128 and the number of the signal.
+TERMINATED = 128 + signal.SIGTERM
+
+
+class Terminated(BaseException):
+    """SIGTERM: the import is cancelled, as at the second Ctrl-C, and nobody is asked anything."""
 
 
 def run(
@@ -40,12 +50,38 @@ def run(
         desk = app.imports.of(viewer)
         batch_id = _stage(app, desk, viewer, paths, library, screen)
         try:
-            _import(desk, batch_id, screen)
+            with _terminable():
+                _import(desk, batch_id, screen)
         except WorkspaceFailed as error:
             raise Refused("There is no room to work in. Free some disk space, then try again.") from error
-        except KeyboardInterrupt:
-            say.hint(NOTHING)
-            raise typer.Exit(INTERRUPTED) from None
+        except (KeyboardInterrupt, Terminated) as ended:
+            say.hint(_cancelled(app, desk))
+            raise typer.Exit(INTERRUPTED if isinstance(ended, KeyboardInterrupt) else TERMINATED) from None
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM raises Terminated inside, once."""
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _cancelled(app: App, desk: Desk) -> str:
+    """What has become of an import that was cancelled just now."""
+    app.imports.cancel()
+    if desk.in_doubt:
+        desk.wait(CLOSE_SECONDS)
+    if desk.is_committed:
+        return "Everything was imported before it could be stopped."
+    return UNKNOWN if desk.in_doubt else NOTHING
 
 
 def _stage(
@@ -117,11 +153,19 @@ def _follow(desk: Desk, screen: Shown) -> bool:
         try:
             _watch(desk, screen)
         except KeyboardInterrupt:
-            with suppress(InvalidState):  # it has ended in this very moment
-                desk.pause()
+            _pause(desk)
             _watch(desk, screen)
             return True
     return False
+
+
+def _pause(desk: Desk) -> None:
+    try:
+        desk.pause()
+    except CancellationFailed as error:
+        say.problem(error.message)
+    except InvalidState:
+        pass  # it has ended in this very moment
 
 
 def _watch(desk: Desk, screen: Shown) -> None:

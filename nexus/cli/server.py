@@ -6,9 +6,11 @@ import errno
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 import typer
 import uvicorn
@@ -41,9 +43,16 @@ Part = Workers | Sweeper
 class Server(uvicorn.Server):
     """Says that it is there when it is there, and that it stops when it is told to."""
 
-    def __init__(self, config: uvicorn.Config, welcome: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, welcome: Callable[[], None], stopping: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._welcome = welcome
+        self._stopping = stopping
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._stopping()
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -74,8 +83,8 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
         # uvicorn raises the signal again when it is done; the default would end the process before the workers stop.
         signal.signal(signal.SIGTERM, lambda *_: None)
         _keep_memory()
-        with _running(app, _parts(app)), suppress(KeyboardInterrupt):
-            Server(config, lambda: _welcome(app, bound)).run(sockets=[door])
+        with _running(app, _parts(app)), _cancelling(app) as cancel, suppress(KeyboardInterrupt):
+            Server(config, lambda: _welcome(app, bound), cancel).run(sockets=[door])
 
 
 def work(data_dir: Path | None) -> None:
@@ -123,6 +132,34 @@ def _running(app: App, parts: list[Part]) -> Iterator[None]:
         for part in parts:
             part.stop()
         app.close()
+
+
+@contextmanager
+def _cancelling(app: App) -> Iterator[Callable[[], None]]:
+    """A function for signal handlers that cancels imports at once; at the latest they are cancelled in the end.
+
+    A thread waits for it, because a handler runs in the middle of whatever the main thread does, which may hold the
+    very locks that cancelling takes.
+    """
+    told, tell = os.pipe()
+
+    def cancel() -> None:
+        os.read(told, 1)
+        app.imports.cancel()
+
+    thread = threading.Thread(target=cancel, name="nexus-canceller", daemon=True)
+    thread.start()
+    try:
+        yield lambda: _ring(tell)
+    finally:
+        _ring(tell)
+        thread.join()
+        os.close(told)
+        os.close(tell)
+
+
+def _ring(line: int) -> None:
+    os.write(line, b".")
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -12,6 +12,7 @@ import pytest
 
 from tests import documents
 from tests.commands import Terminal
+from tests.processes import eventually
 
 CTRL_C = "\x03"
 SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
@@ -144,6 +145,19 @@ class TestCtrlC:
         assert "imports" in terminal.run("clean", "--remove").out
         assert terminal.run("clean").out == ""
 
+    def test_of_an_import_that_can_not_be_told_to_stop_says_so_and_lets_it_run(
+        self, terminal: Terminal, books: Path, gates: Path
+    ) -> None:
+        plugins = "tests.held_imports,tests.deaf_imports"
+        with terminal.start("import", books, "--library", "Research", NEXUS_PLUGINS=plugins) as running:
+            running.until(lambda out: re.search(r"parsing\s+slow.txt", out))
+            running.signal(signal.SIGINT)
+            eventually(lambda: "is still running" in running.err, "it says that it runs on")
+            (gates / "slow.txt").touch()
+            ran = running.wait()
+        assert (ran.code, "3 files imported" in ran.out) == (0, True), ran.err
+        assert len(titles(terminal, "--library", "Research")) == 3
+
     def test_imports_nothing_where_nobody_can_be_asked(
         self, terminal: Terminal, books: Path, gates: Path
     ) -> None:
@@ -154,6 +168,51 @@ class TestCtrlC:
         assert ran.code == 130
         assert titles(terminal) == []
         assert "Traceback" not in ran.err
+
+
+class TestSigterm:
+    """With a file that is being read, by a reader that does not end before the process does."""
+
+    @pytest.fixture
+    def held(self, tmp_path: Path, books: Path, terminal: Terminal) -> Path:
+        (books / "held.txt").write_text(SENTENCE * 5)
+        terminal.environment |= {"NEXUS_PLUGINS": "tests.held_imports", "NEXUS_TEST_GATES": str(tmp_path)}
+        return tmp_path / "held.txt"
+
+    def test_cancels_it_and_leaves_its_folder_to_the_next_start(
+        self, terminal: Terminal, books: Path, held: Path
+    ) -> None:
+        with terminal.start(
+            "import", books, "--library", "Research", NEXUS_LOG_LEVEL="info", NEXUS_LOG_FORMAT="json"
+        ) as running:
+            running.until(lambda out: re.search(r"parsing\s+held.txt", out))
+            running.signal(signal.SIGTERM)
+            eventually(lambda: "import_closed" in running.err, "it is cancelled")
+            held.touch()
+            ran = running.wait()
+        assert ran.code == 143, ran.err
+        assert "Nothing was imported." in ran.err
+        assert "Traceback" not in ran.err
+        assert "import_ends_with_the_process" in ran.err
+        assert titles(terminal) == []
+        assert list((terminal.data / "imports").glob("*/held"))
+        again = terminal.run("import", books / "one.pdf", "--library", "Research")
+        assert again.code == 0, again.err
+        assert list((terminal.data / "imports").iterdir()) == []
+
+    def test_cancels_one_that_is_paused_and_asks_nothing_more(
+        self, terminal: Terminal, books: Path, held: Path
+    ) -> None:
+        (books / "held.txt").rename(books / "slow.txt")
+        with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
+            screen.until("slow.txt")
+            screen.press(CTRL_C)
+            screen.until("Paused. Go on?")
+            assert screen.process.pid is not None
+            os.kill(screen.process.pid, signal.SIGTERM)
+            assert screen.wait() == 143
+        assert "Nothing was imported." in screen.seen
+        assert titles(terminal) == []
 
 
 def test_who_is_asked_can_go_on_without_a_file_that_can_not_be_read(terminal: Terminal, books: Path) -> None:

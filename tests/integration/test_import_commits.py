@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tests.cut_lines import Cut, Line, line_to
 from tests.files import Person, stored
 from tests.http import data, problem, serve
 from tests.integration.test_http_imports import opened, stage, until
-from tests.processes import eventually, fresh_postgres
+from tests.processes import eventually, fresh_postgres, installed
 from tests.support import make_settings
 from tests.walks import put
 
@@ -239,3 +240,16 @@ class TestTheDatabaseStaysAway:
         assert rest(desk) is Status.STOPPING
         assert desk.in_doubt
         assert (in_research(postgres), len(stored(app))) == (2, 2)
+
+    def test_and_a_command_that_is_ended_does_not_say_that_nothing_was_imported(
+        self, away: Line, postgres: str, tmp_path: Path, books: list[Path]
+    ) -> None:
+        away.cut = Cut.AFTER
+        with installed(away.url, tmp_path, plugins=(), log_level="info") as nexus:
+            command = nexus.start("import", *map(str, books), "--library", "Research")
+            command.wait_for("import_look_up_failed")
+            command.send(signal.SIGTERM)
+            assert command.wait() == 143, command.tail()
+        assert "it has all files or none" in command.tail()
+        assert "Nothing was imported" not in command.tail()
+        assert in_research(postgres) == 2

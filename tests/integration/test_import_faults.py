@@ -17,14 +17,16 @@ from nexus.app import build
 from nexus.db.session import Statement, wall_clock
 from nexus.db.tables import libraries
 from nexus.ingest import clean
+from nexus.states.media import Status as MediaStatus
 from tests import documents, servers
 from tests.doomed_imports import BEFORE_THE_COMMIT
 from tests.files import count, stored
 from tests.http import Caller, data
-from tests.integration.test_faults_local import address, served
+from tests.integration.test_faults_local import address, post_url, served
 from tests.integration.test_http_imports import opened, stage, until
 from tests.processes import Nexus, Process, eventually, installed
 from tests.support import make_settings
+from tests.walks import status_of
 
 SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
 #: Longer than a parser and the import may take to obey, by far shorter than a parser may take for a document.
@@ -151,6 +153,42 @@ class TestStopped:
         again = served(nexus)
         assert left not in workspaces(nexus)
         assert until(me, "IDLE")["batches"] == []
+        assert again.stop() == 0
+
+
+class TestStoppedWhileAWorkerIsAtWork:
+    """Which the server waits for: by then the import must have been cancelled for long."""
+
+    @pytest.fixture
+    def nexus(self, sqlite_url: str, tmp_path: Path) -> Iterator[Nexus]:
+        plugins = ("tests.plugins", "tests.held_imports")
+        with installed(sqlite_url, tmp_path, port=servers.free_port(), plugins=plugins) as running:
+            yield running
+
+    @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+    def test_the_import_is_cancelled_first_and_never_committed(
+        self, nexus: Nexus, me: Caller, sign: signal.Signals
+    ) -> None:
+        server = served(nexus)
+        article = post_url(nexus, "gated")
+        eventually(nexus.starts, "a worker is in the middle of a fetch")
+        batch = opened(me)
+        data(stage(me, batch, "held.txt", SENTENCE.encode()))
+        data(me.post(f"/imports/batches/{batch}/start"))
+        eventually(lambda: "held.txt" in names_read(nexus), "the import is in the middle of a file")
+        with Caller(address(nexus), nexus.app.settings, me.user) as other, other.stream("GET", "/events"):
+            server.send(sign)
+            server.wait_for("import_closed")
+        (nexus.folder / "held.txt").touch()
+        server.wait_for("import_ends_with_the_process")
+        assert [event["verb"] for event in server.events("import_moved")][-1] == "advance"
+        nexus.open_gate()
+        assert server.wait() == 0, server.tail()
+        assert status_of(nexus.app.sessions, article) is MediaStatus.READY_FOR_READING
+        assert (count(nexus.app), research(nexus), stored(nexus.app)) == (1, 0, [])
+        (left,) = workspaces(nexus)
+        again = served(nexus)
+        assert left not in workspaces(nexus)
         assert again.stop() == 0
 
 
