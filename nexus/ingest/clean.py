@@ -1,4 +1,8 @@
-"""What crashes leave behind: objects that no row knows, uploads that never came, old test runs. Looks first."""
+"""What crashes leave behind: objects that no row knows, uploads that never came, old test runs.
+
+`nexus clean` and the upkeep of the workers go through here. Any number of processes may do so at once, while others
+upload, import and delete: each object is looked at again under its row's lock before it goes.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,8 @@ from uuid import UUID
 from sqlalchemy import bindparam, delete, exists, or_, select
 
 from nexus.db.session import Session, Sessions, Statement
-from nexus.db.tables import duplicates, history, media, media_file, one_of, uploads
-from nexus.ingest.files import Files, discard
+from nexus.db.tables import duplicates, history, media, media_file, one_of, refreshes, uploads
+from nexus.ingest.files import IS_FILE, Files, locked
 from nexus.states.media import Kind, Status
 from nexus.storage import Stored
 from nexus.storage.local import Local
@@ -23,16 +27,20 @@ DAY = timedelta(days=1)
 TEST_RUNS = "test_runs/"
 
 # An object is a media's file, or a file that the media waits for; one whose upload failed does neither. What an
-# address answered is in the store a moment before it becomes the file.
-_IS_FILE = exists(
-    select(media_file.c.media_id)
-    .where(media_file.c.media_id == media.c.id, media_file.c.storage_path == bindparam("path"))
+# address answered is in the store a moment before it becomes the file, also when it is refreshed.
+_IS_REFRESHED = exists(
+    select(refreshes.c.media_id)
+    .where(refreshes.c.media_id == media.c.id, refreshes.c.lease_expires_at.is_not(None))
     .correlate(media)
 )
 _EXPECTED = Statement(
     select(media.c.id).where(
         media.c.id == bindparam("media_id"),
-        or_(_IS_FILE, one_of(media.c.processing_status, {Status.PENDING, Status.EXTRACTING})),
+        or_(
+            IS_FILE,
+            one_of(media.c.processing_status, {Status.PENDING, Status.EXTRACTING}),
+            _IS_REFRESHED,
+        ),
     )
 )
 _ABANDONED = Statement(
@@ -91,9 +99,19 @@ def missing_objects(sessions: Sessions, files: Files) -> list[UUID]:
 
 def _orphans(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
     for stored in orphaned_objects(sessions, files):
-        if remove:
-            files.storage.delete(stored.path)
-        yield Found("an object that no media has", stored.path)
+        if not remove or _remove_orphan(sessions, files, stored.path):
+            yield Found("an object that no media has", stored.path)
+
+
+def _remove_orphan(sessions: Sessions, files: Files, path: str) -> bool:
+    """Whether it is gone: somebody may have begun to need it since it was looked at."""
+    media_id = media_of(path, files.prefix)
+    if media_id is None:
+        return files.remove(path)
+    with locked(sessions, media_id) as session:
+        if session.first(_EXPECTED, media_id=media_id, path=path) is not None:
+            return False
+        return files.remove(path)
 
 
 def _abandoned(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
@@ -103,17 +121,18 @@ def _abandoned(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found
             for row in rows:
                 _delete(session, row.id)
     for row in rows:
+        path = files.path(row.id, Kind(row.kind))
         if remove:
-            discard(files, row.id, Kind(row.kind))
-        yield Found("an upload that was never confirmed", files.path(row.id, Kind(row.kind)))
+            files.remove(path)
+        yield Found("an upload that was never confirmed", path)
 
 
 def _old_test_runs(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
+    """Those of others: what stands below a prefix of our own has rows that know it."""
     before = sessions.clock() - DAY
     for stored in files.storage.objects(TEST_RUNS):
-        if stored.modified_at < before:
-            if remove:
-                files.storage.delete(stored.path)
+        ours = files.prefix and stored.path.startswith(files.prefix)
+        if stored.modified_at < before and not ours and (not remove or files.remove(stored.path)):
             yield Found("a file of an old test run", stored.path)
 
 

@@ -44,7 +44,7 @@ class Nothing:
 def attempt(tools: Tools, media: Row, number: int, bench: Bench | None = None) -> Found | Nothing:
     """Run the extractor of its kind. Raises Unchanged where the bench knows a document and its address has nothing
     new, and SandboxClosed where this process is ending."""
-    bench = bench or Bench(tools, media)
+    bench = bench or Bench(tools, media, attempt=number)
     try:
         extractor = _extractor(tools, Kind(media.kind))
         extraction = storable(extractor(_source(media, number, bench)))

@@ -18,6 +18,7 @@ from nexus.extract import can_extract
 from nexus.ingest import documents, editing, extraction, media, refresh
 from nexus.ingest.documents import Readable
 from nexus.ingest.extraction import Found, Nothing
+from nexus.ingest.files import discard
 from nexus.ingest.leases import Hold
 from nexus.ingest.workbench import Tools
 from nexus.queue import Queue
@@ -133,6 +134,8 @@ def _ended(tools: Tools, done: Done, readable: Container[UUID]) -> Outcome:
         outcome = _give_up(tools, claim, done.result)
     else:
         outcome = Outcome.READABLE if claim.id in readable else Outcome.STALE
+    if done.result.kept is not None and outcome in {Outcome.RELEASED, Outcome.STALE}:
+        discard(tools.sessions, tools.files, claim.id, done.result.kept.storage_path)
     about = {} if done.request_id is None else {"request_id": done.request_id}
     number = claim.processing_attempts
     log.info("ingest_ended", media_id=str(claim.id), attempt=number, outcome=outcome.value, **about)

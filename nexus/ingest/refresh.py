@@ -38,6 +38,7 @@ from nexus.extract.registry import origin
 from nexus.ingest import access, documents, extraction
 from nexus.ingest.documents import Readable
 from nexus.ingest.extraction import Found, Nothing
+from nexus.ingest.files import discard
 from nexus.ingest.leases import Hold
 from nexus.ingest.media import MAX_TRIES, backoff, wait_for
 from nexus.ingest.workbench import Bench, Tools, Unchanged
@@ -280,6 +281,8 @@ def _settle(tools: Tools, claim: Claim, result: Found | Nothing | None) -> str:
             return "unchanged" if _finish(session, claim) else "stale"
     if isinstance(result, Found):
         return _swap(tools, claim, result)
+    if result.kept is not None:
+        discard(tools.sessions, tools.files, claim.media.id, result.kept.storage_path)
     error = result.error
     with tools.sessions.begin() as session:
         if not error.counted:
@@ -300,23 +303,30 @@ def _known(tools: Tools, claim: Claim) -> Row | None:
 
 
 def _swap(tools: Tools, claim: Claim, found: Found) -> str:
+    """Whichever of two files is not the media's afterwards goes: the old one, or the new one of a refused result."""
+    ready = Readable.of(claim.media.id, claim.attempt, found.extraction, found.origin)
+    outcome, unneeded = _exchange(tools, claim, ready)
+    if unneeded is not None:
+        discard(tools.sessions, tools.files, claim.media.id, unneeded)
+    return outcome
+
+
+def _exchange(tools: Tools, claim: Claim, ready: Readable) -> tuple[str, str | None]:
+    """How it ended, and the path of the file that was or is not taken."""
     media_id = claim.media.id
-    ready = Readable.of(media_id, claim.attempt, found.extraction, found.origin)
+    kept = None if ready.kept is None else ready.kept.storage_path
     with tools.sessions.begin() as session:
         if session.first(_AT_REST, media_id=media_id) is None:
             wait = backoff(tools.backoff_seconds, claim.tries)  # its vectors are being made just now
-            return _release(session, media_id, claim.attempt, wait)
+            return _release(session, media_id, claim.attempt, wait), kept
         if not _finish(session, claim):
-            return "stale"
+            return "stale", kept
         session.run(_RENAME, media_id=media_id, title=ready.title, now=session.now)
         before = documents.file_of(session, media_id) if Kind(claim.media.kind) in URL_KINDS else None
         if before is not None:
             documents.drop_file(session, media_id)
         revision = documents.replace(session, ready)
-    kept = ready.kept and ready.kept.storage_path
-    if before is not None and before.storage_path != kept:
-        tools.files.remove(before.storage_path)
-    return f"revision {revision}"
+    return f"revision {revision}", before and before.storage_path
 
 
 def _finish(session: Session, claim: Claim) -> bool:

@@ -99,7 +99,7 @@ def check(sessions: Sessions, files: Files, viewer: UUID, found: Row) -> Settled
 
 
 def _refuse(sessions: Sessions, files: Files, viewer: UUID, found: Row, error: InvalidRequest) -> Settled:
-    """The media fails with what is wrong and its bytes go; where they may still arrive, nothing changes."""
+    """The media fails with what is wrong and its bytes go; if they may still arrive, nothing changes."""
     with sessions.begin() as session:
         settled = _overtaken(session, viewer, found)
         if settled is not None:
@@ -107,7 +107,7 @@ def _refuse(sessions: Sessions, files: Files, viewer: UUID, found: Row, error: I
         if isinstance(error, StorageMissing):
             raise error
         mark_failed(session, found.id, Stage.UPLOAD, error.code, error.message, actor=str(viewer))
-    discard(files, found.id, Kind(found.kind))
+    discard(sessions, files, found.id, files.path(found.id, Kind(found.kind)))
     raise error
 
 

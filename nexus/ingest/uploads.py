@@ -28,7 +28,7 @@ from nexus.errors import (
 )
 from nexus.ingest import access
 from nexus.ingest.add import hold
-from nexus.ingest.files import CONTENT_TYPES, Files, discard
+from nexus.ingest.files import CONTENT_TYPES, Files, locked
 from nexus.ingest.media import retry_media
 from nexus.ingest.pipeline import maybe_enqueue_extraction
 from nexus.ingest.settle import EARLIER, Settled, check, find, forget
@@ -104,10 +104,10 @@ def failed_upload(session: Session, viewer: UUID, media_id: UUID) -> bool:
 def begin_again(
     sessions: Sessions, files: Files, viewer: UUID, media_id: UUID, expected: Expected | None
 ) -> Begun:
-    """A new place for an upload that failed, under the same id. What the failed one left is removed first.
+    """A new place for an upload that failed, under the same id. What the failed one left is removed.
 
-    Without a word of what is to come, it is taken to be the same again. Raises NotFound, Forbidden for everyone but
-    who uploaded it, InvalidState where no upload has failed.
+    If nothing is said of what is to come, it is taken to be the same again. Raises NotFound, Forbidden for everyone
+    but the uploader, InvalidState if no upload has failed.
     """
     with sessions.read() as session:
         access.require_manager(session, media_id, viewer)
@@ -120,11 +120,12 @@ def begin_again(
     again = expected or Expected(kind.value, found.filename, CONTENT_TYPES[kind], found.size_bytes)
     if _checked(files, again) is not kind:
         raise InvalidKind("This was begun as another kind. Begin a new upload for it.")
-    discard(files, media_id, kind)
     target = _sign(files, media_id, kind, again.size_bytes)
-    with sessions.begin() as session:
+    with locked(sessions, media_id) as session:
         retry_media(session, media_id, viewer)
         _expect(session, media_id, kind, safe_name(again.filename), again.size_bytes, target.expires_at)
+        if not files.remove(files.path(media_id, kind)):
+            raise SignUploadFailed
     return Begun(media_id, files.path(media_id, kind), target)
 
 
@@ -148,6 +149,8 @@ def confirm(
             earlier = session.first(EARLIER, media_id=media_id, viewer=viewer)
             if earlier is None:
                 raise
+            # The link outlives the row: the file may have been sent again.
+            files.remove(files.path(media_id, Kind(earlier.kind)))
             return Confirmed(earlier.winner_id, duplicate=True, enqueued=False)
     _require_expected(found, viewer)
     if found.file_sha256 is None:
@@ -166,13 +169,13 @@ def take_in(
         files.storage.put(begun.storage_path, chunks, expected.content_type)
     except (StorageError, OSError) as error:
         forget(sessions, begun.media_id)
-        discard(files, begun.media_id, Kind(expected.kind))
+        files.remove(begun.storage_path)
         raise NotReady("The file could not be put into the store. Try again in a moment.") from error
     with sessions.read() as session:
         found = find(session, viewer, begun.media_id)
     settled = check(sessions, files, viewer, found)
     if settled.duplicate:
-        discard(files, begun.media_id, settled.kind)
+        files.remove(begun.storage_path)
     return settled
 
 
@@ -181,7 +184,7 @@ def _announce(
 ) -> Confirmed:
     """After the commit: the loser's bytes go, and a worker is told."""
     if outcome.duplicate:
-        discard(files, media_id, outcome.kind)
+        files.remove(files.path(media_id, outcome.kind))
     enqueued = maybe_enqueue_extraction(queue, outcome.kind, outcome.media_id, request_id)
     return Confirmed(outcome.media_id, outcome.duplicate, enqueued)
 

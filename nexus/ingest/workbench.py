@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from tempfile import TemporaryFile
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
 from nexus.db.session import Row, Sessions
 from nexus.draft import Drafter
@@ -22,7 +23,7 @@ from nexus.ingest.documents import Kept, Origin
 from nexus.ingest.files import Files
 from nexus.ingest.leases import Leases
 from nexus.states.media import Kind
-from nexus.storage import ObjectExists, ObjectMissing, StorageError
+from nexus.storage import ObjectMissing, StorageError
 from nexus.storage.names import fetched_path
 
 NAME_LENGTH = 120
@@ -56,9 +57,13 @@ class Unchanged(Exception):
 class Bench:
     """One attempt at one media. It remembers what was fetched and kept: that is where the text comes from."""
 
-    def __init__(self, tools: Tools, media: Row, known: Row | None = None) -> None:
+    def __init__(
+        self, tools: Tools, media: Row, known: Row | None = None, attempt: int | None = None
+    ) -> None:
         self._tools = tools
         self._media = media
+        #: The media's own attempt; None while it is refreshed.
+        self._attempt = attempt
         #: The document that is there already, where asking "has it changed?" is enough.
         self._known = known
         self._fetched: Fetched | None = None
@@ -112,16 +117,19 @@ class Bench:
         return self._tools.sandbox.read(reader, data, hints)
 
     def keep(self, fetched: Fetched) -> None:
-        """Named after its content, so that two attempts can't replace each other's bytes."""
-        digest = hashlib.sha256(fetched.body).hexdigest()
-        path = fetched_path(self._media.id, digest, "pdf", self._tools.files.prefix)
+        """Under a name of this attempt's own. What the attempt before it left goes: its result would be refused."""
+        files = self._tools.files
+        path = self._fetched_path(uuid4().hex if self._attempt is None else str(self._attempt))
         try:
-            self._tools.files.storage.put(path, [fetched.body], fetched.content_type)
-        except ObjectExists:
-            pass
-        except (StorageError, OSError) as error:
+            files.storage.put(path, [fetched.body], fetched.content_type)
+        except StorageError as error:
             raise FileUnreachable from error
         self.kept = Kept(path, fetched.content_type, len(fetched.body), file_name(fetched.url))
+        if self._attempt is not None and self._attempt > 1:
+            files.remove(self._fetched_path(str(self._attempt - 1)))
+
+    def _fetched_path(self, fetch: str) -> str:
+        return fetched_path(self._media.id, fetch, "pdf", self._tools.files.prefix)
 
 
 def _room() -> BinaryIO:

@@ -13,9 +13,10 @@ def object_path(media_id: UUID, kind: str, prefix: str = "") -> str:
     return f"{prefix}media/{media_id}/original.{EXTENSIONS[kind]}"
 
 
-def fetched_path(media_id: UUID, sha256: str, extension: str, prefix: str = "") -> str:
-    """Of a file that an address answered with: named after its content, for the next answer may be another."""
-    return f"{prefix}media/{media_id}/fetched-{sha256[:32]}.{extension}"
+def fetched_path(media_id: UUID, fetch: str, extension: str, prefix: str = "") -> str:
+    """Of a file that an address answered with. No two fetches have the same name, so that a removal that comes late
+    can't meet the file of a later one."""
+    return f"{prefix}media/{media_id}/fetched-{fetch}.{extension}"
 
 
 def media_of(path: str, prefix: str = "") -> UUID | None:

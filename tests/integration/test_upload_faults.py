@@ -88,9 +88,9 @@ def test_killed_before_the_loser_of_two_twins_is_removed(app: App, settings: Set
     me, body = Person(app), pdf()
     first, second = me.upload(body), me.sent(body)
     killed(settings, "delete", confirm, me.id, second)
-    assert me.confirm(second).media_id == first
     assert len(stored(app)) == 2
     put_right(settings, "an object that no media has")
+    assert me.confirm(second).media_id == first
     assert stored(app) == [app.files.path(first, uploads.Kind.PDF)]
 
 

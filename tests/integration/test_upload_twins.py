@@ -55,6 +55,18 @@ class TestDuplicates:
         with pytest.raises(NotFound):
             Person(app).confirm(second)
 
+    def test_what_is_sent_again_after_the_second_is_gone_goes_when_that_is_confirmed_again(
+        self, app: App, me: Person
+    ) -> None:
+        """The link to upload lives longer than the row."""
+        body = pdf()
+        first, second = me.upload(body), me.begin(body)
+        for _ in range(2):
+            me.send(second, body)
+            done = me.confirm(second.media_id)
+            assert (done.media_id, done.duplicate) == (first, True)
+            assert stored(app) == [f"media/{first}/original.pdf"]
+
     def test_when_the_first_is_deleted_the_second_is_gone_too(self, app: App, me: Person) -> None:
         body = pdf()
         first, second = me.upload(body), me.sent(body)

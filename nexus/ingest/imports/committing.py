@@ -78,6 +78,8 @@ class Storing:
     def __init__(self, files: Files, candidates: Sequence[Candidate], look: Callable[[], None]) -> None:
         self._files = files
         self._look = look
+        #: Of media that are new with this import. A row that is there already names its file: one that was missing
+        #: and is back stays.
         self._begun: list[str] = []
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nexus-import-store")
         self._puts = {self._threads.submit(self._put, one): one.source for one in candidates}
@@ -117,14 +119,16 @@ class Storing:
         self._look()
         path = self._files.path(one.media_id, one.source.kind)
         try:
-            if one.standing is Standing.UNREAD and self._files.storage.head(path) is not None:
+            if one.standing is Standing.NEW:
+                self._begun.append(path)
+            elif self._files.storage.head(path) is not None:
                 return
-            self._begun.append(path)
             kind = content_type(one.source.kind)
             stored = self._files.storage.put(path, self._pieces(one.source.path), kind)
         except (StorageError, OSError) as error:
             raise FileUnreachable from error
         if stored.sha256 != one.checked.sha256:
+            self._files.remove(path)
             raise FileChanged(CHANGED)
 
     def _pieces(self, path: Path) -> Iterator[bytes]:
