@@ -21,7 +21,8 @@
     │   │   └── CancellationFailed    E_CANCELLATION_FAILED            500
     │   ├── SignUploadFailed          E_SIGN_UPLOAD_FAILED             502
     │   ├── NotReady                  E_NOT_READY                      503
-    │   └── IngestTimeout             E_INGEST_TIMEOUT                 504
+    │   ├── IngestTimeout             E_INGEST_TIMEOUT                 504
+    │   └── StorageFull               E_STORAGE_FULL                   507
     └── WorkError                     ends an attempt: kept in last_error_code, never answers a request
         ├── ExtractionFailed          E_EXTRACTION_FAILED
         │   ├── EmptyContent          E_EMPTY_CONTENT
@@ -93,6 +94,7 @@ from nexus.errors.api import (
     NotReady,
     RateLimited,
     SignUploadFailed,
+    StorageFull,
     StorageMissing,
     Unauthorized,
     UploadExpired,
@@ -215,6 +217,7 @@ __all__ = [
     "PdfNoText",
     "RateLimited",
     "SignUploadFailed",
+    "StorageFull",
     "StorageMissing",
     "TextUnreadable",
     "TranscriptUnavailable",

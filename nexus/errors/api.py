@@ -135,6 +135,13 @@ class NotReady(ApiError):
     status = 503
 
 
+class StorageFull(ApiError):
+    """There is no room left for files. Free some disk space, then try again; nothing was kept of this one."""
+
+    code = "E_STORAGE_FULL"
+    status = 507
+
+
 class SignUploadFailed(ApiError):
     """The file store did not give a place to upload to. Try again in a moment."""
 

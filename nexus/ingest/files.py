@@ -21,11 +21,11 @@ from sqlalchemy import and_, bindparam, exists, or_, select, text
 from nexus import logging
 from nexus.db.session import Session, Sessions, Statement, is_away
 from nexus.db.tables import media, media_file, uploads
-from nexus.errors import NotFound, NotReady
+from nexus.errors import ApiError, NotFound, NotReady, StorageFull
 from nexus.ingest import documents
 from nexus.ingest.libraries import Gone
 from nexus.states.media import FILE_KINDS, Kind, Status
-from nexus.storage import Link, Storage, StorageError
+from nexus.storage import Link, NoRoom, Storage, StorageError
 from nexus.storage.names import object_path
 
 log = logging.get(__name__)
@@ -82,7 +82,15 @@ def link(session: Session, files: Files, media_id: UUID) -> Link:
             found.storage_path, found.filename, found.content_type, files.link_life
         )
     except StorageError as error:
-        raise NotReady("The file store can't be reached. Try again in a moment.") from error
+        raise refusal(error) from error
+
+
+def refusal(error: StorageError) -> ApiError:
+    """What to answer when the store can't do what a request needs; the log says why."""
+    log.warning("store_failed", reason=str(error))
+    if isinstance(error, NoRoom):
+        return StorageFull()
+    return NotReady("The file store can't be used at the moment. Try again; if it stays, run: nexus doctor")
 
 
 @contextmanager

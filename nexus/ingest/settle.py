@@ -15,13 +15,12 @@ from nexus.errors import (
     InvalidRequest,
     InvalidState,
     NotFound,
-    NotReady,
     StorageMissing,
     UploadExpired,
 )
 from nexus.ingest import access
 from nexus.ingest.add import hold
-from nexus.ingest.files import CONTENT_TYPES, Files, discard
+from nexus.ingest.files import CONTENT_TYPES, Files, discard, refusal
 from nexus.ingest.inspect import inspect, recognise
 from nexus.ingest.media import mark_failed, reset_failed
 from nexus.states.media import Kind, Stage, Status
@@ -123,7 +122,7 @@ def _inspect(sessions: Sessions, files: Files, found: Row) -> Digest:
     except ObjectMissing as error:
         raise (StorageMissing if now <= found.expires_at else UploadExpired) from error
     except StorageError as error:
-        raise NotReady("The file store can't be reached. Try again in a moment.") from error
+        raise refusal(error) from error
 
 
 def _overtaken(session: Session, viewer: UUID, found: Row) -> Settled | None:

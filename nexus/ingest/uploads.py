@@ -28,7 +28,7 @@ from nexus.errors import (
 )
 from nexus.ingest import access
 from nexus.ingest.add import hold
-from nexus.ingest.files import CONTENT_TYPES, Files, locked
+from nexus.ingest.files import CONTENT_TYPES, Files, locked, refusal
 from nexus.ingest.media import retry_media
 from nexus.ingest.pipeline import maybe_enqueue_extraction
 from nexus.ingest.settle import EARLIER, Settled, check, find, forget
@@ -170,7 +170,9 @@ def take_in(
     except (StorageError, OSError) as error:
         forget(sessions, begun.media_id)
         files.remove(begun.storage_path)
-        raise NotReady("The file could not be put into the store. Try again in a moment.") from error
+        if isinstance(error, StorageError):
+            raise refusal(error) from error
+        raise NotReady("The file can't be read to its end. Check it, then try again.") from error
     with sessions.read() as session:
         found = find(session, viewer, begun.media_id)
     settled = check(sessions, files, viewer, found)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
@@ -20,6 +22,10 @@ class StorageError(Exception):
     """The store did not do what was asked of it."""
 
 
+class NoRoom(StorageError):
+    """There is no room left for what was to be stored."""
+
+
 class ObjectMissing(StorageError):
     """There is no object at this path."""
 
@@ -33,6 +39,19 @@ class Trouble(NamedTuple):
 
     says: str
     advice: str
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What the system refuses becomes an error of the store, named by the system's code: its message has a path."""
+    try:
+        yield
+    except OSError as error:
+        code = errno.errorcode.get(error.errno or 0, type(error).__name__)
+        raise (NoRoom if error.errno in _FULL else StorageError)(code) from error
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True)
@@ -60,6 +79,8 @@ class Stored:
 
 
 class Storage(Protocol):
+    """Whatever goes wrong in a store is a StorageError: nobody has to know what it is made of."""
+
     @property
     def create_only(self) -> bool:
         """Whether the store itself keeps a link that is used again from replacing what is there."""
@@ -80,11 +101,12 @@ class Storage(Protocol):
         ...
 
     def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> Digest:
-        """Whole or not at all; what was written. Raises ObjectExists."""
+        """Whole or not at all; what was written. On its return it outlasts a power cut. Raises ObjectExists, NoRoom,
+        and whatever the chunks raise."""
         ...
 
     def delete(self, path: str) -> None:
-        """Nothing happens where there is none."""
+        """Nothing happens if there is none."""
         ...
 
     def objects(self, prefix: str) -> Iterator[Stored]: ...

@@ -9,12 +9,13 @@ import re
 import threading
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from nexus.storage import (
@@ -27,6 +28,7 @@ from nexus.storage import (
     Stored,
     Trouble,
     UploadTarget,
+    explained,
 )
 from nexus.storage.digest import Digest, Digester
 
@@ -38,8 +40,11 @@ DRAFTS = ".drafts"
 WINDOW = 8 * CHUNK
 #: Of so many files that were written last, the digests are known.
 REMEMBERED = 1000
+#: How often a folder is made again that others remove.
+FOLDER_TRIES = 20
 
 Identity = tuple[int, int, int, int]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Fresh:
     def get(self, place: Path) -> Digest | None:
         with self._lock:
             known = self._known.get(place)
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             if known is not None and known[0] == _identity(place.stat()):
                 return known[1]
         return None
@@ -114,19 +119,19 @@ class Local:
         return genuine and grant.expires >= self.clock().timestamp()
 
     def head(self, path: str) -> Stored | None:
-        try:
+        with explained(), suppress(FileNotFoundError):
             return _stored(path, self.locate(path).stat())
-        except FileNotFoundError:
-            return None
+        return None
 
     def stream(self, path: str) -> Iterator[bytes]:
-        try:
-            file = self.locate(path).open("rb", buffering=0)
-        except FileNotFoundError as error:
-            raise ObjectMissing from error
-        with file:
-            while chunk := file.read(CHUNK):
-                yield chunk
+        with explained():
+            try:
+                file = self.locate(path).open("rb", buffering=0)
+            except FileNotFoundError as error:
+                raise ObjectMissing from error
+            with file:
+                while chunk := file.read(CHUNK):
+                    yield chunk
 
     def digest(self, path: str) -> Digest | None:
         return self.fresh.get(self.locate(path))
@@ -138,12 +143,15 @@ class Local:
             return draft.publish()
 
     def delete(self, path: str) -> None:
+        """Nobody waits for the disk: a file that a power cut brings back is one that no row knows, and upkeep finds
+        it."""
         place = self.locate(path)
-        place.unlink(missing_ok=True)
+        with explained():
+            place.unlink(missing_ok=True)
         _remove_empty(place.parent, self.folder)
 
     def objects(self, prefix: str) -> Iterator[Stored]:
-        for found in _files(self.folder, self.folder):
+        for found in _files(self.folder, self.folder / prefix.rpartition("/")[0]):
             if found.path.startswith(prefix) and not found.path.startswith(DRAFTS):
                 yield found
 
@@ -162,7 +170,8 @@ class Local:
         return _files(self.folder, self.folder / DRAFTS)
 
     def drop_draft(self, draft: Stored) -> None:
-        (self.folder / DRAFTS / Path(draft.path).name).unlink(missing_ok=True)
+        with explained():
+            (self.folder / DRAFTS / Path(draft.path).name).unlink(missing_ok=True)
 
     def locate(self, path: str) -> Path:
         if not PATH.fullmatch(path):
@@ -170,7 +179,7 @@ class Local:
         return self.folder / path
 
     def draft(self, path: str) -> Draft:
-        return Draft(self.locate(path), self.folder / DRAFTS / uuid.uuid4().hex, self.fresh)
+        return Draft(self.folder, self.locate(path), self.fresh)
 
     def _url(self, path: str, query: dict[str, object]) -> str:
         return f"{ROUTE}/{quote(path)}?{urlencode(query)}"
@@ -182,17 +191,15 @@ class Draft:
     While it is written, a thread passes over what is stored already: at the end its digest is known.
     """
 
-    def __init__(self, place: Path, draft: Path, fresh: Fresh) -> None:
+    def __init__(self, folder: Path, place: Path, fresh: Fresh) -> None:
+        self._folder = folder
         self._place = place
-        self._draft = draft
+        self._draft = folder / DRAFTS / uuid.uuid4().hex
         self._fresh = fresh
 
     def __enter__(self) -> Draft:
-        try:
-            self._file = self._draft.open("x+b", buffering=0)
-        except FileNotFoundError:
-            self._draft.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._draft.open("x+b", buffering=0)
+        with explained():
+            self._file = _in_folder(self._draft, lambda: self._draft.open("x+b", buffering=0))
         self._digester = Digester()
         self._passing: Future[None] | None = None
         self._ended = False
@@ -204,9 +211,9 @@ class Draft:
         self._ended = True
         if self._passing is not None and not self._passing.cancel():
             wait([self._passing])
-        with self._writing:
+        with self._writing, suppress(OSError):  # what is published is on the disk, and upkeep finds the rest
             self._file.close()
-        self._draft.unlink(missing_ok=True)
+            self._draft.unlink(missing_ok=True)
 
     def write_all(self, pieces: deque[bytes]) -> None:
         """Until none is left; others may come meanwhile."""
@@ -217,8 +224,9 @@ class Draft:
     def write(self, piece: bytes) -> None:
         """All of it: one call to the system may take only a part."""
         rest = memoryview(piece)
-        while rest:
-            rest = rest[self._file.write(rest) or 0 :]
+        with explained():
+            while rest:
+                rest = rest[self._file.write(rest) or 0 :]
         self.written += len(piece)
         if self.written - self._digester.size >= WINDOW and (self._passing is None or self._passing.done()):
             self._passing = self._fresh.passes.submit(self._pass_on)
@@ -244,20 +252,44 @@ class Draft:
             os.posix_fadvise(self._file.fileno(), start, length, os.POSIX_FADV_DONTNEED)
 
     def publish(self) -> Digest:
-        """Durable, then visible, in one step; what it is. Raises ObjectExists."""
-        if self._passing is not None:
-            self._passing.result()
-        self._pass(self.written)
-        os.fsync(self._file.fileno())
-        identity = _identity(os.fstat(self._file.fileno()))
-        self._place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._place.hardlink_to(self._draft)
-        except FileExistsError as error:
-            raise ObjectExists from error
+        """On the disk, then visible, in one step; what it is. Raises ObjectExists."""
+        with explained():
+            if self._passing is not None:
+                self._passing.result()
+            self._pass(self.written)
+            os.fsync(self._file.fileno())
+            identity = _identity(os.fstat(self._file.fileno()))
+            try:
+                _in_folder(self._place, lambda: self._place.hardlink_to(self._draft))
+            except FileExistsError as error:
+                raise ObjectExists from error
+            _sync_folders(self._place.parent, self._folder.parent)
         digest = self._digester.result()
         self._fresh.add(self._place, identity, digest)
         return digest
+
+
+def _in_folder(place: Path, make: Callable[[], Made]) -> Made:
+    """Make something there. Its folder is made when it is needed; somebody may remove it again as an empty one."""
+    for _ in range(FOLDER_TRIES):
+        with suppress(FileNotFoundError):
+            return make()
+        with suppress(FileNotFoundError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+    return make()
+
+
+def _sync_folders(folder: Path, top: Path) -> None:
+    """A file is on the disk once its name is, and the names of all folders above it: another thread may have made
+    one of them just now and not have got as far as this. Those that have not changed cost nothing."""
+    for each in (folder, *folder.parents):
+        line = os.open(each, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(line)
+        finally:
+            os.close(line)
+        if each == top:
+            return
 
 
 def _identity(stat: os.stat_result) -> Identity:
@@ -275,10 +307,11 @@ def _stored(path: str, stat: os.stat_result) -> Stored:
 
 def _files(top: Path, folder: Path) -> Iterator[Stored]:
     """By path; what goes away meanwhile is passed over."""
-    for place in sorted(folder.rglob("*")):
-        with suppress(FileNotFoundError):
-            if place.is_file():
-                yield _stored(place.relative_to(top).as_posix(), place.stat())
+    with explained():
+        for place in sorted(folder.rglob("*")):
+            with suppress(FileNotFoundError):
+                if place.is_file():
+                    yield _stored(place.relative_to(top).as_posix(), place.stat())
 
 
 def _remove_empty(folder: Path, top: Path) -> None:

@@ -31,6 +31,7 @@ from nexus.storage import (
     Stored,
     Trouble,
     UploadTarget,
+    explained,
 )
 from nexus.storage.digest import Digest, Digester
 from nexus.storage.names import disposition
@@ -140,8 +141,10 @@ class S3:
         digester = Digester()
         with SpooledTemporaryFile(max_size=8 * CHUNK) as whole:
             for chunk in digester.passing(chunks):
-                whole.write(chunk)
-            whole.seek(0)
+                with explained():
+                    whole.write(chunk)
+            with explained():
+                whole.seek(0)
             self._call("put_object", Key=path, Body=whole, ContentType=content_type, IfNoneMatch="*")
         return digester.result()
 

@@ -12,7 +12,8 @@ from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect
 
 from nexus.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from nexus.storage import ObjectExists
+from nexus.ingest.files import refusal
+from nexus.storage import ObjectExists, StorageError
 from nexus.storage.local import ROUTE, Draft, Grant, Local
 from nexus.storage.names import disposition
 from nexus.web.context import app_of
@@ -44,16 +45,12 @@ async def put_object(
     _require(store, Grant("PUT", path, expires, content_type, size), signature)
     if request.headers.get("content-length", str(size)) != str(size):
         raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
-    draft = await anyio.to_thread.run_sync(store.draft(path).__enter__)
     try:
-        if await _receive(request, draft, size) != size:
-            raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
-        await anyio.to_thread.run_sync(draft.publish)
+        await _store_whole(request, store.draft(path), size)
     except ObjectExists as error:
         raise Conflict("A file is there already, and it stays. Confirm it, or begin a new upload.") from error
-    finally:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(draft.__exit__)
+    except StorageError as error:
+        raise refusal(error) from error
     return answer({"done": True})
 
 
@@ -68,10 +65,24 @@ def get_object(
 ) -> Response:
     store = _store(request)
     _require(store, Grant("GET", path, expires, content_type, filename=filename), signature)
-    if store.head(path) is None:
-        raise NotFound
+    try:
+        if store.head(path) is None:
+            raise NotFound
+    except StorageError as error:
+        raise refusal(error) from error
     headers = {**_SAFE_HEADERS, "Content-Disposition": disposition(filename)}
     return FileResponse(store.locate(path), media_type=content_type, headers=headers)
+
+
+async def _store_whole(request: Request, draft: Draft, size: int) -> None:
+    await anyio.to_thread.run_sync(draft.__enter__)
+    try:
+        if await _receive(request, draft, size) != size:
+            raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
+        await anyio.to_thread.run_sync(draft.publish)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(draft.__exit__)
 
 
 async def _receive(request: Request, draft: Draft, most: int) -> int:

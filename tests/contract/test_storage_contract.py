@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +22,15 @@ from nexus.db.session import wall_clock
 from nexus.ingest import files as store
 from nexus.ingest import libraries, uploads
 from nexus.ingest.uploads import Expected
-from nexus.storage import CHUNK, ObjectExists, ObjectMissing, Storage, StorageError
+from nexus.storage import CHUNK, NoRoom, ObjectExists, ObjectMissing, Storage, StorageError, Stored
+from nexus.storage import s3 as s3_module
 from nexus.storage.digest import HEAD, Digest
-from nexus.storage.local import Local
+from nexus.storage.local import DRAFTS, Local
 from nexus.storage.names import disposition
 from nexus.storage.s3 import S3
 from nexus.storage.supabase import Supabase
 from tests import object_store, supabase_server
+from tests.disks import full_disk, stuck, without_drafts
 from tests.http import serve
 from tests.runs import run_prefix
 from tests.support import make_settings
@@ -323,6 +326,70 @@ def test_a_store_never_shows_its_secret(place: Place) -> None:
     shown = repr(place.storage)
     for secret in (object_store.SECRET_KEY, supabase_server.SERVICE_KEY, "session-secret-of-the-tests"):
         assert secret not in shown
+
+
+def test_a_local_store_that_refuses_is_an_error_of_the_store(tmp_path: Path) -> None:
+    """Whatever the system says, and without the path that it says it of."""
+    storage = Local(tmp_path / "storage", "secret", wall_clock)
+    without_drafts(storage)
+    stuck(storage, "media/x/original.pdf")
+    (storage.folder / "file").touch()
+    for act in (
+        lambda: storage.put("media/y/original.pdf", [BODY], PDF),
+        lambda: list(storage.stream("media/x/original.pdf")),
+        lambda: storage.delete("media/x/original.pdf"),
+        lambda: storage.head("file/original.pdf"),
+        lambda: storage.drop_draft(Stored(f"{DRAFTS}/x", 1, datetime.now(UTC))),
+    ):
+        with pytest.raises(StorageError) as raised:
+            act()
+        assert str(tmp_path) not in str(raised.value)
+
+
+def test_a_store_without_room_says_so_and_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = Local(tmp_path / "storage", "secret", wall_clock)
+    full_disk(monkeypatch, DRAFTS)
+    with pytest.raises(NoRoom):
+        local.put("media/x/original.pdf", [BODY], PDF)
+    assert (list(local.objects("")), list(local.drafts())) == ([], [])
+    full = Path("/dev/full")
+    monkeypatch.setattr(s3_module, "SpooledTemporaryFile", lambda **_: full.open("r+b", buffering=0))
+    with pytest.raises(NoRoom):
+        S3("b", "http://127.0.0.1:9", "us-east-1", "k", "s", wall_clock).put("x", [BODY], PDF)
+
+
+def test_what_is_put_is_on_the_disk_with_every_folder_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it answers: a name that is not on the disk is lost with the power, and its file with it."""
+    storage = Local(tmp_path / "storage", "secret", wall_clock)
+    synced, real = [], os.fsync
+
+    def fsync(line: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{line}").readlink())
+        real(line)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    storage.put("media/x/original.pdf", [BODY], PDF)
+    place = storage.folder / "media" / "x"
+    assert synced[0].parent == storage.folder / DRAFTS
+    assert synced[1:] == [place, place.parent, storage.folder, tmp_path]
+
+
+def test_folders_that_come_and_go_do_not_break_a_put(tmp_path: Path) -> None:
+    """Whoever deletes the last file of a folder removes it, and another may be about to put one there."""
+    storage = Local(tmp_path / "storage", "secret", wall_clock)
+
+    def churn(number: int) -> None:
+        for _ in range(200):
+            storage.put(f"media/{number}/original.pdf", [BODY], PDF)
+            storage.delete(f"media/{number}/original.pdf")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(churn, range(4)))
+    assert list(storage.objects("")) == []
 
 
 def test_a_store_that_is_away_is_an_error_of_the_store() -> None:
