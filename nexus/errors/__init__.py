@@ -58,7 +58,8 @@
         │   ├── FetchRedirects        E_FETCH_REDIRECTS
         │   ├── FetchWrongType        E_FETCH_WRONG_TYPE
         │   ├── FetchInsecure         E_FETCH_INSECURE
-        │   └── FetchBadAnswer        E_FETCH_BAD_ANSWER
+        │   ├── FetchBadAnswer        E_FETCH_BAD_ANSWER
+        │   └── FetchGivenUp          E_FETCH_GIVEN_UP
         ├── UploadFailed              E_UPLOAD_FAILED
         ├── DraftFailed               E_DRAFT_FAILED
         │   ├── DraftUnreachable      E_DRAFT_UNREACHABLE              transient
@@ -125,6 +126,7 @@ from nexus.errors.work import (
     FetchBlockedAddress,
     FetchBusy,
     FetchFailed,
+    FetchGivenUp,
     FetchHttp4xx,
     FetchHttp5xx,
     FetchInsecure,
@@ -180,6 +182,7 @@ __all__ = [
     "FetchBlockedAddress",
     "FetchBusy",
     "FetchFailed",
+    "FetchGivenUp",
     "FetchHttp4xx",
     "FetchHttp5xx",
     "FetchInsecure",

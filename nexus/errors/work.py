@@ -160,6 +160,9 @@ class FetchFailed(WorkError):
 
     code = "E_FETCH_FAILED"
     transient = True
+    #: What the site answered with, if it answered: its status and its whole Content-Type header.
+    http_status: int | None = None
+    content_type: str | None = None
 
 
 class FetchTimeout(FetchFailed):
@@ -239,6 +242,13 @@ class FetchBadAnswer(FetchFailed):
     """The site's answer makes no sense. Check that it opens in a browser, then retry."""
 
     code = "E_FETCH_BAD_ANSWER"
+    transient = False
+
+
+class FetchGivenUp(FetchFailed):
+    """Title and text were entered by hand before the page arrived."""
+
+    code = "E_FETCH_GIVEN_UP"
     transient = False
 
 

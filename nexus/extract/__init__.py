@@ -106,6 +106,8 @@ class Fetched:
     body: bytes
     etag: str | None = None
     last_modified: str | None = None
+    #: Whole, as the site sent it; None if it sent none.
+    content_type_header: str | None = None
 
     def hints(self) -> Hints:
         return Hints(self.url or None, self.content_type, self.charset)

@@ -25,6 +25,7 @@ from nexus.fetch.answers import (
     SNIFFED,
     Head,
     body_type,
+    page_type,
     require_page,
     sendable,
 )
@@ -36,7 +37,7 @@ from nexus.fetch.names import Lookups
 from nexus.fetch.pace import Pace
 from nexus.fetch.wire import BROKE_OFF, Dialer, Wire
 
-__all__ = ["Fetcher", "Limits", "NotModified", "Response", "System", "pairs"]
+__all__ = ["Fetcher", "Limits", "NotModified", "Response", "System", "page_type", "pairs"]
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -55,6 +56,8 @@ class Response:
     body: bytes
     etag: str | None = None
     last_modified: str | None = None
+    #: Whole, as the site sent it; None if it sent none.
+    content_type_header: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,12 +122,13 @@ class Fetcher:
         ):
             answer = line.handle_request(request)
             head = Head.of(answer.status, answer.headers)
-            if head.status in REDIRECTS:
-                return self._guard.follow(target, head.location())
-            if head.status == NOT_MODIFIED and validators:
-                return NotModified(target.url)
-            require_page(head, self._system.now())
-            return self._response(target, head, answer, dialer, deadline)
+            with _answered(head), _explained(dialer):
+                if head.status in REDIRECTS:
+                    return self._guard.follow(target, head.location())
+                if head.status == NOT_MODIFIED and validators:
+                    return NotModified(target.url)
+                require_page(head, self._system.now())
+                return self._response(target, head, answer, dialer, deadline)
 
     def _response(
         self, target: Target, head: Head, answer: httpcore2.Response, dialer: Dialer, deadline: Deadline
@@ -148,6 +152,7 @@ class Fetcher:
             body=bytes(body),
             etag=head.validator("etag"),
             last_modified=head.validator("last-modified"),
+            content_type_header=head.content_type(),
         )
 
     def _chunks(self, answer: httpcore2.Response, wire: Wire) -> Iterator[bytes]:
@@ -206,6 +211,16 @@ def _explained(dialer: Dialer) -> Iterator[None]:
         raise FetchFailed(BROKE_OFF) if dialer.wire.ended else FetchBadAnswer from error
     except httpcore2.NetworkError as error:
         raise FetchFailed(BROKE_OFF) from error
+
+
+@contextmanager
+def _answered(head: Head) -> Iterator[None]:
+    """Whatever fails from here on carries what the site answered."""
+    try:
+        yield
+    except FetchFailed as error:
+        error.http_status, error.content_type = head.status, head.content_type()
+        raise
 
 
 def _decoded(chunks: Iterator[bytes], engine: Decoder, deadline: Deadline) -> Iterator[bytes]:

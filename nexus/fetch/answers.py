@@ -96,15 +96,12 @@ class Head:
             return raw.decode("latin-1")
 
     def media_type(self) -> str | None:
-        """An accepted type, or None where the bytes must tell. Raises FetchWrongType."""
-        said = self.value("content-type").partition(";")[0].strip().lower()
-        if said in ACCEPTED:
-            return said
-        if said in UNTOLD or not MEDIA_TYPE.fullmatch(said):
-            return None
-        raise FetchWrongType(
-            f"This address holds {said}, not a page or a PDF. Add the address of an article."
-        )
+        """An accepted type, or None if the bytes must tell. Raises FetchWrongType."""
+        return _accepted(self.value("content-type"))
+
+    def content_type(self) -> str | None:
+        """The whole header, if there is one."""
+        return self.value("content-type") or None
 
     def charset(self) -> str | None:
         found = CHARSET.search(self.value("content-type"))
@@ -165,6 +162,20 @@ def _refusal(status: int) -> FetchFailed:
             f"The site answered {status}: it has a fault of its own at the moment. Retry later."
         )
     return FetchBadAnswer()
+
+
+def page_type(header: str | None, body: bytes) -> str:
+    """What a page that was accepted is, by its Content-Type header and its bytes."""
+    return body_type(_accepted(header or ""), body[:SNIFFED])
+
+
+def _accepted(header: str) -> str | None:
+    said = header.partition(";")[0].strip().lower()
+    if said in ACCEPTED:
+        return said
+    if said in UNTOLD or not MEDIA_TYPE.fullmatch(said):
+        return None
+    raise FetchWrongType(f"This address holds {said}, not a page or a PDF. Add the address of an article.")
 
 
 def body_type(said: str | None, start: bytes) -> str:

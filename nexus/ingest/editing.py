@@ -22,6 +22,7 @@ from nexus.db.session import Row, Session
 from nexus.errors import EmptyContent, InvalidState, JobNotReady, NotFound, RateLimited, WorkError
 from nexus.extract import Extraction, Fetched, Hints
 from nexus.extract.builtin import PDF_TYPE
+from nexus.fetch import page_type
 from nexus.ingest import desk, drafting, extraction, jobs, media, steps
 from nexus.ingest.add import hold_article
 from nexus.ingest.extraction import Found, Nothing
@@ -63,7 +64,9 @@ class Page(Bench):
 
     def __init__(self, tools: Tools, job: Row) -> None:
         super().__init__(tools, _as_media(job))
-        page = Fetched(job.fetched_url, job.http_status, job.content_type, job.charset, bytes(job.raw_html))
+        body = bytes(job.raw_html)
+        kind = page_type(job.content_type, body)
+        page = Fetched(job.fetched_url, job.http_status, kind, job.charset, body)
         self._page = self._fetched = page
 
     def fetch(self, url: str) -> Fetched:
@@ -95,27 +98,52 @@ def extract(tools: Tools, job_id: UUID, actor: str) -> Done:
 
     Raises JobNotReady where there is no page, or no result in time.
     """
-    if Kind.WEB_ARTICLE not in tools.extractors and not _is_extracted(tools, job_id):
+    if Kind.WEB_ARTICLE not in tools.extractors and not _is_over(tools, job_id):
         raise JobNotReady(NO_READER)
     until = time.monotonic() + WAIT_SECONDS
-    waited = False
+    outrun = False
     while time.monotonic() < until:
         claim = _claim_extraction(tools, job_id, actor)
         if not isinstance(claim, Missed):
             try:
                 return Done(_read(tools, claim, actor))
             except InvalidState:
-                continue  # a text was entered by hand meanwhile
+                outrun = True  # a text was entered by hand meanwhile
+                continue
         if claim.state in EXTRACTED_ON:
-            log.info("already_extracted", job_id=str(job_id), status=claim.state)
+            _say_skipped(job_id, claim.state, outrun=outrun)
             return Done(present(tools, job_id), skipped=True)
-        if claim.state is Status.FAILED and waited:
-            return Done(present(tools, job_id))  # as whoever was first is answered
+        if claim.state is Status.FAILED:
+            return _failed(present(tools, job_id))
         if claim.state is not Status.EXTRACTING:
             raise JobNotReady(_NO_PAGE[claim.state]) if claim.state else NotFound
-        waited = True
+        outrun = True
         _wait_for_reader(tools, job_id, until)
     raise JobNotReady
+
+
+def _failed(job: Row) -> Done:
+    """What a failed job answers to `extract`: the same to the caller who read the page and to all who ask later.
+
+    Raises JobNotReady when it failed before there was a page.
+    """
+    if job.extracted_at is not None:
+        _say_skipped(job.id, Status.FAILED, outrun=True)
+        return Done(job, skipped=True)
+    if job.fetched_at is None:
+        raise JobNotReady(_NO_PAGE[Status.FAILED])
+    return Done(job)
+
+
+def _say_skipped(job_id: UUID, status: Status, *, outrun: bool) -> None:
+    """In words that monitoring searches for: don't change them."""
+    if outrun:
+        why = "already extracted by another worker"
+    elif status in {Status.GENERATING, Status.SAVED}:
+        why = f"in terminal state (status={status.value})"
+    else:
+        why = f"already extracted (status={status.value})"
+    log.info(f"[EXTRACT] Job {job_id} {why}, skipping", job_id=str(job_id))
 
 
 def _extract_once(tools: Tools, job_id: UUID, actor: str) -> None:
@@ -123,6 +151,8 @@ def _extract_once(tools: Tools, job_id: UUID, actor: str) -> None:
     _require_reader(tools)
     claim = _claim_extraction(tools, job_id, actor)
     if isinstance(claim, Missed):
+        if claim.state in EXTRACTED_ON:
+            _say_skipped(job_id, claim.state, outrun=True)
         raise InvalidState
     _read(tools, claim, actor)
 
@@ -133,10 +163,11 @@ def _require_reader(tools: Tools) -> None:
         raise JobNotReady(NO_READER)
 
 
-def _is_extracted(tools: Tools, job_id: UUID) -> bool:
+def _is_over(tools: Tools, job_id: UUID) -> bool:
+    """Whether its text is there, or the attempt to get it has failed: nobody has to read anything."""
     with tools.sessions.read() as session:
         job = steps.state(session, job_id)
-    return job is not None and Status(job.status) in EXTRACTED_ON
+    return job is not None and Status(job.status) in EXTRACTED_ON | {Status.FAILED}
 
 
 def _claim_extraction(tools: Tools, job_id: UUID, actor: str) -> Row | Missed[Status]:
@@ -307,7 +338,7 @@ def _hand_over(session: Session, job: Row, found: Found) -> UUID | None:
     """
     row = hold_article(session, job.created_by_user_id, job.canonical_url)
     media_id: UUID = row.id
-    if job.content_type == PDF_TYPE:
+    if found.origin.fetched is not None and found.origin.fetched.content_type == PDF_TYPE:
         return media_id
     if MediaStatus(row.processing_status) is MediaStatus.FAILED:
         media.reset_failed(session, media_id, job.created_by_user_id)

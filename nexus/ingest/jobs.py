@@ -27,7 +27,7 @@ from nexus import logging, urls
 from nexus.db.editorial import jobs
 from nexus.db.moves import JOB_ROWS, Missed, Move, log_created
 from nexus.db.session import Row, Session, Statement
-from nexus.errors import InvalidRequest, NexusError, NotFound, RateLimited
+from nexus.errors import FetchGivenUp, InvalidRequest, NexusError, NotFound, RateLimited
 from nexus.extract import Extraction, Fetched
 from nexus.ingest import access, quota
 from nexus.ingest.extraction import UNSTORABLE
@@ -61,7 +61,9 @@ _TAKE = {
 }
 _LET_GO = {"lease_expires_at": null(), "tries": literal_column("0")}
 _NO_PAGE = dict.fromkeys(("raw_html", "charset"), null())
-_NO_FETCH = dict.fromkeys(("http_status", "content_type", "fetched_url", "fetched_at"), null())
+#: What is kept of an answer that was no page, too.
+_ANSWERED = ("http_status", "content_type")
+_NO_FETCH = dict.fromkeys((*_ANSWERED, "fetched_url", "fetched_at"), null())
 _NO_TEXT = dict.fromkeys(("extracted_title", "extracted_text", "extracted_at"), null())
 _NO_ERROR = dict.fromkeys(("error_code", "error_message"), null())
 _TEXT = {
@@ -135,6 +137,7 @@ _FAIL = {
             "error_code": bindparam("error_code"),
             "error_message": bindparam("error_message"),
             **_NO_PAGE,
+            **({name: bindparam(name) for name in _ANSWERED} if status is Status.FETCHING else {}),
             "lease_expires_at": null(),
         },
         only=frozenset({status}),
@@ -169,6 +172,7 @@ _PACE = Statement(
 
 _COLUMNS = ("id", "created_by_user_id", "library_id", "url", "canonical_url", "created_at", "updated_at")
 _NEW = Statement(insert(jobs).values({jobs.c[name]: bindparam(name) for name in _COLUMNS}))
+_STATE = Statement(select(jobs.c.status, jobs.c.attempt).where(jobs.c.id == bindparam("job_id")))
 _ONE = Statement(select(jobs).where(jobs.c.id == bindparam("job_id")))
 
 
@@ -228,7 +232,7 @@ def mark_fetched(
         raw_html=page.body,
         charset=page.charset,
         http_status=page.status,
-        content_type=page.content_type,
+        content_type=page.content_type_header,
         fetched_url=page.url,
     )
 
@@ -253,17 +257,28 @@ def adopt(session: Session, job_id: UUID, title: str, body: str, media_id: UUID,
 
 
 def enter(session: Session, job_id: UUID, title: str, body: str, actor: str) -> Missed[Status] | None:
-    """What a person pasted: → EXTRACTING → READY_TO_GENERATE. Raises InvalidRequest for what is no article."""
+    """What a person pasted: → EXTRACTING → READY_TO_GENERATE. Raises InvalidRequest for what is no article.
+
+    A fetch under way is given up first: nobody who has the text needs to wait for a slow site.
+    """
     title, body = (UNSTORABLE.sub("", given).strip() for given in (title, body))
     if not title or len(title) > MOST_TITLE:
         raise InvalidRequest(f"Give a title of at most {MOST_TITLE} characters.")
     if not LEAST_TEXT <= len(body) <= MOST_TEXT:
         raise InvalidRequest(f"Paste the article's text: {LEAST_TEXT} to {MOST_TEXT:,} characters.")
+    _give_up_fetch(session, job_id, actor)
     begun = _MANUAL(session, job_id, actor=actor)
     if isinstance(begun, Missed):
         return begun
     _ENTERED(session, job_id, actor=actor, title=title, text=body)
     return None
+
+
+def _give_up_fetch(session: Session, job_id: UUID, actor: str) -> None:
+    """FETCHING → FAILED; whatever else the job is in by now stays."""
+    job = session.first(_STATE, job_id=job_id)
+    if job is not None and Status(job.status) is Status.FETCHING:
+        fail(session, job_id, Status.FETCHING, job.attempt, FetchGivenUp(), actor)
 
 
 def keep_pace(session: Session, job_id: UUID) -> None:
@@ -305,7 +320,13 @@ def fail(
     session: Session, job_id: UUID, status: Status, attempt: int, error: NexusError, actor: str
 ) -> Row | Missed[Status]:
     """The step that runs in this status has failed; its message says which step it was and what to do. Missed when the
-    attempt is no longer the present one."""
+    attempt is no longer the present one.
+
+    A failed fetch keeps what the site answered, if it did answer.
+    """
+    answered = dict[str, object]()
+    if status is Status.FETCHING:
+        answered = {name: getattr(error, name, None) for name in _ANSWERED}
     return _FAIL[status](
         session,
         job_id,
@@ -313,6 +334,7 @@ def fail(
         fence=attempt,
         error_code=error.code,
         error_message=f"[{STEPS[status]}] {error.message}",
+        **answered,
     )
 
 

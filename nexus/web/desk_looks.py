@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import pairwise
+from math import ceil
 from uuid import UUID
 
 from markupsafe import Markup
@@ -14,7 +16,7 @@ from nexus.db.session import Row
 from nexus.draft import BACKGROUND, WHAT_HAPPENED, Claim
 from nexus.errors import WorkError, describe, tree
 from nexus.ingest.stories import OPEN, Sections, Wording
-from nexus.states.job import MANUAL_ENTRY, Status
+from nexus.states.job import FETCH, MANUAL_ENTRY, Status
 from nexus.states.machine import Verdict
 from nexus.states.story import STORY
 from nexus.states.story import Status as StoryStatus
@@ -77,6 +79,9 @@ VERBS = {
 }
 #: Each error that can end a step, as its class says it.
 SENTENCES = {error.code: describe(error) for error in tree(WorkError)}
+AWAITED = frozenset({Status.FETCHING, Status.EXTRACTING})
+#: How long an editor waits for a text before the page offers to have it entered by hand.
+PATIENCE = timedelta(seconds=30)
 READY = frozenset({Status.EXTRACTED, Status.READY_TO_GENERATE})
 _SIGN = Markup('<a class="evidence-sign" id="evidence-{0}" href="#claim-{0}" aria-label="Claim {0}">{0}</a>')
 
@@ -109,6 +114,8 @@ class Job:
     may_generate: bool
     may_regenerate: bool
     may_enter: bool
+    #: Its text is being fetched or taken out.
+    awaits_text: bool
 
 
 @dataclass(frozen=True)
@@ -189,8 +196,16 @@ def job(row: Row) -> Job:
         may_retry=failed and not has_text and row.canonical_url is not None,
         may_generate=status in READY,
         may_regenerate=status is Status.SAVED or (failed and has_text),
-        may_enter=MANUAL_ENTRY.decide(status) is Verdict.APPLY,
+        may_enter=MANUAL_ENTRY.decide(status) is Verdict.APPLY or status is Status.FETCHING,
+        awaits_text=status in AWAITED,
     )
+
+
+def seconds_left(row: Row, events: Sequence[Row], now: datetime) -> int:
+    """How long the page goes on waiting for a text, counted from when its fetch was asked for."""
+    asked = [event.at for event in events if event.event == FETCH.verb and event.from_status == Status.QUEUED]
+    waited: timedelta = now - max(asked, default=row.created_at)
+    return max(0, ceil((PATIENCE - waited).total_seconds()))
 
 
 def story(row: Row) -> Story:

@@ -214,6 +214,6 @@ def _drafted(nexus: Nexus, viewer: UUID, job_id: UUID, *, again: bool) -> Respon
 
 def _job(row: Row, viewer: UUID, *, skipped: bool = False) -> Response:
     """A step that was taken and failed is no success, and says so beside the job too."""
-    failed = Status(row.status) is Status.FAILED
+    failed = Status(row.status) is Status.FAILED and not skipped
     reason = {"error": row.error_code, "message": row.error_message} if failed else {}
     return answer({"success": not failed, "skipped": skipped, **reason, "job": job_json(row, viewer)})

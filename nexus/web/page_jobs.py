@@ -171,6 +171,8 @@ def _page(
         "job.html",
         status,
         job=desk_looks.job(row),
+        seconds_left=desk_looks.seconds_left(row, events, nexus.sessions.clock()),
+        patience=int(desk_looks.PATIENCE.total_seconds()),
         goes_on=goes_on,
         form=form,
         said=said,

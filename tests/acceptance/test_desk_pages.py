@@ -166,6 +166,44 @@ def test_a_page_that_can_not_be_fetched_is_entered_by_hand(
     expect(page.get_by_role("link", name="Open the story")).to_be_visible()
 
 
+def test_a_page_gives_up_after_thirty_seconds_and_offers_manual_entry_while_it_fetches(
+    page: Page, site: Site, pages: Pages, llm: Model
+) -> None:
+    page.clock.install()
+    paste(page, site, held_article(pages))
+    expect(badge(page)).to_have_text("Fetching")
+    late = page.locator("#overdue", has_text="has not arrived within 30 seconds")
+    expect(late).to_be_hidden()
+    page.clock.fast_forward(30_000)
+    expect(late).to_be_visible()
+    expect(badge(page)).to_have_text("Fetching")
+    llm.will(says(SAID))
+    page.get_by_label("Title").fill("Entered while it was being fetched")
+    page.locator("#pasted").fill(TEXT)
+    page.get_by_role("button", name="Use this text").click()
+    expect(step(page, "Text")).to_contain_text("Entered by hand")
+    expect(page.locator("h1")).to_have_text("Entered while it was being fetched")
+    expect(page.get_by_role("link", name="Open the story")).to_be_visible()
+    expect(late).to_have_count(0)
+    pages.gate.set()
+
+
+def test_a_text_that_comes_in_time_is_never_called_late(
+    page: Page, site: Site, pages: Pages, llm: Model
+) -> None:
+    page.clock.install()
+    llm.will(says(SAID))
+    paste(page, site, held_article(pages))
+    expect(badge(page)).to_have_text("Fetching")
+    page.get_by_text("Enter title and text by hand").click()
+    page.get_by_label("Title").fill("Something typed, which keeps the form on the page")
+    pages.gate.set()
+    expect(badge(page)).to_have_text("Ready for a draft")
+    page.clock.fast_forward(60_000)
+    expect(badge(page)).to_have_text("Ready for a draft")
+    expect(page.locator("#overdue")).to_be_hidden()
+
+
 def test_what_is_typed_by_hand_outlives_a_text_that_comes_in_meanwhile(
     page: Page, site: Site, pages: Pages, llm: Model
 ) -> None:

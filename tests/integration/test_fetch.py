@@ -139,6 +139,7 @@ def test_an_answer_comes_back_whole(site: Hostile, fetch: Callable[..., Response
         body=page,
         etag='W/"one"',
         last_modified="Wed, 21 Oct 2015 07:28:00 GMT",
+        content_type_header="Text/HTML; Charset=ISO-8859-1",
     )
 
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
 
+from nexus import logging
 from nexus.app import App
-from nexus.errors import FetchBusy
-from nexus.extract import AVAILABLE_EXTRACTORS
+from nexus.errors import EmptyContent, FetchBusy, WorkError
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.ingest import editing, jobs, steps, sweep
 from nexus.ingest.quota import Operation
 from nexus.states.job import Status
+from nexus.web import auth
+from tests.documents import pdf
 from tests.editorial import TEXT, app, begin, call, events, job_of, me, pages, parsers, ready, site
 from tests.http import Caller, Site, refused, serve
 from tests.integration.test_whole_path import ARTICLE, SENTENCES
-from tests.job_walks import LEASE
+from tests.job_walks import LEASE, PAGE
+from tests.logs import logging_as_before
 from tests.pages import Answer, Pages
 from tests.support import SetClock, put_job, row_of
 
-__all__ = ["app", "me", "pages", "parsers", "site"]
+__all__ = ["app", "logging_as_before", "me", "pages", "parsers", "site"]
 
 LATE = [Status.EXTRACTED, Status.READY_TO_GENERATE, Status.GENERATING, Status.SAVED]
 
@@ -38,7 +44,11 @@ def test_a_fetch_leaves_the_page_and_the_rest_is_done_without_being_asked_for(
 ) -> None:
     job_id = begin(me, pages)
     job = job_of(call(me, job_id, "fetch"))
-    assert (job["status"], job["httpStatus"], job["contentType"]) == ("EXTRACTING", 200, "text/html")
+    assert (job["status"], job["httpStatus"], job["contentType"]) == (
+        "EXTRACTING",
+        200,
+        "text/html; charset=utf-8",
+    )
     assert job["rawHtml"] == ARTICLE
     assert job["fetchedAt"]
     assert editing.run_next(app.tools)
@@ -59,6 +69,138 @@ def test_extracting_twice_does_it_once(me: Caller, pages: Pages) -> None:
     assert (first["skipped"], second["skipped"]) == (False, True)
     assert first["job"] == second["job"]
     assert events(me, job_id).count("extracted") == 1
+
+
+@pytest.mark.usefixtures("logging_as_before")
+@pytest.mark.parametrize("json", [True, False], ids=["json", "console"])
+class TestWhatMonitoringSearchesFor:
+    """The words of a skip, as they stand in the log."""
+
+    @pytest.mark.parametrize(
+        ("status", "words"),
+        [
+            (Status.READY_TO_GENERATE, "already extracted (status=READY_TO_GENERATE)"),
+            (Status.GENERATING, "in terminal state (status=GENERATING)"),
+            (Status.SAVED, "in terminal state (status=SAVED)"),
+        ],
+    )
+    def test_a_second_extraction_says_why_it_is_skipped(
+        self,
+        app: App,
+        me: Caller,
+        pages: Pages,
+        capsys: pytest.CaptureFixture[str],
+        json: bool,
+        status: Status,
+        words: str,
+    ) -> None:
+        job_id = ready(me, pages)
+        put_job(app.sessions, UUID(job_id), status)
+        logging.configure(json=json, level="info")
+        call(me, job_id, "extract")
+        assert f"[EXTRACT] Job {job_id} {words}, skipping" in capsys.readouterr().err
+
+    def test_an_extraction_that_another_worker_finished_says_so(
+        self,
+        app: App,
+        me: Caller,
+        pages: Pages,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        json: bool,
+    ) -> None:
+        job_id = begin(me, pages)
+        call(me, job_id, "fetch")
+        finish = another_worker(app, job_id)
+        monkeypatch.setattr(editing, "_wait_for_reader", lambda *_: finish())
+        logging.configure(json=json, level="info")
+        assert call(me, job_id, "extract").json()["skipped"] is True
+        said = f"[EXTRACT] Job {job_id} already extracted by another worker, skipping"
+        assert said in capsys.readouterr().err
+
+
+def another_worker(app: App, job_id: str, error: WorkError | None = None) -> Callable[[], None]:
+    """Claims the extraction; called, it ends it with a text, or with an error."""
+    with app.sessions.begin() as session:
+        claim = jobs.claim_extraction(session, UUID(job_id), editing.LEASE, "test")
+    assert claim
+
+    def finish() -> None:
+        with app.sessions.begin() as session:
+            if error is None:
+                found = Extraction.plain("Boats", TEXT)
+                assert jobs.mark_extracted(session, claim.id, claim.attempt, found, None, "test")
+            else:
+                assert jobs.fail(session, claim.id, Status.EXTRACTING, claim.attempt, error, "test")
+
+    return finish
+
+
+def test_a_failed_extraction_answers_the_same_whoever_won_the_race(
+    app: App, me: Caller, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = begin(me, pages)
+    call(me, job_id, "fetch")
+    finish = another_worker(app, job_id, EmptyContent())
+    monkeypatch.setattr(editing, "_wait_for_reader", lambda *_: finish())
+    waited, later = call(me, job_id, "extract"), call(me, job_id, "extract")
+    AVAILABLE_EXTRACTORS.clear()
+    without_a_reader = call(me, job_id, "extract")
+    body = waited.json()
+    assert (body["success"], body["skipped"], body["error"]) == (False, False, "E_EMPTY_CONTENT")
+    assert body["message"].startswith("[EXTRACT] ")
+    assert body["job"]["status"] == "FAILED"
+    for answer in (later, without_a_reader):
+        assert (answer.status_code, answer.json()) == (200, body)
+
+
+def test_a_failed_fetch_has_nothing_to_extract(me: Caller, pages: Pages) -> None:
+    job_id = begin(me, pages, "/missing")
+    call(me, job_id, "fetch")
+    assert refused(call(me, job_id, "extract")) == (409, "NOT_READY")
+
+
+def test_a_failed_draft_does_not_make_its_text_unextracted(app: App, me: Caller, pages: Pages) -> None:
+    job_id = ready(me, pages)
+    put_job(app.sessions, UUID(job_id), Status.FAILED)
+    answer = call(me, job_id, "extract").json()
+    assert (answer["success"], answer["skipped"]) == (True, True)
+    assert answer["job"]["extractedTitle"] == "The harbour"
+
+
+@pytest.mark.parametrize(
+    ("page", "code"),
+    [
+        (Answer(b"Gone.", "text/html; charset=iso-8859-1", 404), "E_FETCH_HTTP_4XX"),
+        (Answer(b"Later.", "text/plain; charset=utf-8; format=flowed", 503), "E_FETCH_HTTP_5XX"),
+        (Answer(b"\x89PNG", "image/png; name=boat.png", 200), "E_FETCH_WRONG_TYPE"),
+    ],
+    ids=["404", "503", "image"],
+)
+def test_a_failed_fetch_keeps_the_status_and_the_whole_content_type(
+    me: Caller, pages: Pages, page: Answer, code: str
+) -> None:
+    pages["/boats"] = page
+    job_id = begin(me, pages)
+    job = job_of(call(me, job_id, "fetch"))
+    assert (job["status"], job["errorCode"], job["fetchedAt"]) == ("FAILED", code, None)
+    assert (job["httpStatus"], job["contentType"]) == (page.status, page.content_type)
+    pages["/boats"] = Answer(ARTICLE.encode())
+    job = job_of(call(me, job_id, "retry"))
+    assert (job["httpStatus"], job["contentType"]) == (200, "text/html; charset=utf-8")
+
+
+def test_a_page_that_never_answered_has_neither_status_nor_content_type(me: Caller) -> None:
+    made = me.post("/api/ingestion-jobs", json={"url": "https://127.0.0.1:1/"})
+    job = job_of(call(me, job_of(made)["id"], "fetch"))
+    assert (job["status"], job["httpStatus"], job["contentType"]) == ("FAILED", None, None)
+
+
+def test_a_pdf_that_its_site_calls_something_else_is_read_as_a_pdf(me: Caller, pages: Pages) -> None:
+    pages["/boats"] = Answer(pdf("\n".join(SENTENCES)), "application/octet-stream")
+    job_id = begin(me, pages)
+    assert job_of(call(me, job_id, "fetch"))["contentType"] == "application/octet-stream"
+    assert job_of(call(me, job_id, "extract"))["status"] == "READY_TO_GENERATE"
 
 
 @pytest.mark.parametrize("status", LATE)
@@ -140,6 +282,24 @@ class TestManualEntry:
         assert (job["errorCode"], job["errorMessage"]) == (None, None)
         assert job["mediaId"] is None
 
+    def test_it_does_not_wait_for_a_fetch_that_lasts(self, app: App, me: Caller, pages: Pages) -> None:
+        job_id = begin(me, pages)
+        with app.sessions.begin() as session:
+            claim = jobs.start_fetch(session, UUID(job_id), editing.LEASE, "test")
+        job = job_of(call(me, job_id, "manual-entry", title="Mine", text=TEXT))
+        assert (job["status"], job["manuallyProvided"], job["extractedTitle"]) == (
+            "READY_TO_GENERATE",
+            True,
+            "Mine",
+        )
+        assert events(me, job_id) == ["create", "fetch", "fail", "manual_entry", "extracted"]
+        assert claim
+        with app.sessions.begin() as session:
+            assert not jobs.mark_fetched(session, UUID(job_id), claim.attempt, PAGE, "test")
+            error = EmptyContent()
+            assert not jobs.fail(session, UUID(job_id), Status.FETCHING, claim.attempt, error, "test")
+        assert job_of(me.get(f"/api/ingestion-jobs/{job_id}")) == job
+
     def test_it_wins_over_an_extraction_that_runs(self, app: App, me: Caller, pages: Pages) -> None:
         job_id = begin(me, pages)
         call(me, job_id, "fetch")
@@ -149,7 +309,7 @@ class TestManualEntry:
         assert claim
         with app.sessions.begin() as session:
             assert not jobs.fail(
-                session, UUID(job_id), Status.EXTRACTING, claim.attempt, editing.EmptyContent(), "test"
+                session, UUID(job_id), Status.EXTRACTING, claim.attempt, EmptyContent(), "test"
             )
         assert job_of(me.get(f"/api/ingestion-jobs/{job_id}"))["extractedTitle"] == "Mine"
 
@@ -170,6 +330,32 @@ class TestManualEntry:
         job_id = ready(me, pages)
         answer = call(me, job_id, "manual-entry", title="Boats", text=TEXT)
         assert refused(answer) == (409, "E_INVALID_STATE")
+
+
+def test_without_scripts_too_a_page_gives_up_after_thirty_seconds(
+    app: App, me: Caller, pages: Pages, clock: SetClock
+) -> None:
+    """It stops looking again by itself, which would take away what is typed meanwhile."""
+    job_id = begin(me, pages)
+    clock.forward(minutes=5)
+    editing.leave_fetch(app.tools, UUID(job_id), "test")
+
+    def shown() -> tuple[bool, bool]:
+        html = the_page(app, me, job_id)
+        return 'http-equiv="refresh"' in html, bool(re.search('<p class="overdue"[^>]*(?<! hidden)>', html))
+
+    assert shown() == (True, False)
+    clock.forward(seconds=29)
+    assert shown() == (True, False)
+    clock.forward(seconds=1)
+    assert shown() == (False, True)
+    call(me, job_id, "manual-entry", title="Mine", text=TEXT)
+    assert shown() == (False, False)
+
+
+def the_page(app: App, me: Caller, job_id: str) -> str:
+    cookie = f"{auth.COOKIE}={auth.session_token(app.settings, me.user)}"
+    return me.get(f"/admin/jobs/{job_id}", headers={"Authorization": "", "Cookie": cookie}).text
 
 
 class TestTheArticle:
@@ -208,7 +394,7 @@ class TestALostWorker:
         assert job_of(me.get(f"/api/ingestion-jobs/{job_id}"))["status"] == "READY_TO_GENERATE"
         assert lost
         with app.sessions.begin() as session:
-            error = editing.EmptyContent()
+            error = EmptyContent()
             assert not jobs.fail(session, UUID(job_id), Status.FETCHING, lost.attempt, error, "test")
 
     def test_an_extraction_is_taken_up_again_and_fails_after_the_third(

@@ -5,27 +5,17 @@ from __future__ import annotations
 import json
 import logging as standard
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import structlog
 
 from nexus import logging
+from tests.logs import logging_as_before
 
+__all__ = ["logging_as_before"]
 
-@pytest.fixture(autouse=True)
-def put_back() -> Iterator[None]:
-    """Logging as it was."""
-    root = standard.getLogger()
-    handlers, level, kept = root.handlers, root.level, structlog.get_config()
-    named = {name: standard.getLogger(name).level for name in ("alembic", "uvicorn.error")}
-    yield
-    root.handlers, root.level = handlers, level
-    structlog.configure(**kept)
-    for name, before in named.items():
-        standard.getLogger(name).setLevel(before)
-    standard.getLogger("uvicorn.access").disabled = False
+pytestmark = pytest.mark.usefixtures("logging_as_before")
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

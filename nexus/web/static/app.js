@@ -124,6 +124,22 @@
     form.requestSubmit();
   }
 
+  // ── A text that is long in coming: the page says so, and offers to have it entered by hand ──
+
+  function watchWait() {
+    const notice = byId("overdue");
+    if (!notice || notice.dataset.watched) return;
+    notice.dataset.watched = "yes";
+    setTimeout(() => {
+      // What someone typed keeps the notice on the page even when the text has come.
+      if (!notice.isConnected || !document.querySelector("[data-awaits-text]")) return;
+      notice.hidden = false;
+      notice.closest("details").open = true;
+      byId("said").textContent = notice.textContent;
+    }, Number(notice.dataset.in) * 1000);
+  }
+  document.addEventListener("nexus:put", watchWait);
+
   // ── The stream. A hidden tab lets go of it: browsers give a site only six connections ──
 
   let stream = null;
@@ -275,6 +291,7 @@
   byId("keys-button")?.removeAttribute("hidden");
   if (location.hash === "#url") byId("url")?.focus();
   goOn();
+  watchWait();
 
   follow();
 })();
