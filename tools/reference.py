@@ -15,6 +15,7 @@ from nexus.cli.commands import app as cli
 from nexus.errors import ApiError, WorkError, describe, tree
 from nexus.settings import Settings
 from nexus.states.attempt import ATTEMPT
+from nexus.states.capabilities import FLAGS
 from nexus.states.job import JOB
 from nexus.states.machine import Machine
 from nexus.states.media import MEDIA
@@ -26,7 +27,14 @@ NOTE = "<!-- Made from the code by `make docs`; changes here are lost. -->"
 
 
 def pages() -> dict[str, str]:
-    made = {"states": states(), "errors": errors(), "settings": settings(), "cli": commands(), "http": http()}
+    made = {
+        "states": states(),
+        "capabilities": capabilities(),
+        "errors": errors(),
+        "settings": settings(),
+        "cli": commands(),
+        "http": http(),
+    }
     return {f"{name}.md": f"{NOTE}\n\n{text.strip()}\n" for name, text in made.items()}
 
 
@@ -48,6 +56,20 @@ def _machine(machine: Machine[Any]) -> Iterable[str]:
     yield f"```mermaid\n{machine.mermaid()}\n```"
 
 
+def capabilities() -> str:
+    return "\n\n".join(
+        [
+            "# Capabilities",
+            "What a viewer can do with a media now. They stand in every answer of `GET /media/…` that is JSON, and are "
+            "derived from these facts alone: the kind, the status, the last error's code, whether there is a file, "
+            "whether there is a text, and whether there is an address to play. Rely on them, not on the status.",
+            _table(["flag", "means", "needs"], [[f"`{name}`", *flag] for name, flag in FLAGS.items()]),
+            "A PDF that is locked with a password counts as one that can't be shown: Nexus has no password to give to "
+            "a viewer. Its file can still be downloaded.",
+        ]
+    )
+
+
 def errors() -> str:
     api_rows = [[f"`{e.code}`", str(e.status), describe(e)] for e in tree(ApiError)]
     work_rows = [[f"`{e.code}`", e.stage, "yes" if e.transient else "", describe(e)] for e in tree(WorkError)]
@@ -59,6 +81,11 @@ def errors() -> str:
             "## Failures of work",
             "Kept in `last_error_code` of a media. What is tried again by itself is tried up to three times.",
             _table(["code", "stage", "tried again", "meaning and what to do"], work_rows),
+            *(
+                f"`{e.code}` is kept in the database alone: clients see `{e.shown_as}` instead."
+                for e in tree(WorkError)
+                if e.shown_as is not None
+            ),
         ]
     )
 

@@ -18,7 +18,7 @@ from nexus.cli import say
 from nexus.cli.add import guess_kind, is_file
 from nexus.cli.context import unopened
 from nexus.cli.failures import FAILED
-from nexus.errors import ExtractorNotImplemented, InvalidRequest, NexusError
+from nexus.errors import ExtractorNotImplemented, InvalidRequest, NexusError, public_code
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fetched, Hints, Source, StoredFile
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher
@@ -95,7 +95,7 @@ def _read(fetcher: Fetcher, sandbox: Sandbox, given: str) -> dict[str, Any]:
     try:
         found = _extract(Loose(fetcher, sandbox, path), given)
     except NexusError as error:
-        return {**name, "error": {"code": error.code, "message": error.message}}
+        return {**name, "error": {"code": public_code(error.code), "message": error.message}}
     text = "\n\n".join(fragment.text for fragment in found.fragments)
     facts = {**asdict(found.facts), "words": count_words(text), "outline": [vars(h) for h in found.outline]}
     html = "\n\n".join(fragment.html or "" for fragment in found.fragments)

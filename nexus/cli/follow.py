@@ -15,7 +15,7 @@ from nexus.cli import say
 from nexus.cli.context import again
 from nexus.cli.outcome import Ended, Item, Progress, Result, progress
 from nexus.cli.waiting import Wait, rests
-from nexus.errors import JobTimeout, WorkError, tree
+from nexus.errors import JobTimeout, WorkError, public_code, tree
 from nexus.ingest import read
 from nexus.ingest.read import View
 from nexus.queue.celery import CeleryQueue
@@ -132,7 +132,7 @@ def _ended(app: App, item: Item, view: View, *, moved: bool) -> Ended:
     if status is Status.PENDING:
         return Ended(item, Result.QUEUED, _why_queued(app, row.kind), view)
     if status is Status.FAILED and row.failure_stage != Stage.EMBED.value:
-        return Ended(item, Result.FAILED, row.last_error_message, view, row.last_error_code)
+        return Ended(item, Result.FAILED, row.last_error_message, view, public_code(row.last_error_code))
     return Ended(item, Result.READABLE if moved else Result.THERE, row.title or "", view)
 
 

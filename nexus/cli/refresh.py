@@ -12,7 +12,7 @@ from nexus.app import App
 from nexus.cli import say
 from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import FAILED, MISUSED, Refused
-from nexus.errors import ApiError
+from nexus.errors import ApiError, public_code
 from nexus.ingest import access, refresh
 from nexus.queue.celery import CeleryQueue
 
@@ -60,5 +60,5 @@ def _refreshed(app: App, viewer: UUID, media_id: UUID) -> tuple[str, str | None,
     with app.sessions.read() as session:
         left = refresh.present(session, media_id)
     if left is not None and left.error_code is not None:
-        return "failed", left.error_code, left.error_message
+        return "failed", public_code(left.error_code), left.error_message
     return done or ELSEWHERE, None, None

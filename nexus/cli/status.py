@@ -15,7 +15,7 @@ from nexus.app import App
 from nexus.cli import say
 from nexus.cli.context import acting_user, again, opened
 from nexus.cli.failures import FAILED, Refused
-from nexus.errors import ApiError
+from nexus.errors import ApiError, public_code
 from nexus.ingest import census, libraries, read
 from nexus.ingest.read import View
 from nexus.states.media import Status
@@ -143,7 +143,8 @@ def _reason(view: View) -> str:
     row = view.row
     if not row.last_error_code:
         return ""
-    return say.clean(f"failed at {row.failure_stage} ({row.last_error_code}): {row.last_error_message}")
+    code = public_code(row.last_error_code)
+    return say.clean(f"failed at {row.failure_stage} ({code}): {row.last_error_message}")
 
 
 def _age(moment: datetime, now: datetime) -> str:

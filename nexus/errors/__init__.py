@@ -153,6 +153,7 @@ from nexus.errors.work import (
     TranscriptUnavailable,
     UploadFailed,
     WorkError,
+    public_code,
 )
 
 __all__ = [
@@ -229,5 +230,6 @@ __all__ = [
     "UploadFailed",
     "WorkError",
     "describe",
+    "public_code",
     "tree",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nexus.errors.base import NexusError
+from nexus.errors.base import NexusError, tree
 
 
 class WorkError(NexusError):
@@ -16,6 +16,8 @@ class WorkError(NexusError):
     counted: ClassVar[bool] = True
     #: Where it happened, as `failure_stage` says it.
     stage: ClassVar[str] = "extract"
+    #: The code that clients see instead of its own.
+    shown_as: ClassVar[str | None] = None
     #: How many seconds the other side asked to be left alone.
     retry_after: float | None = None
 
@@ -121,6 +123,7 @@ class ExtractorNotImplemented(WorkError):
     """Nexus has no processor for this kind yet. Retry after one is installed."""
 
     code = "E_EXTRACTOR_NOT_IMPLEMENTED"
+    shown_as = ExtractionFailed.code
 
 
 class FileMissing(WorkError):
@@ -270,3 +273,11 @@ class EmbeddingTimeout(EmbeddingFailed):
     """Its text is there to read, but the worker stopped three times while preparing it for search. Retry later."""
 
     code = "E_EMBEDDING_TIMEOUT"
+
+
+_SHOWN_AS = {error.code: error.shown_as for error in tree(WorkError) if error.shown_as is not None}
+
+
+def public_code(code: str | None) -> str | None:
+    """A kept error code as clients see it: one that is only Nexus's own affair shows as another."""
+    return None if code is None else _SHOWN_AS.get(code, code)

@@ -55,12 +55,15 @@ _FAILURE = {
     **_NO_LEASE,
 }
 _RELEASE = {"run_after": bindparam("run_after", type_=media.c.run_after.type), **_NO_LEASE}
-_RETRY = {
+_AGAIN = {
     **_NO_FAILURE,
     "tries": literal_column("0"),
     "run_after": bindparam("now"),
     "processing_started_at": null(),
     "processing_completed_at": null(),
+}
+_RETRY = {
+    **_AGAIN,
     "file_sha256": case((media.c.failure_stage == "upload", null()), else_=media.c.file_sha256),
 }
 
@@ -106,7 +109,7 @@ _RETRY_ALL = Move(MEDIA_ROWS, edges.RETRY, sets=_RETRY, guards=[_SAME_STAGE])
 _RETRY_EMBEDDING = Move(
     MEDIA_ROWS,
     edges.RETRY_EMBEDDING,
-    sets={**_NO_FAILURE, "tries": literal_column("0"), "run_after": bindparam("now")},
+    sets=_AGAIN,
     guards=[_SAME_STAGE],
 )
 

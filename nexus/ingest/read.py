@@ -94,6 +94,13 @@ class Page(Generic[T]):
     next_cursor: str | None
 
 
+@dataclass(frozen=True)
+class Part(Page[T]):
+    """A page of what belongs to one media, and what the viewer can do with that."""
+
+    capabilities: Capabilities
+
+
 def get(session: Session, media_id: UUID, viewer: UUID) -> View:
     """Raises NotFound where there is none that the viewer may read."""
     row = session.first(_ONE, media_id=media_id, viewer=viewer)
@@ -140,31 +147,31 @@ def newest(
 
 def text(
     session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
-) -> Page[Row]:
-    access.require_readable(session, media_id, viewer)
-    return _numbered(session, _FRAGMENTS, "position", media_id, cursor, most, start=-1)
+) -> Part[Row]:
+    """Its fragments in reading order. Raises NotFound where there is none that the viewer may read."""
+    return _numbered(session, _FRAGMENTS, "position", get(session, media_id, viewer), cursor, most, start=-1)
 
 
 def events(
     session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
-) -> Page[Row]:
-    access.require_readable(session, media_id, viewer)
-    return _numbered(session, _HISTORY, "id", media_id, cursor, most, start=0)
+) -> Part[Row]:
+    """Its history, the first entry first. Raises NotFound likewise."""
+    return _numbered(session, _HISTORY, "id", get(session, media_id, viewer), cursor, most, start=0)
 
 
 def _numbered(
     session: Session,
     statement: Statement,
     column: str,
-    media_id: UUID,
+    found: View,
     cursor: str | None,
     most: int,
     start: int,
-) -> Page[Row]:
-    rows = session.all(statement, media_id=media_id, after=_number(cursor, start), most=most + 1)
+) -> Part[Row]:
+    rows = session.all(statement, media_id=found.row.id, after=_number(cursor, start), most=most + 1)
     more = len(rows) > most
     rows = rows[:most]
-    return Page(rows, cursor_after(getattr(rows[-1], column)) if more else None)
+    return Part(rows, cursor_after(getattr(rows[-1], column)) if more else None, found.capabilities)
 
 
 def _view(row: Row) -> View:

@@ -12,7 +12,8 @@ from nexus.db.session import Row, Session, Statement
 from nexus.db.tables import assets
 from nexus.errors import NotFound
 from nexus.extract import Heading
-from nexus.ingest import access, documents, refresh
+from nexus.ingest import access, documents, read, refresh
+from nexus.states.capabilities import Capabilities
 
 WORDS_PER_MINUTE = 230
 
@@ -28,6 +29,7 @@ class Document:
     """A readable media's text as a whole."""
 
     row: Row
+    capabilities: Capabilities
     outline: list[Heading]
     #: At an even pace, and never nothing.
     reading_minutes: int
@@ -37,13 +39,13 @@ class Document:
 
 def document(session: Session, media_id: UUID, viewer: UUID) -> Document:
     """Raises NotFound where the viewer may not read it, or there is no text."""
-    access.require_readable(session, media_id, viewer)
+    found = read.get(session, media_id, viewer)
     row = documents.read(session, media_id)
     if row is None:
         raise NotFound("There is no text to read yet. Look at its state.")
     outline = [Heading(*line) for line in json.loads(row.outline)]
     minutes = max(1, round(row.words / WORDS_PER_MINUTE))
-    return Document(row, outline, minutes, refresh.present(session, media_id))
+    return Document(row, found.capabilities, outline, minutes, refresh.present(session, media_id))
 
 
 def asset(session: Session, media_id: UUID, viewer: UUID, name: str) -> Row:

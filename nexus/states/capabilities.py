@@ -1,25 +1,60 @@
 """What a viewer can do with a media, derived from facts alone. Pages and clients ask this, never the status."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nexus.states.media import PUBLISHED, Kind, Status
 
 EMBEDDING_ERROR = "E_EMBEDDING_"
 NO_TRANSCRIPT = "E_TRANSCRIPT_UNAVAILABLE"
+#: PDFs that no viewer can render: damaged ones, and those that are locked with a password nobody gave to Nexus.
+UNRENDERABLE = frozenset({"E_PDF_DAMAGED", "E_PDF_ENCRYPTED"})
 #: Kinds that play from the moment their address is known, with or without a transcript.
 PLAYABLE = frozenset({Kind.VIDEO, Kind.PODCAST_EPISODE})
+
+
+class Flag(NamedTuple):
+    """A capability as clients are told of it."""
+
+    means: str
+    needs: str
+
+
+_TEXT = "a text (`ready_for_reading`, `embedding`, `ready`, or failed with an `E_EMBEDDING_…` code)"
+_READ = "the same as `can_read`"
+FLAGS = {
+    "can_read": Flag(
+        "The primary content can be shown: a text, or the pages of a PDF.",
+        f"{_TEXT}; for a `pdf` its stored file, even before its text is taken out, unless it failed with "
+        + " or ".join(f"`{code}`" for code in sorted(UNRENDERABLE)),
+    ),
+    "can_highlight": Flag(
+        "There is something to highlight. Nexus keeps no highlights itself: the flag is for clients that do.",
+        _READ,
+    ),
+    "can_quote": Flag(
+        "Its text can be quoted, in a story for instance.", f"{_READ}; for a `pdf` also a text"
+    ),
+    "can_search": Flag("It has text that a search can find.", "the same as `can_quote`"),
+    "can_play": Flag(
+        "It has an address outside Nexus that plays it.",
+        "`external_playback_url`; for kinds other than `video` and `podcast_episode` also a text, or a failure with "
+        f"`{NO_TRANSCRIPT}`",
+    ),
+    "can_download_file": Flag("The original file can be downloaded.", "a stored file"),
+}
 
 
 @dataclass(frozen=True)
 class Capabilities:
     """What a viewer who may read the media can do with it now."""
 
-    can_read: bool  #: the primary content can be shown
-    can_highlight: bool  #: highlights can be made in it
-    can_quote: bool  #: its text can be quoted
-    can_search: bool  #: it appears in search results
-    can_play: bool  #: it has a playable address outside
-    can_download_file: bool  #: the original file can be downloaded
+    can_read: bool
+    can_highlight: bool
+    can_quote: bool
+    can_search: bool
+    can_play: bool
+    can_download_file: bool
 
 
 def derive(
@@ -31,13 +66,14 @@ def derive(
     has_plain_text: bool = False,
     has_playback_url: bool = False,
 ) -> Capabilities:
-    """A PDF reads as soon as its file is stored; everything else when its text is there.
+    """A PDF reads as soon as its file is stored, if it can be rendered; everything else when its text is there.
 
     A failed embedding takes nothing away from the reader.
     """
     embedding_failed = status is Status.FAILED and (last_error_code or "").startswith(EMBEDDING_ERROR)
     has_text = status in PUBLISHED or embedding_failed
-    can_read = has_file if kind is Kind.PDF else has_text
+    renders = has_file and last_error_code not in UNRENDERABLE
+    can_read = renders if kind is Kind.PDF else has_text
     can_quote = can_read and (has_plain_text if kind is Kind.PDF else True)
     can_play = has_playback_url and (kind in PLAYABLE or has_text or last_error_code == NO_TRANSCRIPT)
     return Capabilities(

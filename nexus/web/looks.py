@@ -12,6 +12,7 @@ from uuid import UUID
 from markupsafe import Markup, escape
 
 from nexus.db.session import Row
+from nexus.errors import public_code
 from nexus.extract import Heading
 from nexus.ingest.passages import Passage
 from nexus.ingest.read import View
@@ -239,7 +240,8 @@ def badge(row: Row, processors: Container[Kind]) -> Badge:
 
 def moment(row: Row, viewer: UUID) -> Moment:
     who = ACTORS[actor(row.actor, viewer)]
-    return Moment(EVENTS.get(row.event, row.event), row, who, BADGES[Status(row.to_status)].tone)
+    shown = row._replace(error_code=public_code(row.error_code))
+    return Moment(EVENTS.get(row.event, row.event), shown, who, BADGES[Status(row.to_status)].tone)
 
 
 def safe_link(url: str | None) -> str | None:
@@ -255,7 +257,7 @@ def _failure(row: Row) -> Failure | None:
 
 def told(stage: str, message: str, code: str) -> Failure:
     first, dot, rest = message.partition(". ")
-    return Failure(stage, first + dot.strip(), rest, code)
+    return Failure(stage, first + dot.strip(), rest, public_code(code) or "")
 
 
 def _contents(outline: list[Heading], media_id: UUID, passage: Passage) -> list[Entry]:

@@ -32,6 +32,7 @@ from nexus.web.schemas import (
     fragment_json,
     media_json,
     page_json,
+    part_json,
 )
 
 router = APIRouter(prefix="/media", tags=["media"], default_response_class=Response)
@@ -87,7 +88,7 @@ def get_fragments(
     """In reading order."""
     with nexus.sessions.read() as session:
         page = read.text(session, media_id, viewer, cursor, limit)
-    return answer(page_json(page, [fragment_json(row) for row in page.items]))
+    return answer(part_json(page, [fragment_json(row) for row in page.items]))
 
 
 @router.get("/{media_id}/document", responses=answers(Data[DocumentOut], 404), summary="About its text")
@@ -126,7 +127,7 @@ def get_history(
     """Every transition, the first one first."""
     with nexus.sessions.read() as session:
         page = read.events(session, media_id, viewer, cursor, limit)
-    return answer(page_json(page, [event_json(row, viewer) for row in page.items]))
+    return answer(part_json(page, [event_json(row, viewer) for row in page.items]))
 
 
 @router.post(

@@ -15,6 +15,7 @@ from nexus.ingest import passages, read, reader, refresh
 from nexus.ingest.passages import Passage
 from nexus.ingest.read import View
 from nexus.ingest.reader import Document
+from nexus.states.capabilities import UNRENDERABLE
 from nexus.storage.names import disposition
 from nexus.web import looks
 from nexus.web.context import Nexus, PageViewer
@@ -155,7 +156,10 @@ def _passage(session: Session, found: View, start: int | None, end: int | None) 
 
 
 def _pdf(session: Session, found: View) -> Row | None:
-    return passages.pdf(session, found.row.id) if found.capabilities.can_download_file else None
+    """What the viewer can show: also the PDF that an address answered with."""
+    if not found.capabilities.can_download_file or found.row.last_error_code in UNRENDERABLE:
+        return None
+    return passages.pdf(session, found.row.id)
 
 
 def _events(session: Session, media_id: UUID, viewer: UUID) -> list[Row]:

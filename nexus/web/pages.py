@@ -107,7 +107,8 @@ def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> R
 
 @router.get("/items/{media_id}/file")
 def file(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
-    return go(uploads.link_to(nexus, viewer, media_id).url)
+    link, _ = uploads.link_to(nexus, viewer, media_id)
+    return go(link.url)
 
 
 @router.post("/items/{media_id}/retry")

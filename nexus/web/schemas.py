@@ -9,8 +9,10 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from nexus.db.session import Row
-from nexus.ingest.read import Page, View
+from nexus.errors import public_code
+from nexus.ingest.read import Page, Part, View
 from nexus.ingest.reader import Document
+from nexus.states.capabilities import FLAGS
 
 T = TypeVar("T")
 _EXAMPLE_ID = "6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d"
@@ -94,11 +96,6 @@ class ConfirmedOut(BaseModel):
     enqueued: bool
 
 
-class LinkOut(BaseModel):
-    url: str
-    expires_at: datetime
-
-
 class RetriedOut(BaseModel):
     media_id: UUID
     enqueued: bool
@@ -108,12 +105,20 @@ class RetriedOut(BaseModel):
 
 
 class CapabilitiesOut(BaseModel):
-    can_read: bool
-    can_highlight: bool
-    can_quote: bool
-    can_search: bool
-    can_play: bool
-    can_download_file: bool
+    """What you can do with the media now: rely on these, not on its status."""
+
+    can_read: bool = Field(description=FLAGS["can_read"].means)
+    can_highlight: bool = Field(description=FLAGS["can_highlight"].means)
+    can_quote: bool = Field(description=FLAGS["can_quote"].means)
+    can_search: bool = Field(description=FLAGS["can_search"].means)
+    can_play: bool = Field(description=FLAGS["can_play"].means)
+    can_download_file: bool = Field(description=FLAGS["can_download_file"].means)
+
+
+class LinkOut(BaseModel):
+    url: str
+    expires_at: datetime
+    capabilities: CapabilitiesOut
 
 
 class MediaOut(BaseModel):
@@ -158,6 +163,7 @@ class FragmentOut(BaseModel):
 class FragmentPage(BaseModel):
     items: list[FragmentOut]
     next_cursor: str | None
+    capabilities: CapabilitiesOut
 
 
 class HeadingOut(BaseModel):
@@ -187,6 +193,7 @@ class DocumentOut(BaseModel):
     fetched_url: str | None = Field(description="What the fetch ended at.")
     written_at: datetime
     refresh: RefreshOut | None = Field(description="What is asked for and not done yet, or has failed.")
+    capabilities: CapabilitiesOut
 
 
 class EventOut(BaseModel):
@@ -202,6 +209,7 @@ class EventOut(BaseModel):
 class EventPage(BaseModel):
     items: list[EventOut]
     next_cursor: str | None
+    capabilities: CapabilitiesOut
 
 
 class LibraryOut(BaseModel):
@@ -243,7 +251,7 @@ def media_json(view: View, viewer: UUID) -> dict[str, Any]:
         "title": row.title,
         "processing_status": row.processing_status,
         "failure_stage": row.failure_stage,
-        "last_error_code": row.last_error_code,
+        "last_error_code": public_code(row.last_error_code),
         "last_error_message": row.last_error_message,
         "processing_attempts": row.processing_attempts,
         "processing_started_at": iso(row.processing_started_at),
@@ -286,9 +294,10 @@ def document_json(found: Document) -> dict[str, Any]:
         "refresh": asked
         and {
             "requested_at": iso(asked.requested_at),
-            "error_code": asked.error_code,
+            "error_code": public_code(asked.error_code),
             "error_message": asked.error_message,
         },
+        "capabilities": vars(found.capabilities),
     }
 
 
@@ -300,7 +309,7 @@ def event_json(row: Row, viewer: UUID) -> dict[str, Any]:
         "at": iso(row.at),
         "actor": actor(row.actor, viewer),
         "attempt": row.attempt,
-        "error_code": row.error_code,
+        "error_code": public_code(row.error_code),
     }
 
 
@@ -327,6 +336,10 @@ def member_json(row: Row) -> dict[str, Any]:
 
 def page_json(page: Page[Any], items: list[dict[str, Any]]) -> dict[str, Any]:
     return {"items": items, "next_cursor": page.next_cursor}
+
+
+def part_json(part: Part[Any], items: list[dict[str, Any]]) -> dict[str, Any]:
+    return {**page_json(part, items), "capabilities": vars(part.capabilities)}
 
 
 def iso(moment: datetime | None) -> str | None:

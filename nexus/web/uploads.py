@@ -13,6 +13,7 @@ from nexus.errors import NotFound
 from nexus.ingest import files as store
 from nexus.ingest import read, uploads
 from nexus.ingest.uploads import Begun, Expected
+from nexus.states.capabilities import Capabilities
 from nexus.storage import Link
 from nexus.web.context import Nexus, Viewer, answers
 from nexus.web.envelope import answer, request_id
@@ -47,21 +48,27 @@ def confirm_upload(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Reques
 )
 def get_file(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
     """The link lives five minutes."""
-    link = link_to(nexus, viewer, media_id)
-    return answer({"url": absolute(nexus, request, link.url), "expires_at": iso(link.expires_at)})
+    link, can = link_to(nexus, viewer, media_id)
+    return answer(
+        {
+            "url": absolute(nexus, request, link.url),
+            "expires_at": iso(link.expires_at),
+            "capabilities": vars(can),
+        }
+    )
 
 
 def begin(nexus: App, viewer: UUID, body: UploadBody) -> Begun:
     return uploads.begin(nexus.sessions, nexus.files, viewer, expected(body))
 
 
-def link_to(nexus: App, viewer: UUID, media_id: UUID) -> Link:
-    """A fresh one. Raises NotFound where there is no file, or none for this viewer."""
+def link_to(nexus: App, viewer: UUID, media_id: UUID) -> tuple[Link, Capabilities]:
+    """A fresh one, and what else can be done with the media. Raises NotFound if there is no file for this viewer."""
     with nexus.sessions.read() as session:
         view = read.get(session, media_id, viewer)
         if not view.capabilities.can_download_file:
             raise NotFound("This has no file to download.")
-        return store.link(session, nexus.files, media_id)
+        return store.link(session, nexus.files, media_id), view.capabilities
 
 
 def begin_again(nexus: App, viewer: UUID, media_id: UUID, body: UploadBody | None) -> Begun | None:

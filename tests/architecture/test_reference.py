@@ -14,7 +14,9 @@ ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
-@pytest.mark.parametrize("name", ["states.md", "errors.md", "settings.md", "cli.md", "http.md"])
+@pytest.mark.parametrize(
+    "name", ["states.md", "capabilities.md", "errors.md", "settings.md", "cli.md", "http.md"]
+)
 def test_the_reference_is_what_the_code_says(name: str) -> None:
     assert (ROOT / "docs" / "reference" / name).read_text() == reference.pages()[name], "run: make docs"
 
