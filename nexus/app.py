@@ -82,9 +82,10 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         sandbox(settings),
         drafter(settings.llm_base_url, settings.llm_api_key, settings.llm_model),
         settings.llm_seconds,
+        _limits(settings),
     )
     imports = Imports(tools, settings.data_dir / "imports")
-    app = App(settings, sessions, _queue(settings, tools), tools, _limits(settings), files, imports)
+    app = App(settings, sessions, _queue(settings, tools), tools, tools.limits, files, imports)
     if isinstance(app.queue, CeleryQueue):
         app.queue.app.nexus = app
     return app

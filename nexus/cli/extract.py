@@ -64,6 +64,12 @@ class Loose:
         named = hints if self.path is None else Hints(hints.url, hints.content_type, None, self.path.name)
         return self.sandbox.read(reader, data, named)
 
+    def require_transcription(self, seconds: float) -> None:
+        """Nobody is charged: there is no account."""
+
+    def record_transcription(self, seconds: float) -> None:
+        """Likewise."""
+
     def keep(self, fetched: Fetched) -> None:
         """Nothing is kept."""
 

@@ -45,6 +45,7 @@
         ├── FileChanged               E_FILE_CHANGED
         ├── FileUnreachable           E_FILE_UNREACHABLE               transient
         ├── TranscriptUnavailable     E_TRANSCRIPT_UNAVAILABLE
+        ├── TranscriptionQuota        E_TRANSCRIPTION_QUOTA            transient, not counted
         ├── JobTimeout                E_JOB_TIMEOUT
         ├── FetchFailed               E_FETCH_FAILED                   transient
         │   ├── FetchTimeout          E_FETCH_TIMEOUT                  transient
@@ -150,6 +151,7 @@ from nexus.errors.work import (
     PdfEncrypted,
     PdfNoText,
     TextUnreadable,
+    TranscriptionQuota,
     TranscriptUnavailable,
     UploadFailed,
     WorkError,
@@ -225,6 +227,7 @@ __all__ = [
     "StorageMissing",
     "TextUnreadable",
     "TranscriptUnavailable",
+    "TranscriptionQuota",
     "Unauthorized",
     "UploadExpired",
     "UploadFailed",

@@ -152,6 +152,17 @@ class TranscriptUnavailable(WorkError):
     stage = "transcribe"
 
 
+class TranscriptionQuota(WorkError):
+    """The day's allowance of transcription is used up. It goes on by itself when there is some again."""
+
+    code = "E_TRANSCRIPTION_QUOTA"
+    stage = "transcribe"
+    transient = True
+    counted = False
+    #: It can take a day: asking more often would help nobody.
+    retry_after = 3600.0
+
+
 class JobTimeout(WorkError):
     """The worker stopped in the middle of it three times. Retry; if it happens again, look at the worker's log."""
 

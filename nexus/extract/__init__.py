@@ -139,6 +139,15 @@ class Workbench(Protocol):
         """Run a reader, named as `module:function`, in a parser process. Raises ExtractionFailed or a kind of it."""
         ...
 
+    def require_transcription(self, seconds: float) -> None:
+        """Ask for so much sound to be turned into text, before it is. Raises TranscriptionQuota, which leaves the
+        media waiting and costs no try."""
+        ...
+
+    def record_transcription(self, seconds: float) -> None:
+        """Count what was really transcribed, whatever becomes of it."""
+        ...
+
     def keep(self, fetched: Fetched) -> None:
         """Make what an address answered the media's file, once the media is readable."""
         ...

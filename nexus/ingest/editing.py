@@ -64,6 +64,7 @@ class Page(Bench):
 
     def __init__(self, tools: Tools, job: Row) -> None:
         super().__init__(tools, _as_media(job))
+        self._charged_for = None  # there is no media yet
         body = bytes(job.raw_html)
         kind = page_type(job.content_type, body)
         page = Fetched(job.fetched_url, job.http_status, kind, job.charset, body)
@@ -358,6 +359,7 @@ def _as_media(job: Row) -> Row:
         canonical_url=job.canonical_url,
         provider=None,
         provider_id=None,
+        created_by_user_id=job.created_by_user_id,
     )
 
 

@@ -247,9 +247,19 @@ def release(
     return _is_done("release", media_id, attempt, row)
 
 
-def give_back(session: Session, media_id: UUID, attempt: int, wait: timedelta = timedelta(0)) -> bool:
-    """A claim that nobody began to work on: due again, at once or a little later, and no try is counted."""
-    row = _GIVE_BACK(session, media_id, actor=WORKER, fence=attempt, run_after=session.now + wait)
+def give_back(
+    session: Session,
+    media_id: UUID,
+    attempt: int,
+    wait: timedelta = timedelta(0),
+    error_code: str | None = None,
+) -> bool:
+    """A claim that nobody began to work on, or that has to wait for something: due again, at once or later, and no try
+    is counted."""
+    run_after = session.now + wait
+    row = _GIVE_BACK(
+        session, media_id, actor=WORKER, error_code=error_code, fence=attempt, run_after=run_after
+    )
     return _is_done("give_back", media_id, attempt, row)
 
 

@@ -146,8 +146,8 @@ def _give_up(tools: Tools, claim: Row, nothing: Nothing) -> Outcome:
     error = nothing.error
     with tools.sessions.begin() as session:
         if not error.counted:
-            wait = media.backoff(tools.backoff_seconds, 1)
-            given_back = media.give_back(session, claim.id, claim.processing_attempts, wait)
+            wait = media.wait_for(error, tools.backoff_seconds, 1)
+            given_back = media.give_back(session, claim.id, claim.processing_attempts, wait, error.code)
             return Outcome.RELEASED if given_back else Outcome.STALE
         if error.transient and claim.tries < media.MAX_TRIES:
             return _release(session, tools, claim, error)

@@ -286,7 +286,7 @@ def _settle(tools: Tools, claim: Claim, result: Found | Nothing | None) -> str:
     error = result.error
     with tools.sessions.begin() as session:
         if not error.counted:
-            return _give_back(session, claim, backoff(tools.backoff_seconds, 1))
+            return _give_back(session, claim, wait_for(error, tools.backoff_seconds, 1))
         if error.transient and claim.tries < MAX_TRIES:
             return _release(
                 session, claim.media.id, claim.attempt, wait_for(error, tools.backoff_seconds, claim.tries)

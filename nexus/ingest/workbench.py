@@ -6,15 +6,16 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import PurePosixPath
 from tempfile import TemporaryFile
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from nexus.db.session import Row, Sessions
 from nexus.draft import Drafter
-from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable
+from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, TranscriptionQuota
 from nexus.extract import Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher, NotModified, Response
@@ -22,6 +23,7 @@ from nexus.ingest import documents
 from nexus.ingest.documents import Kept, Origin
 from nexus.ingest.files import Files
 from nexus.ingest.leases import Leases
+from nexus.ingest.quota import Limits, Operation, check_quota, record_usage
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError
 from nexus.storage.names import fetched_path
@@ -48,6 +50,8 @@ class Tools:
     drafter: Drafter
     #: How long one draft may take.
     draft_seconds: float
+    #: What a user may use in a day.
+    limits: Limits
 
 
 class Unchanged(Exception):
@@ -66,6 +70,8 @@ class Bench:
         self._attempt = attempt
         #: The document that is there already, where asking "has it changed?" is enough.
         self._known = known
+        #: The media that usage is recorded with.
+        self._charged_for: UUID | None = media.id
         self._fetched: Fetched | None = None
         self.kept: Kept | None = None
 
@@ -115,6 +121,17 @@ class Bench:
 
     def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
         return self._tools.sandbox.read(reader, data, hints)
+
+    def require_transcription(self, seconds: float) -> None:
+        user, amount = self._media.created_by_user_id, ceil(seconds)
+        with self._tools.sessions.begin() as session:
+            if not check_quota(session, self._tools.limits, user, Operation.TRANSCRIBE_SECONDS, amount):
+                raise TranscriptionQuota
+
+    def record_transcription(self, seconds: float) -> None:
+        user, amount = self._media.created_by_user_id, ceil(seconds)
+        with self._tools.sessions.begin() as session:
+            record_usage(session, user, Operation.TRANSCRIBE_SECONDS, amount, self._charged_for)
 
     def keep(self, fetched: Fetched) -> None:
         """Under a name of this attempt's own. What the attempt before it left goes: its result would be refused."""

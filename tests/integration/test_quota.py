@@ -1,19 +1,24 @@
 """Quotas: limits default to none, usage is always recorded, and a day is the last 24 hours."""
 
+from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, update
 
 from nexus.app import App, build
 from nexus.db.session import Statement
-from nexus.db.tables import usage
-from nexus.errors import InvalidUrl, RateLimited
-from nexus.ingest import access
+from nexus.db.tables import media, usage
+from nexus.errors import InvalidUrl, RateLimited, TranscriptUnavailable
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
+from nexus.ingest import access, pipeline
 from nexus.ingest.add import add_url
+from nexus.ingest.pipeline import Outcome
 from nexus.ingest.quota import Operation, check_quota, record_usage
-from nexus.states.media import Status
-from tests.support import SetClock, make_settings, new_media, row_of
+from nexus.ingest.workbench import Tools
+from nexus.states.media import Kind, Status
+from tests.support import SetClock, history_of, make_settings, new_media, row_of
 from tests.walks import put
 
 TWO = {Operation.INGEST_URLS: 2}
@@ -21,6 +26,10 @@ _USAGE = Statement(
     select(usage.c.operation, usage.c.amount, usage.c.media_id, usage.c.at)
     .where(usage.c.user_id == bindparam("user_id"))
     .order_by(usage.c.id)
+)
+
+_OF_KIND = Statement(
+    update(media).where(media.c.id == bindparam("media_id")).values(kind=bindparam("new_kind"))
 )
 
 
@@ -104,6 +113,70 @@ def test_each_operation_has_its_own_account(app: App) -> None:
         assert check_quota(session, limits, user, Operation.LLM_TOKENS, 1000)
         assert not check_quota(session, limits, user, Operation.LLM_TOKENS, 1001)
         assert check_quota(session, limits, user, Operation.INGEST_URLS, 10**9)
+
+
+@pytest.mark.parametrize("kind", [Kind.VIDEO, Kind.PODCAST_EPISODE])
+class TestTranscription:
+    """What an extractor of another package does with sound, charged to whoever added it."""
+
+    def test_is_asked_for_before_and_counted_after(self, app: App, clock: SetClock, kind: Kind) -> None:
+        user, media_id = something_to_hear(app, kind)
+        AVAILABLE_EXTRACTORS[kind] = transcribe
+        assert pipeline.run(limited(app, 100), media_id) is Outcome.READABLE
+        assert used(app, user)[-1] == ("TRANSCRIBE_SECONDS", 91, media_id, clock())
+
+    def test_waits_for_tomorrow_without_using_up_a_try(self, app: App, clock: SetClock, kind: Kind) -> None:
+        user, media_id = something_to_hear(app, kind)
+        AVAILABLE_EXTRACTORS[kind] = transcribe
+        with app.sessions.begin() as session:
+            record_usage(session, user, Operation.TRANSCRIBE_SECONDS, 11, None)
+        before = used(app, user)
+        tools = limited(app, 100)
+        for waited in range(1, 6):
+            assert pipeline.run(tools, media_id) is Outcome.RELEASED
+            row = row_of(app.sessions, media_id)
+            assert (row.processing_status, row.tries, row.last_error_code) == ("pending", 0, None)
+            assert row.processing_attempts == waited
+            assert row.run_after == clock() + timedelta(hours=1)
+            assert pipeline.run(tools, media_id) is Outcome.NOTHING
+            clock.forward(hours=1)
+        assert used(app, user) == before
+        assert history_of(app.sessions, media_id)[-1].error_code == "E_TRANSCRIPTION_QUOTA"
+        clock.forward(hours=19)
+        assert pipeline.run(tools, media_id) is Outcome.READABLE
+
+    def test_counts_also_when_there_is_no_text_in_it(self, app: App, clock: SetClock, kind: Kind) -> None:
+        user, media_id = something_to_hear(app, kind)
+        AVAILABLE_EXTRACTORS[kind] = transcribe_in_vain
+        assert pipeline.run(limited(app, 100), media_id) is Outcome.FAILED
+        assert used(app, user)[-1] == ("TRANSCRIBE_SECONDS", 91, media_id, clock())
+        assert row_of(app.sessions, media_id).failure_stage == "transcribe"
+
+
+def something_to_hear(app: App, kind: Kind) -> tuple[UUID, UUID]:
+    user = uuid4()
+    media_id = new_media(app, user, "https://www.youtube.com/watch?v=dQw4w9WgXcQ", "video")
+    if kind is not Kind.VIDEO:
+        with app.sessions.begin() as session:
+            session.run(_OF_KIND, media_id=media_id, new_kind=kind.value)
+    return user, media_id
+
+
+def limited(app: App, seconds: int) -> Tools:
+    return replace(app.tools, limits={Operation.TRANSCRIBE_SECONDS: seconds})
+
+
+def transcribe(source: Source) -> Extraction:
+    """It expected 90 seconds, and there were a few more."""
+    source.bench.require_transcription(90)
+    source.bench.record_transcription(90.2)
+    return Extraction.plain("A talk", "What was said.")
+
+
+def transcribe_in_vain(source: Source) -> Extraction:
+    source.bench.require_transcription(90)
+    source.bench.record_transcription(90.2)
+    raise TranscriptUnavailable
 
 
 def test_limits_come_from_the_settings(sqlite_url: str, tmp_path: object) -> None:
