@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import threading
+from abc import ABC, abstractmethod
 from uuid import UUID
 
+from nexus import logging
 
-class Queue(Protocol):
-    @property
-    def workers_look(self) -> bool:
-        """Whether the workers look for due work themselves, so that nobody needs to remind them."""
-        ...
+log = logging.get(__name__)
+
+
+class Queue(ABC):
+    """A backend says how a worker is told; everybody else calls `announce`."""
+
+    #: Whether the workers look for due work themselves, so that nobody needs to remind them.
+    workers_look: bool
+
+    def __init__(self) -> None:
+        self._count = threading.Lock()
+        #: How many announcements have failed in this process.
+        self.failures = 0
 
     def announce(self, media_id: UUID, request_id: str | None) -> bool:
-        """Tell a worker, after the commit. False where there is nobody to tell."""
-        ...
+        """Tell a worker, after the commit. False if nobody was told.
 
+        Never raises: the work is committed, so its request must not fail. The sweep announces it again.
+        """
+        try:
+            return self.tell(media_id, request_id)
+        except Exception as error:
+            with self._count:
+                self.failures += 1
+            log.warning("announce_failed", media_id=str(media_id), reason=type(error).__name__)
+            return False
+
+    @abstractmethod
+    def tell(self, media_id: UUID, request_id: str | None) -> bool:
+        """What `announce` tries. May raise anything."""
+
+    @abstractmethod
     def idle(self) -> bool:
         """Whether every earlier announcement has been taken up, so that what is still due was forgotten."""
-        ...

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from celery import Celery
-from kombu.exceptions import OperationalError
 
 from nexus import logging
+from nexus.queue import Queue
 from nexus.settings import Settings
 
 log = logging.get(__name__)
@@ -50,29 +49,27 @@ def create(settings: Settings) -> Celery:
     return app
 
 
-@dataclass(frozen=True)
-class CeleryQueue:
-    app: Celery
-    workers_look: bool = False
+class CeleryQueue(Queue):
+    workers_look = False
 
-    def announce(self, media_id: UUID, request_id: str | None) -> bool:
-        """A broker that is away costs a log line, never the request: the sweep announces again."""
-        try:
-            self.app.signature("ingest_media", args=[str(media_id), request_id]).apply_async(
-                retry=False, ignore_result=True
-            )
-        except OperationalError as error:
-            log.warning("announce_failed", media_id=str(media_id), reason=type(error).__name__)
-            return False
+    def __init__(self, app: Celery) -> None:
+        super().__init__()
+        self.app = app
+
+    def tell(self, media_id: UUID, request_id: str | None) -> bool:
+        self.app.signature("ingest_media", args=[str(media_id), request_id]).apply_async(
+            retry=False, ignore_result=True
+        )
         return True
 
     def idle(self) -> bool:
-        """A broker that is away is not idle: there is nobody to announce to."""
+        """A broker that can't be asked, for whatever reason, is not idle."""
         if self.app.conf.task_always_eager:
             return True
-        with self.app.connection_for_read() as connection:
-            try:
+        try:
+            with self.app.connection_for_read() as connection:
                 client: Any = connection.default_channel.client
                 return bool(client.llen(QUEUE) == 0)
-            except (OperationalError, *connection.connection_errors):
-                return False
+        except Exception as error:
+            log.warning("broker_not_asked", reason=type(error).__name__)
+            return False

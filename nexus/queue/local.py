@@ -6,19 +6,22 @@ import threading
 from collections import OrderedDict
 from uuid import UUID
 
+from nexus.queue import Queue
+
 #: Request ids are for log lines: past this many, the oldest are forgotten, and their work is done all the same.
 REMEMBERED = 10_000
 
 
-class Local:
+class Local(Queue):
     workers_look = True
 
     def __init__(self) -> None:
+        super().__init__()
         self._wake = threading.Condition()
         self._news = 0
         self._requests: OrderedDict[UUID, str] = OrderedDict()
 
-    def announce(self, media_id: UUID, request_id: str | None) -> bool:
+    def tell(self, media_id: UUID, request_id: str | None) -> bool:
         with self._wake:
             if request_id is not None:
                 self._requests[media_id] = request_id

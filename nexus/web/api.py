@@ -59,7 +59,7 @@ def create(app: App) -> FastAPI:
     )
     api.state.nexus = app
     api.state.gate = Gate(app)
-    api.state.metrics = Metrics(app.sessions)
+    api.state.metrics = Metrics(app.sessions, app.queue)
     for router in (
         uploads.router,
         media.router,

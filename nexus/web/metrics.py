@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
 from nexus import logging
 from nexus.db.session import Sessions
 from nexus.ingest import census
+from nexus.queue import Queue
 
 log = logging.get(__name__)
 
@@ -19,7 +20,7 @@ log = logging.get(__name__)
 class Metrics:
     """One registry per app, so that two apps in a process do not share their counts."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, queue: Queue) -> None:
         self._registry = CollectorRegistry()
         labels = ("method", "route")
         self._requests = Counter(
@@ -28,6 +29,7 @@ class Metrics:
         self._seconds = Histogram(
             "nexus_request_seconds", "Time to answer a request.", labels, registry=self._registry
         )
+        self._registry.register(FailedAnnouncements(queue))
         self._registry.register(MediaByStatus(sessions))
 
     def count(self, scope: Scope, status: int, seconds: float) -> None:
@@ -59,3 +61,20 @@ class MediaByStatus(Collector):
         for status, count in counted.items():
             gauge.add_metric([status.value], count)
         yield gauge
+
+
+class FailedAnnouncements(Collector):
+    """The queue counts them: most are made far below this door."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    def describe(self) -> Iterable[CounterMetricFamily]:
+        return []
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        yield CounterMetricFamily(
+            "nexus_announcements_failed",
+            "Announcements of work that failed and were left to the sweep.",
+            value=self._queue.failures,
+        )

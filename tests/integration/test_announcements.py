@@ -1,0 +1,209 @@
+"""An announcement that fails costs time and nothing else: its work is committed, and the sweep finds it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import create_server
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+from structlog.testing import capture_logs
+
+from nexus.app import App, build
+from nexus.db.session import Statement
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
+from nexus.ingest import refresh, steps, sweep
+from nexus.states import job
+from nexus.states.media import Kind, Status
+from nexus.worker import tasks  # noqa: F401 registers the tasks
+from tests import job_walks
+from tests.files import Person, pdf
+from tests.http import Caller, Site, data, serve
+from tests.support import SetClock, make_settings, new_media, row_of
+from tests.walks import good, put, status_of
+
+COUNTED = "nexus_announcements_failed_total"
+#: Celery raises ModuleNotFoundError for the one, whose client is not installed, and NameError for the other.
+MISSING_CLIENT = "mongodb://127.0.0.1/nexus"
+BROKEN_CLIENT = "confluentkafka://127.0.0.1/nexus"
+Submit = Callable[[App, Caller], UUID]
+
+
+@contextmanager
+def nonsense() -> Iterator[str]:
+    """A port whose server speaks, but not the protocol of Redis."""
+    with create_server(("127.0.0.1", 0)) as listening:
+
+        def answer_for_ever() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer_for_ever, daemon=True)
+        thread.start()
+        yield f"redis://127.0.0.1:{listening.getsockname()[1]}/0"
+        listening.shutdown(2)
+        thread.join()
+
+
+@contextmanager
+def nobody() -> Iterator[str]:
+    """A port that nobody listens on."""
+    with create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    yield f"redis://127.0.0.1:{port}/0"
+
+
+@pytest.fixture(params=["nonsense", "nobody", "missing client", "broken client"])
+def broker(request: pytest.FixtureRequest) -> Iterator[str]:
+    places = {"nonsense": nonsense, "nobody": nobody}
+    if request.param in places:
+        with places[request.param]() as url:
+            yield url
+    else:
+        yield MISSING_CLIENT if request.param == "missing client" else BROKEN_CLIENT
+
+
+@pytest.fixture
+def app(database_url: str, broker: str, tmp_path: Path, clock: SetClock) -> Iterator[App]:
+    AVAILABLE_EXTRACTORS.update({Kind.WEB_ARTICLE: good, Kind.PDF: good})
+    built = build(make_settings(database_url, tmp_path, queue="celery", redis_url=broker), clock)
+    yield built
+    built.close()
+
+
+@pytest.fixture
+def site(app: App) -> Iterator[Site]:
+    with serve(app) as running:
+        yield running
+
+
+def by_url(app: App, me: Caller) -> UUID:
+    answer = data(me.post("/media/url", json={"kind": "web_article", "url": "https://example.com/a"}))
+    assert (answer["created"], answer["enqueued"]) == (True, False)
+    return UUID(answer["media_id"])
+
+
+def by_retry(app: App, me: Caller) -> UUID:
+    media_id = new_media(app, me.user)
+    put(app, media_id, Status.FAILED)
+    assert data(me.post(f"/media/{media_id}/retry"))["enqueued"] is False
+    return media_id
+
+
+def by_upload(app: App, me: Caller) -> UUID:
+    media_id = Person(app, me.user).sent(pdf())
+    answer = data(me.post(f"/media/{media_id}/ingest"))
+    assert (answer["media_id"], answer["enqueued"]) == (str(media_id), False)
+    return media_id
+
+
+@contextmanager
+def mended(app: App, clock: SetClock) -> Iterator[App]:
+    """The same installation with somebody to tell, a while later."""
+    clock.forward(seconds=app.settings.lease_seconds + 1)
+    made = build(app.settings.model_copy(update={"queue": "inline"}), clock)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("submit", [by_url, by_retry, by_upload])
+def test_a_request_whose_announcement_fails_succeeds_and_the_sweep_finishes_it(
+    app: App, site: Site, clock: SetClock, submit: Submit
+) -> None:
+    with capture_logs() as logs:
+        media_id = submit(app, site.caller())
+    assert status_of(app.sessions, media_id) is Status.PENDING
+    lines = [line for line in logs if line["event"] == "announce_failed"]
+    assert [line["media_id"] for line in lines] == [str(media_id)]
+    assert all(line["reason"] and line["log_level"] == "warning" for line in lines)
+    assert f"{COUNTED} 1.0" in site.anyone().get("/metrics").text.splitlines()
+    with mended(app, clock) as later:
+        sweep.run(later.tools, later.queue)
+    assert status_of(app.sessions, media_id) is Status.READY_FOR_READING
+
+
+def test_a_refresh_whose_announcement_fails_waits_for_the_sweep(
+    app: App, site: Site, clock: SetClock
+) -> None:
+    me = site.caller()
+    media_id = new_media(app, me.user)
+    put(app, media_id, Status.READY_FOR_READING)
+    assert data(me.post(f"/media/{media_id}/refresh"))["enqueued"] is False
+    with app.sessions.read() as session:
+        assert [row.media_id for row in refresh.waiting(session, 2)] == [media_id]
+    with mended(app, clock) as later:
+        sweep.run(later.tools, later.queue)
+    with app.sessions.read() as session:
+        assert refresh.present(session, media_id) is None
+
+
+def test_jobs_whose_announcements_fail_wait_for_a_worker(app: App, site: Site) -> None:
+    me = site.caller()
+    ids = [job_walks.new_job(app, me.user) for _ in range(3)]
+    for job_id in ids:
+        job_walks.put(app, job_id, me.user, job.Status.FAILED)
+    code = me.get(f"/api/ingestion-jobs/{ids[0]}").json()["job"]["errorCode"]
+    answer = me.post("/api/ingestion-jobs/failed/retry", json={"errorCode": code})
+    assert (answer.status_code, set(answer.json()["jobIds"])) == (200, set(map(str, ids)))
+    with app.sessions.read() as session:
+        assert set(steps.due(session, 10)) == set(ids)
+    assert f"{COUNTED} 3.0" in site.anyone().get("/metrics").text.splitlines()
+
+
+def test_a_sweep_goes_on_after_announcements_that_fail(app: App, clock: SetClock) -> None:
+    user = uuid4()
+    ids = {new_media(app, user) for _ in range(3)}
+    clock.forward(minutes=2)
+    with capture_logs() as logs:
+        assert sweep.run(app.tools, app.queue).announced == 0
+    failed = {line["media_id"] for line in logs if line["event"] == "announce_failed"}
+    assert failed == set(map(str, ids))
+
+
+def test_the_retry_task_ends_well_where_its_announcement_fails(app: App) -> None:
+    me = Person(app)
+    media_id = new_media(app, me.id)
+    put(app, media_id, Status.FAILED)
+    app.queue.app.tasks["retry_media"].apply(args=[str(media_id), str(me.id)], throw=True).get()
+    assert status_of(app.sessions, media_id) is Status.PENDING
+
+
+def test_work_that_breaks_off_within_the_request_does_not_break_the_request(
+    database_url: str, tmp_path: Path, clock: SetClock
+) -> None:
+    """The database refuses the result: the table for it is gone until somebody brings it back."""
+
+    def rename(was: str, to: str) -> None:
+        with app.sessions.begin() as session:
+            session.run(Statement(text(f"ALTER TABLE {was} RENAME TO {to}")))
+
+    def read_without_a_table(source: Source) -> Extraction:
+        rename("fragments", "gone")
+        return good(source)
+
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = read_without_a_table
+    app = build(make_settings(database_url, tmp_path, queue="inline"), clock)
+    try:
+        with serve(app) as site:
+            media_id = by_url(app, site.caller())
+            assert f"{COUNTED} 1.0" in site.anyone().get("/metrics").text.splitlines()
+        assert status_of(app.sessions, media_id) is Status.EXTRACTING
+        rename("gone", "fragments")
+        AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+        clock.forward(seconds=app.settings.lease_seconds + 1)
+        sweep.run(app.tools, app.queue)
+        clock.forward(seconds=60)
+        sweep.run(app.tools, app.queue)
+        assert row_of(app.sessions, media_id).processing_status == "ready_for_reading"
+    finally:
+        app.close()
