@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: help setup run test shipped check format lock docs bench clean
+.PHONY: help setup run test shipped chaos check format lock docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -41,6 +41,9 @@ test: .venv/ready-dev ## Run every test, on real servers that it gets and starts
 
 shipped: .venv/ready-dev ## Install Nexus as a team does, run the README's commands, and kill one of each
 	@$(BIN)/python -m tools.shipped
+
+chaos: .venv/ready-dev ## Kill, freeze and cut a whole Nexus for three minutes, and see what it kept
+	@$(BIN)/python -m chaos $(ARGS)
 
 check: .venv/ready-dev ## Format, lint, types, layers and generated docs
 	@$(BIN)/ruff format --check .

@@ -141,3 +141,16 @@ def test_only_the_session_commits(path: Path) -> None:
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     attributes = [call.func.attr for call in calls if isinstance(call.func, ast.Attribute)]
     assert not {"commit", "rollback"} & set(attributes)
+
+
+INVARIANTS = [ROOT / "chaos" / "ledger.py", *sorted((ROOT / "chaos" / "invariants").glob("*.py"))]
+
+
+@pytest.mark.parametrize("path", INVARIANTS, ids=name)
+def test_what_checks_the_invariants_knows_nothing_of_the_code(path: Path) -> None:
+    """Nor of tests that do: a mistake in a table of edges would otherwise confirm itself."""
+    tree = ast.parse(path.read_text())
+    modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    own = {module for module in modules if module.split(".")[0] in {"nexus", "tests", "chaos"}}
+    assert {module for module in own if not module.startswith(("chaos.invariants", "chaos.ledger"))} == set()

@@ -1,0 +1,98 @@
+"""Somebody who uploads PDFs: good ones, the same ones again, and files that are none, which they then replace."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from chaos.actors import Actor
+from chaos.client import Answer
+from chaos.ledger import Gone, Held
+from chaos.site import mark, paper
+
+PDF = "application/pdf"
+#: How often an upload is tried in all.
+TRIES = 4
+MOST_HELD = 25
+
+
+class Uploader(Actor):
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        #: The names of files, by the ids of the items they became.
+        self._held: dict[str, str] = {}
+
+    def act(self) -> None:
+        verbs = [self.upload, self.upload_again, self.upload_wrong, self.delete]
+        self.chance.choices(verbs, [5, 3, 5, 1 if len(self._held) < MOST_HELD else 10])[0]()
+
+    def upload(self) -> None:
+        self._upload(self.new_name())
+
+    def upload_again(self) -> None:
+        """A file that is there already: it stays the one it was."""
+        if self._held:
+            self._upload(self.chance.choice(sorted(self._held.values())))
+
+    def _upload(self, name: str) -> None:
+        body = paper(name)
+        begun = self.client.ask("POST", "/media/upload/init", json=_terms(name, body))
+        if begun.ok:
+            self._send(begun.data, body)
+            self._confirm(begun.data["media_id"], name, twice=self.chance.random() < 0.2)
+
+    def _send(self, target: dict[str, Any], body: bytes) -> None:
+        """However often it takes. When the file is there already, its answer was lost."""
+        for _ in range(TRIES):
+            sent = self.client.put(target["upload_url"], target["upload_headers"], body)
+            if sent.ok or sent.status == 409 or self.over.wait(0.3):
+                return
+
+    def _confirm(self, media_id: str, name: str, *, twice: bool = False) -> Answer:
+        for _ in range(TRIES):
+            answer = self.client.ask("POST", f"/media/{media_id}/ingest")
+            if answer.ok:
+                self._keep(answer.data["media_id"], name)
+            if (answer.ok and not twice) or not (answer.ok or answer.lost):
+                break
+            twice = twice and not answer.ok
+            if self.over.wait(0.3):
+                break
+        return answer
+
+    def _keep(self, media_id: str, name: str) -> None:
+        self._held[media_id] = name
+        held = Held(self.user, media_id, mark(name), sha256(paper(name)).hexdigest())
+        self.ledger.promise("held", self.user, media_id, that=held)
+
+    def upload_wrong(self) -> None:
+        """Refused, then replaced with a good file at the same id, mostly by way of the other server."""
+        name = self.new_name()
+        wrong = f"This is no PDF, it is {name}.".encode() * 20
+        begun = self.client.ask("POST", "/media/upload/init", json=_terms(name, wrong))
+        if not begun.ok:
+            return
+        media_id = begun.data["media_id"]
+        self._send(begun.data, wrong)
+        self._confirm(media_id, name)
+        body = paper(name)
+        for _ in range(TRIES):
+            again = self.client.ask("POST", f"/media/{media_id}/retry", json=_terms(name, body))
+            if again.ok and again.data.get("upload"):
+                self._send(again.data["upload"], body)
+                self._confirm(media_id, name)
+            if not again.lost or self.over.wait(0.3):
+                return
+
+    def delete(self) -> None:
+        if not self._held:
+            return
+        media_id = self.chance.choice(sorted(self._held))
+        del self._held[media_id]
+        self.ledger.withdraw("held", self.user, media_id)
+        if self.client.ask("DELETE", f"/media/{media_id}").ok:
+            self.ledger.promise("gone", self.user, media_id, that=Gone(self.user, media_id))
+
+
+def _terms(name: str, body: bytes) -> dict[str, Any]:
+    return {"kind": "pdf", "filename": f"{name}.pdf", "content_type": PDF, "size_bytes": len(body)}

@@ -1,0 +1,44 @@
+"""A disk that is full or read-only while a file says so: NEXUS_PLUGINS=chaos.broken_disk.
+
+Python asks its audit hooks before it opens, makes or removes a file. This one refuses below the folder that
+CHAOS_DISK names, as the kernel would, while `full` or `read-only` stands beside it. So it breaks whatever writes
+there, without root, and without a look at who does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+FOLDER = "CHAOS_DISK"
+FULL, READ_ONLY = ".full", ".read-only"
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_MAKING = {"os.mkdir", "os.link", "os.rename"}
+_REMOVING = {"os.remove", "os.rmdir"}
+
+
+def flag(folder: Path, kind: str) -> Path:
+    """While this file is there, the disk below the folder is broken in this way."""
+    return folder.with_name(folder.name + kind)
+
+
+def _refuse(event: str, given: tuple[object, ...]) -> None:
+    writes = event in _MAKING or (event == "open" and isinstance(given[2], int) and given[2] & _WRITING)
+    if not (writes or event in _REMOVING) or not _is_below(given[0]):
+        return
+    if os.path.exists(_READ_ONLY):  # noqa: PTH110
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+    if writes and os.path.exists(_FULL):  # noqa: PTH110
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _is_below(path: object) -> bool:
+    return isinstance(path, str | bytes | os.PathLike) and os.fsdecode(path).startswith(_BELOW)
+
+
+if _named := os.environ.get(FOLDER):
+    _BELOW = os.path.join(_named, "")  # noqa: PTH118
+    _FULL, _READ_ONLY = (os.fspath(flag(Path(_named), kind)) for kind in (FULL, READ_ONLY))
+    sys.addaudithook(_refuse)

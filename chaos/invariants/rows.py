@@ -1,0 +1,105 @@
+"""Rows: none stuck, none twice, no text by halves, no failure without a reason."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from chaos.invariants import Violation
+from chaos.invariants.database import Database, Row
+
+READABLE = (
+    "(m.processing_status IN ('ready_for_reading', 'embedding', 'ready') "
+    "OR (m.processing_status = 'failed' AND m.failure_stage = 'embed'))"
+)
+#: Work that is under way, or that is due now or after a backoff. An upload whose bytes never came just waits.
+IN_FLIGHT = {
+    "item": "SELECT id, processing_status AS state FROM media WHERE processing_status IN ('extracting', 'embedding')"
+    " OR (processing_status = 'pending' AND (kind IN ('web_article', 'video') OR file_sha256 IS NOT NULL))",
+    "refresh": "SELECT media_id AS id, 'asked for' AS state FROM refreshes WHERE error_code IS NULL",
+    "job": "SELECT id, status AS state FROM jobs WHERE status IN ('FETCHING', 'EXTRACTING', 'GENERATING')",
+}
+TWICE = {
+    "address": "SELECT kind || ' ' || canonical_url AS what FROM media WHERE canonical_url IS NOT NULL"
+    " GROUP BY kind, canonical_url HAVING count(*) > 1",
+    "file": "SELECT file_sha256 AS what FROM media WHERE file_sha256 IS NOT NULL"
+    " GROUP BY created_by_user_id, kind, file_sha256 HAVING count(*) > 1",
+    "default library": "SELECT count(*) AS what FROM libraries WHERE is_default"
+    " GROUP BY owner_user_id HAVING count(*) > 1",
+}
+#: What no item may be, whatever was done to it.
+NEVER = {
+    "a readable item has no text": f"SELECT m.id FROM media m WHERE {READABLE}"
+    " AND NOT EXISTS (SELECT 1 FROM fragments f WHERE f.media_id = m.id)",
+    "a readable item has no document": f"SELECT m.id FROM media m WHERE {READABLE}"
+    " AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.media_id = m.id)",
+    "an unreadable item has text left": f"SELECT m.id FROM media m WHERE NOT {READABLE}"
+    " AND EXISTS (SELECT 1 FROM fragments f WHERE f.media_id = m.id)",
+    "an unreadable item has a document left": f"SELECT m.id FROM media m WHERE NOT {READABLE}"
+    " AND EXISTS (SELECT 1 FROM documents d WHERE d.media_id = m.id)",
+    "an unreadable item has passages left": f"SELECT m.id FROM media m WHERE NOT {READABLE}"
+    " AND EXISTS (SELECT 1 FROM chunks c WHERE c.media_id = m.id)",
+    "a passage has no fragment": "SELECT c.media_id AS id FROM chunks c LEFT JOIN fragments f"
+    " ON f.media_id = c.media_id AND f.position = c.fragment WHERE f.media_id IS NULL",
+    "a failed item has no reason": "SELECT id FROM media WHERE processing_status = 'failed'"
+    " AND (failure_stage IS NULL OR coalesce(last_error_code, '') = '' OR coalesce(last_error_message, '') = '')",
+    "an item that has not failed has a reason": "SELECT id FROM media WHERE processing_status <> 'failed'"
+    " AND (failure_stage IS NOT NULL OR last_error_code IS NOT NULL)",
+    "a hashed file is no item's file": "SELECT m.id FROM media m WHERE m.file_sha256 IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM media_file f WHERE f.media_id = m.id)",
+    "an item is in no library": "SELECT m.id FROM media m"
+    " WHERE NOT EXISTS (SELECT 1 FROM library_media l WHERE l.media_id = m.id)",
+    "a failed job has no reason": "SELECT id FROM jobs WHERE status = 'FAILED' AND NOT (error_message LIKE '[FETCH]%'"
+    " OR error_message LIKE '[EXTRACT]%' OR error_message LIKE '[GENERATE]%')",
+    "a job is ready without its text": "SELECT id FROM jobs WHERE status IN ('READY_TO_GENERATE', 'SAVED')"
+    " AND (extracted_at IS NULL OR extracted_title IS NULL OR extracted_text IS NULL)",
+    "a saved job has no story": "SELECT j.id FROM jobs j WHERE j.status = 'SAVED'"
+    " AND NOT EXISTS (SELECT 1 FROM stories s WHERE s.id = j.story_id AND s.job_id = j.id)",
+}
+
+
+def in_flight(database: Database) -> list[str]:
+    return [
+        f"{what} {row['id']} is {row['state']}"
+        for what, sql in IN_FLIGHT.items()
+        for row in database.rows(sql)
+    ]
+
+
+def check(database: Database) -> Iterator[Violation]:
+    for about in in_flight(database):
+        yield Violation("nothing is stuck", about)
+    for what, sql in TWICE.items():
+        for row in database.rows(sql):
+            yield Violation("nothing is there twice", f"{what}: {row['what']}")
+    for what, sql in NEVER.items():
+        for row in database.rows(sql):
+            yield Violation("nothing is half done", f"{what}: {row['id']}")
+    yield from _broken_texts(database)
+
+
+def _broken_texts(database: Database) -> Iterator[Violation]:
+    """Fragments stand without a gap; where they are cut into passages, only white space is left out."""
+    passages: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in database.rows('SELECT media_id, fragment, start, "end" AS stop FROM chunks ORDER BY start'):
+        passages[row["media_id"], row["fragment"]].append(row)
+    cut = {media_id for media_id, _ in passages}
+    positions: dict[str, list[int]] = defaultdict(list)
+    for row in database.rows("SELECT media_id, position, text FROM fragments ORDER BY media_id, position"):
+        positions[row["media_id"]].append(row["position"])
+        if (
+            row["media_id"] in cut
+            and _left_out(row["text"], passages[row["media_id"], row["position"]]).strip()
+        ):
+            yield Violation("nothing is half done", f"passages of {row['media_id']} leave out some text")
+    for media_id, found in positions.items():
+        if found != list(range(found[0], found[0] + len(found))):
+            yield Violation("nothing is half done", f"the text of {media_id} has a gap")
+
+
+def _left_out(text: str, passages: list[Row]) -> str:
+    rest, done = "", 0
+    for one in passages:
+        rest += text[done : one["start"]]
+        done = max(done, one["stop"])
+    return rest + text[done:]

@@ -1,0 +1,71 @@
+"""The web that Nexus fetches from: good pages, slow ones, papers, missing ones, and pages with new editions.
+
+What a path answers follows from the path, so that what was read can be checked against it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+from tests import documents
+from tests.pages import Answer, Pages
+
+SLOW_SECONDS = 1.0
+SENTENCES = [
+    f"The {word} sentence of this article says something about the harbour, the boats and the weather of the year."
+    for word in ("first", "second", "third", "fourth", "fifth", "sixth")
+]
+
+
+def mark(name: str) -> str:
+    """What the text of a page says that no other page says."""
+    return f"This page is known as {name} to all."
+
+
+def edition(number: int, name: str) -> str:
+    return f"This is edition {number} of {name} and no other."
+
+
+def paper(name: str) -> bytes:
+    """A PDF, the same at every call."""
+    return documents.pdf("\n".join([mark(name), *SENTENCES]))
+
+
+class Site(Pages):
+    def __init__(self) -> None:
+        super().__init__()
+        self._editions: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def publish(self, name: str) -> int:
+        """A new edition of a page: whoever asks from now on gets this one, or a later one."""
+        with self._lock:
+            self._editions[name] += 1
+            return self._editions[name]
+
+    def get(self, path: str, default: Any = None) -> Any:
+        _, kind, name = [*path.split("/"), "", ""][:3]
+        # What is asked for now is answered, however late the answer comes.
+        number = self._editions[name]
+        if kind in {"slow", "news"}:
+            time.sleep(SLOW_SECONDS)
+        match kind:
+            case "good" | "slow":
+                return _page(name, mark(name))
+            case "news":
+                return _page(name, f"{mark(name)} {edition(number, name)}")
+            case "paper":
+                return Answer(paper(name), "application/pdf")
+            case "thin":
+                return Answer(b"<html><body><p>Hello.</p></body></html>")
+        return default
+
+
+def _page(name: str, first: str) -> Answer:
+    paragraphs = "".join(f"<p>{text}</p>" for text in (first, *SENTENCES))
+    head = f"<title>{name}</title><meta property='og:title' content='{name}'>"
+    whole = f"<!doctype html><html lang='en'><head>{head}</head><body><article><h1>{name}</h1>{paragraphs}</article>"
+    return Answer(f"{whole}</body></html>".encode())

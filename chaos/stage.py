@@ -1,0 +1,184 @@
+"""The stage: real servers, lines to them that can be cut, a site to fetch from, and Nexus in processes of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import UUID
+
+import httpx2
+
+from chaos import broken_disk
+from chaos.lines import Line, Lines
+from chaos.plan import PROCESSES, REDIS, SERVERS, STORE, Scene
+from chaos.site import Site
+from tests import servers
+from tests.http import headers_of
+from tests.object_store import ACCESS_KEY, BUCKET, SECRET_KEY, object_store
+from tests.processes import Process, eventually, fresh_postgres, nursery
+from tests.support import make_settings
+
+#: Everything is quick, so that a run of minutes sees many leases end and many tries.
+QUICK = {
+    "ENV": "test",
+    "JWT_SECRET": "a-secret-of-the-run-that-is-long-enough",
+    "INTERNAL_SECRET": "internal-secret-of-the-run",
+    "SESSION_SECRET": "session-secret-of-the-run-that-is-long",
+    "LOG_FORMAT": "json",
+    "LEASE_SECONDS": "2",
+    "WORK_SECONDS": "20",
+    "SWEEP_SECONDS": "0.3",
+    "POLL_SECONDS": "0.2",
+    "BACKOFF_SECONDS": "0.3",
+    "WORKER_THREADS": "4",
+    "PARSER_PROCESSES": "1",
+    "FETCH_DELAY_SECONDS": "0",
+    "FETCH_PER_HOST": "16",
+    "PLUGINS": "chaos.broken_disk",
+}
+#: How long one answer may take in calm times, in seconds. Generous: machines are busy.
+PATIENCE = 60.0
+
+
+@dataclass
+class Stage:
+    scene: Scene
+    folder: Path
+    site: Site
+    #: The address of the database itself, for those who look and do not act.
+    database: str
+    lines: dict[str, Line] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+    processes: dict[str, Process] = field(default_factory=dict)
+    more: dict[str, str] = field(default_factory=dict)
+    #: Exit codes of processes that ended without being told to.
+    ended: list[str] = field(default_factory=list)
+    _starts: int = 0
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"http://127.0.0.1:{self.ports[name]}" for name in SERVERS]
+
+    def headers(self, user: UUID) -> dict[str, str]:
+        names = ("jwt_secret", "internal_secret", "session_secret")
+        secrets = {name: QUICK[name.upper()] for name in names}
+        return headers_of(make_settings(self.database, self.data, **secrets), user)
+
+    def start(self, name: str) -> None:
+        """Nobody waits until it is ready: that is what the run is about."""
+        self._starts += 1
+        log = self.folder / f"{name}-{self._starts}.log"
+        log.touch()
+        command = "serve" if name in SERVERS else "worker"
+        pid = nursery().start([command], self._environment(name), self.folder, log)
+        self.processes[name] = Process(name, pid, log)
+
+    def revive(self, name: str) -> None:
+        """Start it again where it does not run; one that ended by itself is remembered."""
+        process = self.processes[name]
+        if process.running:
+            return
+        if process.code != -signal.SIGKILL:
+            self.ended.append(f"{name} ended by itself with code {process.code}: {process.tail()[-600:]}")
+        self.start(name)
+
+    def wait_until_ready(self) -> None:
+        for url in self.urls:
+            eventually(lambda url=url: self._ready(url), f"{url} is ready", PATIENCE)
+
+    def _ready(self, url: str) -> bool:
+        for name in PROCESSES:
+            self.revive(name)
+        with suppress(httpx2.TransportError):
+            return httpx2.get(f"{url}/readyz", timeout=PATIENCE).status_code == 200
+        return False
+
+    def run_command(self, *command: str) -> tuple[int, str]:
+        """Of the same installation, past all lines. Its exit code, and what it said."""
+        log = self.folder / "command.log"
+        log.write_text("")
+        environment = self._environment("command")
+        process = Process(command[0], nursery().start(list(command), environment, self.folder, log), log)
+        return process.wait(), process.tail()
+
+    def _environment(self, name: str) -> dict[str, str]:
+        own = {
+            **QUICK,
+            **self.more,
+            "DATA_DIR": str(self.data),
+            "DATABASE_URL": self._through(name),
+            "QUEUE": self.scene.queue,
+            "FETCH_ALLOW": self.site.place,
+            "PORT": str(self.ports.get(name, 0)),
+        }
+        given = {f"NEXUS_{key}": value for key, value in own.items()}
+        outside = {key: value for key, value in os.environ.items() if not key.startswith("NEXUS_")}
+        return {**outside, **given, broken_disk.FOLDER: str(self.data)}
+
+    def _through(self, name: str) -> str:
+        """The database, by the line that this process has to it."""
+        line = self.lines.get(name)
+        if line is None:
+            return self.database
+        parts = urlsplit(self.database)
+        return urlunsplit(parts._replace(netloc=f"postgres@127.0.0.1:{line.port}"))
+
+
+@contextmanager
+def staged(scene: Scene) -> Iterator[Stage]:
+    """Everything that a scene needs; gone afterwards, with all processes and files."""
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="nexus-chaos-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        site = stack.enter_context(Site())
+        lines = stack.enter_context(Lines())
+        stage = Stage(scene, folder, site, _database(stack, scene, folder))
+        stage.data.mkdir()
+        stage.ports = dict(zip(SERVERS, servers.free_ports(len(SERVERS)), strict=True))
+        _connect(stack, stage, lines)
+        stack.callback(_kill_all, stage.processes)
+        yield stage
+
+
+def _database(stack: ExitStack, scene: Scene, folder: Path) -> str:
+    if scene.database == "sqlite":
+        return f"sqlite:///{folder / 'data' / 'nexus.sqlite3'}"
+    server = stack.enter_context(servers.postgres_server())
+    return stack.enter_context(fresh_postgres(server.url))
+
+
+def _connect(stack: ExitStack, stage: Stage, lines: Lines) -> None:
+    """A line from each process to PostgreSQL, one to Redis and one to the object store, as far as there are any."""
+    if stage.scene.database == "postgres":
+        port = urlsplit(stage.database).port or 0
+        stage.lines |= {name: lines.to(port) for name in PROCESSES}
+    if stage.scene.queue == "celery":
+        broker = stack.enter_context(servers.redis_server())
+        stage.lines[REDIS] = lines.to(broker.port)
+        stage.more["REDIS_URL"] = f"redis://127.0.0.1:{stage.lines[REDIS].port}/0"
+    if stage.scene.storage == "s3":
+        store = stack.enter_context(object_store())
+        stage.lines[STORE] = lines.to(store.server.port)
+        stage.more |= {
+            "STORAGE": "s3",
+            "S3_BUCKET": BUCKET,
+            "S3_ENDPOINT_URL": f"http://127.0.0.1:{stage.lines[STORE].port}",
+            "S3_ACCESS_KEY": ACCESS_KEY,
+            "S3_SECRET_KEY": SECRET_KEY,
+        }
+
+
+def _kill_all(processes: Mapping[str, Process]) -> None:
+    for process in processes.values():
+        process.kill()

@@ -1,0 +1,151 @@
+"""Whether the parts of `make chaos` do what they say."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from uuid import uuid4
+
+import pytest
+
+from chaos import plan
+from chaos.invariants import history, rows
+from chaos.invariants.database import Database
+from chaos.lines import Connection, Line, Lines, Trap
+from chaos.plan import Scene
+from nexus.app import App
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
+from nexus.ingest import pipeline
+from nexus.states.media import Kind
+from tests.support import new_media
+
+pytestmark = pytest.mark.xdist_group("chaos")
+
+TEAM = Scene("postgres", "celery", "local")
+
+
+def test_a_seed_gives_one_plan() -> None:
+    assert plan.draw(7, 120.0, TEAM) == plan.draw(7, 120.0, TEAM)
+    assert plan.draw(7, 120.0, TEAM) != plan.draw(8, 120.0, TEAM)
+
+
+def test_a_plan_is_bounded_and_gives_no_target_two_faults_at_a_time() -> None:
+    drawn = plan.draw(7, 36_000.0, TEAM)
+    assert len(drawn) == plan.MOST_FAULTS
+    ends: dict[str, float] = {}
+    for fault in drawn:
+        assert ends.get(fault.target, 0.0) <= fault.at
+        ends[fault.target] = fault.at + fault.length
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    """To a server that says everything back."""
+    with echo() as port, Lines() as lines:
+        yield lines.to(port)
+
+
+@contextmanager
+def echo() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        talk = threading.Thread(target=_echo, args=(listening,))
+        talk.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            talk.join()
+
+
+def _echo(listening: socket.socket) -> None:
+    """One connection after the other, until nobody listens any more."""
+    while True:
+        try:
+            sock, _ = listening.accept()
+        except OSError:
+            return
+        with closing(sock), suppress(ConnectionError):
+            while data := sock.recv(1000):
+                sock.sendall(data)
+
+
+def said(line: Line, *words: bytes) -> list[bytes]:
+    """What came back of each, until the line was cut."""
+    found = []
+    with socket.create_connection(("127.0.0.1", line.port), timeout=30) as sock:
+        for word in words:
+            try:
+                sock.sendall(word)
+                heard = sock.recv(1000)
+            except ConnectionError:
+                heard = b""
+            if not heard:
+                break
+            found.append(heard)
+    return found
+
+
+class TestLine:
+    def test_puts_through_what_is_said(self, line: Line) -> None:
+        assert said(line, b"BEGIN", b"COMMIT") == [b"BEGIN", b"COMMIT"]
+
+    @pytest.mark.parametrize("moment", ["said", "answered"])
+    def test_is_cut_at_the_last_word_of_a_trap_and_only_once(self, line: Line, moment: str) -> None:
+        line.arm(Trap((b"shelf", b"COMMIT"), moment, Connection.cut))
+        assert said(line, b"BEGIN", b"COMMIT") == [b"BEGIN", b"COMMIT"]
+        assert said(line, b"BEGIN", b"shelf", b"COMMIT") == [b"BEGIN", b"shelf"]
+        assert said(line, b"BEGIN", b"shelf", b"COMMIT") == [b"BEGIN", b"shelf", b"COMMIT"]
+
+    def test_is_cut_in_the_middle_of_an_answer(self, line: Line) -> None:
+        line.arm(Trap((b"",), "within", Connection.cut))
+        # The reset may overtake the half that has gone on.
+        assert said(line, b"abcd", b"more") in ([b"ab"], [])
+
+    def test_refuses_until_it_is_restored(self, line: Line) -> None:
+        line.refuse()
+        assert said(line, b"hello") == []
+        line.restore()
+        assert said(line, b"hello") == [b"hello"]
+
+
+@pytest.fixture
+def app_with_text(app: App) -> App:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda _: Extraction.plain("A title", "Some text.")
+    return app
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """To spoil by hand."""
+    return sqlite_url
+
+
+#: What is done to a readable item behind the back of Nexus, and what must be said of it.
+SPOILED = {
+    "DELETE FROM fragments": "a readable item has no text",
+    "DELETE FROM documents": "a readable item has no document",
+    "DELETE FROM library_media": "an item is in no library",
+    "UPDATE media SET processing_status = 'pending'": "is pending",
+    "UPDATE history SET to_status = 'ready' WHERE event = 'readable'": "is no edge",
+    "DELETE FROM history WHERE event = 'start'": "the step before ended at pending",
+    "UPDATE history SET attempt = 0": "start has attempt 0 and not 1",
+    "DELETE FROM history": "has no history",
+    "DELETE FROM media": "is gone and has a history",
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_what_is_spoiled_is_noticed(app_with_text: App, sqlite_url: str, spoil: str) -> None:
+    media_id = new_media(app_with_text, uuid4())
+    pipeline.run(app_with_text.tools, media_id)
+    database = Database(sqlite_url)
+    assert [*rows.check(database), *history.check(database)] == []
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(spoil)
+    told = " ".join(one.about for one in [*rows.check(database), *history.check(database)])
+    assert SPOILED[spoil] in told
