@@ -18,7 +18,7 @@ from chaos.stage import Stage
 
 #: What a server writes when it refuses an upload.
 REFUSED = b"E_INVALID_FILE_TYPE"
-COMMIT = b"COMMIT"
+BEGIN, COMMIT = b"BEGIN", b"COMMIT"
 Undo = Callable[[], object]
 
 
@@ -128,6 +128,7 @@ _OF_DISKS = {"full_disk": broken_disk.FULL, "read_only_disk": broken_disk.READ_O
 #: What has to be said, when it springs, and whether it freezes the process; else it cuts the connection.
 _TRAPS: dict[str, tuple[tuple[bytes, ...], str, bool]] = {
     "cut_in_answer": ((b"",), "within", False),
+    "cut_at_begin": ((BEGIN,), "answered", False),
     "cut_before_commit": ((COMMIT,), "said", False),
     "cut_after_commit": ((COMMIT,), "answered", False),
     "cut_after_import": ((SHELF.encode(), COMMIT), "answered", False),

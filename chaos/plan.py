@@ -65,6 +65,7 @@ def _menu(scene: Scene) -> dict[str, tuple[int, tuple[str, ...], tuple[float, fl
     if scene.database == "postgres":
         lines += PROCESSES
         menu |= {
+            "cut_at_begin": (3, PROCESSES, LENGTH),
             "cut_before_commit": (5, PROCESSES, LENGTH),
             "cut_after_commit": (5, PROCESSES, LENGTH),
             "cut_after_import": (6, SERVERS, LONG),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from uuid import UUID
@@ -22,6 +23,8 @@ from chaos.plan import PROCESSES, Scene
 from chaos.report import Report, refused
 from chaos.stage import Stage, staged
 
+#: How long the cast acts once more, undisturbed.
+ENCORE_SECONDS = 5.0
 CAST: dict[str, type[Actor]] = {
     "ann": Reader,
     "ben": Reader,
@@ -41,24 +44,37 @@ def run(seed: int, seconds: float, scene: Scene) -> Report:
         for name in PROCESSES:
             stage.start(name)
         stage.wait_until_ready()
-        with acting(stage, ledger, seed):
+        with acting(stage, ledger, seed, act=1):
             happened = faults.carry_out(stage, drawn)
         violations = list(calm.restore(stage))
         rest = calm.wait_until_at_rest(database)
+        crashed = _left_behind(stage, database)
+        _encore(stage, ledger, database, seed)
         violations += refused(ledger)
         violations += promises.check(ledger, stage.urls[0], stage.headers)
         violations += rows.check(database)
         violations += history.check(database)
-        left, lost = _objects(stage, database)
-    return Report(seed, seconds, scene, len(drawn), happened, ledger, rest, left, violations + lost)
+        violations += [
+            Violation("what nothing broke leaves nothing behind", path)
+            for path in sorted(_left_behind(stage, database) - crashed)
+        ]
+        violations += _clean(stage, database)
+    return Report(seed, seconds, scene, len(drawn), happened, ledger, rest, len(crashed), violations)
+
+
+def _encore(stage: Stage, ledger: Ledger, database: Database, seed: int) -> None:
+    """Once more, and nothing goes wrong: what is left behind now was left by no crash."""
+    with acting(stage, ledger, seed, act=2):
+        time.sleep(ENCORE_SECONDS)
+    calm.wait_until_at_rest(database)
 
 
 @contextmanager
-def acting(stage: Stage, ledger: Ledger, seed: int) -> Iterator[None]:
+def acting(stage: Stage, ledger: Ledger, seed: int, *, act: int) -> Iterator[None]:
     """The whole cast acts until the end; whatever breaks in an actor itself is raised here."""
     broken: list[BaseException] = []
     with ExitStack() as stack:
-        actors = [_actor(stage, ledger, name, seed, stack) for name in CAST]
+        actors = [_actor(stage, ledger, name, seed, act, stack) for name in CAST]
         threads = [
             threading.Thread(target=_perform, args=(actor, broken), name=actor.name) for actor in actors
         ]
@@ -75,12 +91,12 @@ def acting(stage: Stage, ledger: Ledger, seed: int) -> Iterator[None]:
         raise broken[0]
 
 
-def _actor(stage: Stage, ledger: Ledger, name: str, seed: int, stack: ExitStack) -> Actor:
-    chance = random.Random(f"{name} {seed}")
+def _actor(stage: Stage, ledger: Ledger, name: str, seed: int, act: int, stack: ExitStack) -> Actor:
+    chance = random.Random(f"{name} {seed} {act}")
     user = UUID(int=chance.getrandbits(128), version=4)
     client = Client(ledger, stage.urls, user, stage.headers(user), chance)
     stack.callback(client.close)
-    return CAST[name](name, client, ledger, stage.site, chance)
+    return CAST[name](f"{name}{act}", client, ledger, stage.site, chance)
 
 
 def _perform(actor: Actor, broken: list[BaseException]) -> None:
@@ -90,22 +106,23 @@ def _perform(actor: Actor, broken: list[BaseException]) -> None:
         broken.append(error)
 
 
-def _objects(stage: Stage, database: Database) -> tuple[int, list[Violation]]:
-    """How much `nexus clean` found to remove, and what it should not have found or left."""
+def _left_behind(stage: Stage, database: Database) -> set[str]:
+    """Other stores keep to themselves what is on its way in, and how old it is: there, bytes are looked at alone."""
+    return (
+        objects.left_behind(database, objects.stored(stage.store))
+        if stage.scene.storage == "local"
+        else set()
+    )
+
+
+def _clean(stage: Stage, database: Database) -> Iterator[Violation]:
+    """What crashes left behind is found when it is old, and nothing else is."""
     if stage.scene.storage != "local":
-        return 0, []
-    folder = stage.data / "storage"
-    violations = list(objects.missing(database, objects.stored(folder)))
-    left = objects.left_behind(database, objects.stored(folder))
-    objects.age(folder)
+        return
+    objects.age(stage.store)
     code, said = stage.run_command("clean", "--remove")
     if code:
-        violations.append(
-            Violation("nothing is left behind", f"nexus clean ended with {code}: {said[-300:]}")
-        )
-    found = objects.stored(folder)
-    violations += objects.missing(database, found)
-    violations += [
-        Violation("nothing is left behind", path) for path in sorted(objects.left_behind(database, found))
-    ]
-    return len(left), violations
+        yield Violation("nothing is left behind", f"nexus clean ended with {code}: {said[-300:]}")
+    for path in sorted(_left_behind(stage, database)):
+        yield Violation("nothing is left behind", path)
+    yield from objects.missing(database, objects.stored(stage.store))

@@ -67,6 +67,11 @@ class Stage:
         return self.folder / "data"
 
     @property
+    def store(self) -> Path:
+        """Where the local store keeps its files."""
+        return self.data / "storage"
+
+    @property
     def urls(self) -> list[str]:
         return [f"http://127.0.0.1:{self.ports[name]}" for name in SERVERS]
 

@@ -23,15 +23,25 @@ class Importer(Actor):
         super().__init__(*given)
         self._server = self.client.servers[0]
 
+    def run(self) -> None:
+        """Whoever looks afterwards sees no import that is still on its way."""
+        super().run()
+        end = time.monotonic() + WATCH
+        while time.monotonic() < end:
+            shown = self._ask("GET", "/imports")
+            if shown.ok and shown.data["status"] not in {"RUNNING", "STOPPING"}:
+                return
+            time.sleep(GLANCE)
+
     def act(self) -> None:
         name = f"{SHELF}{self.new_name()}"
         marks = tuple(self.new_name() for _ in range(self.chance.randint(2, 4)))
-        self.promised = Import(self.user, name, tuple(map(mark, marks)))
-        self.ledger.promise("import", self.user, name, that=self.promised)
         opened = self._ask("POST", "/imports/batches", json={"name": name})
         if not opened.ok:
             return
         batch = opened.data["id"]
+        self.promised = Import(self.user, name, tuple(map(mark, marks)))
+        self._keep()
         staged = all(self._stage(batch, one).ok for one in marks)
         if staged and self._ask("POST", f"/imports/batches/{batch}/start").ok:
             self._follow()
@@ -76,4 +86,7 @@ class Importer(Actor):
 
     def _told(self, *, there: bool) -> None:
         self.promised = replace(self.promised, there=there)
+        self._keep()
+
+    def _keep(self) -> None:
         self.ledger.promise("import", self.user, self.promised.library, that=self.promised)

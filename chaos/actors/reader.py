@@ -39,14 +39,31 @@ class Reader(Actor):
         self._libraries: list[str] = []
 
     def act(self) -> None:
-        verbs = [self.add, self.add_shared, self.refresh, self.retry, self.shelve, self.unshelve, self.delete]
-        self.chance.choices(verbs, [8, 4, 6, 2, 2, 1, 2 if len(self._held) < MOST_HELD else 12])[0]()
+        weights = {
+            self.add: 8,
+            self.add_shared: 4,
+            self.change_mind: 2,
+            self.refresh: 6,
+            self.retry: 2,
+            self.shelve: 2,
+            self.unshelve: 1,
+            self.delete: 2 if len(self._held) < MOST_HELD else 12,
+        }
+        self.chance.choices(list(weights), list(weights.values()))[0]()
 
     def add(self) -> None:
         self._add(Page(self.chance.choice(KINDS), self.new_name()))
 
     def add_shared(self) -> None:
         self._add(Page(self.chance.choice(("good", "paper")), self.chance.choice(SHARED)))
+
+    def change_mind(self) -> None:
+        """Delete a paper while it is being fetched."""
+        page = Page("paper", self.new_name())
+        self._add(page)
+        self.over.wait(self.chance.uniform(0.0, 1.0))
+        if page.path in self._held:
+            self._delete(page)
 
     def _add(self, page: Page) -> None:
         if page.path in self._doubted or page.path in self._held:
@@ -119,8 +136,10 @@ class Reader(Actor):
 
     def delete(self) -> None:
         page = self._one()
-        if page is None:
-            return
+        if page is not None:
+            self._delete(page)
+
+    def _delete(self, page: Page) -> None:
         del self._held[page.path]
         for about in ("held", "edition", "shelf"):
             self.ledger.withdraw(about, self.user, page.media_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from functools import singledispatchmethod
+from functools import cache, singledispatchmethod
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -125,8 +125,7 @@ class Inspector:
 
     @broken.register
     def _import(self, promise: Import) -> Iterator[str]:
-        libraries = self._ask(promise.user, "/libraries").json()["data"]["items"]
-        found = [one["id"] for one in libraries if one["name"] == promise.library]
+        found = [one["id"] for one in self._libraries(promise.user) if one["name"] == promise.library]
         texts = [
             self._text(promise.user, item["id"]) for one in found for item in self._shelf(promise.user, one)
         ]
@@ -139,6 +138,12 @@ class Inspector:
             yield "a finished import is not there"
         elif found and (missing or len(texts) != len(promise.marks)):
             yield f"the library has {len(texts)} of {len(promise.marks)} files"
+
+    @cache  # noqa: B019
+    def _libraries(self, user: UUID) -> list[dict[str, str]]:
+        """Nobody changes them any more."""
+        found: list[dict[str, str]] = self._ask(user, "/libraries").json()["data"]["items"]
+        return found
 
     def _ask(self, user: UUID, path: str, **query: str | int) -> httpx2.Response:
         if user not in self._known:
