@@ -23,8 +23,8 @@ from chaos.plan import PROCESSES, Scene
 from chaos.report import Report, refused
 from chaos.stage import Stage, staged
 
-#: How long the cast acts once more, undisturbed.
-ENCORE_SECONDS = 5.0
+#: How long the cast acts once more, undisturbed: this share of the time before, and at most so many seconds.
+ENCORE, LONGEST_ENCORE = 0.25, 10.0
 CAST: dict[str, type[Actor]] = {
     "ann": Reader,
     "ben": Reader,
@@ -49,7 +49,10 @@ def run(seed: int, seconds: float, scene: Scene) -> Report:
         violations = list(calm.restore(stage))
         rest = calm.wait_until_at_rest(database)
         crashed = _left_behind(stage, database)
-        _encore(stage, ledger, database, seed)
+        with acting(stage, ledger, seed, act=2):
+            # Nothing goes wrong now: what is left behind was left by no crash.
+            time.sleep(min(seconds * ENCORE, LONGEST_ENCORE))
+        calm.wait_until_at_rest(database)
         violations += refused(ledger)
         violations += promises.check(ledger, stage.urls[0], stage.headers)
         violations += rows.check(database)
@@ -60,13 +63,6 @@ def run(seed: int, seconds: float, scene: Scene) -> Report:
         ]
         violations += _clean(stage, database)
     return Report(seed, seconds, scene, len(drawn), happened, ledger, rest, len(crashed), violations)
-
-
-def _encore(stage: Stage, ledger: Ledger, database: Database, seed: int) -> None:
-    """Once more, and nothing goes wrong: what is left behind now was left by no crash."""
-    with acting(stage, ledger, seed, act=2):
-        time.sleep(ENCORE_SECONDS)
-    calm.wait_until_at_rest(database)
 
 
 @contextmanager

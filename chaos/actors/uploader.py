@@ -42,10 +42,10 @@ class Uploader(Actor):
             self._confirm(begun.data["media_id"], name)
 
     def _send(self, target: dict[str, Any], body: bytes) -> None:
-        """However often it takes. When the file is there already, its answer was lost."""
+        """However often it takes. When the file is there already (409, in S3's words 412), an answer was lost."""
         for _ in range(TRIES):
             sent = self.client.put(target["upload_url"], target["upload_headers"], body)
-            if sent.ok or sent.status == 409 or self.over.wait(0.3):
+            if sent.ok or sent.status in {409, 412} or self.over.wait(0.3):
                 return
 
     def _confirm(self, media_id: str, name: str) -> None:
