@@ -1,4 +1,4 @@
-"""Whether the parts of `make chaos` do what they say."""
+"""A short run of `make chaos` on each database, and whether its parts do what they say."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from chaos.invariants import history, rows
 from chaos.invariants.database import Database
 from chaos.lines import Connection, Line, Lines, Trap
 from chaos.plan import Scene
+from chaos.run import run
 from nexus.app import App
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.ingest import pipeline
@@ -25,6 +26,16 @@ from tests.support import new_media
 pytestmark = pytest.mark.xdist_group("chaos")
 
 TEAM = Scene("postgres", "celery", "local")
+PERSON = Scene("sqlite", "local", "local")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("scene", [TEAM, PERSON], ids=lambda scene: scene.database)
+def test_kills_freezes_cuts_and_full_disks_cost_nothing_that_was_acknowledged(scene: Scene) -> None:
+    report = run(seed=2026, seconds=12.0, scene=scene)
+    assert report.ledger.acknowledged.total() > 0
+    assert report.faults.total() > 0
+    assert not report.violations, report.text
 
 
 def test_a_seed_gives_one_plan() -> None:
