@@ -18,7 +18,7 @@ from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import Refused
 from nexus.cli.follow import INTERRUPTED
 from nexus.cli.import_progress import Shown, shown
-from nexus.errors import ApiError, CancellationFailed, InvalidState
+from nexus.errors import ApiError, CancellationFailed, Internal, InvalidState
 from nexus.ingest import libraries
 from nexus.ingest.imports.progress import Line, Outcome, Trouble
 from nexus.ingest.imports.service import CLOSE_SECONDS, Desk
@@ -130,9 +130,11 @@ def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
     desk.start(batch_id)
     while True:
         interrupted = _follow(desk, screen)
-        if desk.state.status is not Status.PAUSED:
+        if desk.is_committed:
             screen.done(desk.progress.lines())
             return
+        if desk.state.status is not Status.PAUSED:
+            raise Internal  # the runner broke, and could not say so
         failed = desk.progress.of(Outcome.FAILED)
         _tell(failed, desk.trouble)
         if _choice(failed) == DISCARD:

@@ -23,7 +23,7 @@ from structlog.testing import capture_logs
 from nexus.app import App, build
 from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import chunks, fragments, libraries, library_media, media
-from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidState
+from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidState, NotReady
 from nexus.extract import Extraction
 from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
@@ -962,3 +962,14 @@ def test_the_end_of_the_process_commits_nothing_and_leaves_its_folder_to_the_nex
     assert len(list(base.iterdir())) == 1
     Imports(app.tools, base).open()
     assert list(base.iterdir()) == []
+
+
+@pytest.mark.parametrize("whose", ["of somebody who is there", "of somebody new"])
+def test_an_import_is_not_begun_any_more_once_the_process_is_ending(
+    imports: Imports, desk: Desk, books: dict[str, Path], whose: str
+) -> None:
+    imports.cancel()
+    other = desk if whose == "of somebody who is there" else imports.of(uuid4())
+    with pytest.raises(NotReady, match="is being stopped"):
+        other.start(staged(other, books))
+    assert other.state == IDLE

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, insert, select
 
+from nexus import logging
 from nexus.db.moves import MEDIA_ROWS, log_created
-from nexus.db.session import Session, Statement
+from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import library_media, media
 from nexus.errors import FileChanged, FileUnreachable, WorkError
 from nexus.extract import Extraction
@@ -26,6 +27,8 @@ from nexus.ingest.media import mark_all_ready_for_reading, reset_failed, start_a
 from nexus.ingest.settle import stand_in_line
 from nexus.states.media import Kind
 from nexus.storage import StorageError
+
+log = logging.get(__name__)
 
 #: How many files go into the store at once: most of the time each waits for the disk or the network.
 AT_ONCE = 4
@@ -178,11 +181,27 @@ def write(
     return library_id
 
 
-def is_written(session: Session, viewer: UUID, library_id: UUID, candidates: Sequence[Candidate]) -> bool:
-    """Whether a transaction of `write` was committed, when nobody heard its end.
+def look_up(
+    sessions: Sessions, viewer: UUID, library_id: UUID, candidates: Sequence[Candidate]
+) -> bool | None:
+    """Whether a transaction of `write` was committed, when nobody heard its end; None if the database can't say.
 
-    The server may still be at it, so this stands in line behind it and looks when it has ended. The ids of new media
-    are its own; without any, it has done its work if the library holds everything and everything has been read.
+    What it says counts even if the end of the look itself is not heard.
+    """
+    found: bool | None = None
+    try:
+        with sessions.begin() as session:
+            found = _is_written(session, viewer, library_id, candidates)
+    except Exception as error:
+        log.warning("import_look_up_failed", reason=type(error).__name__)
+    return found
+
+
+def _is_written(session: Session, viewer: UUID, library_id: UUID, candidates: Sequence[Candidate]) -> bool:
+    """The server may still be at it, so this stands in line behind it and looks when it has ended.
+
+    The ids of new media are its own; without any, it has done its work if the library holds everything and everything
+    has been read.
     """
     access.ensure_user(session, viewer)
     stand_in_line(session, viewer)

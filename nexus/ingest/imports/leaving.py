@@ -20,12 +20,14 @@ class Leave:
 
 
 SAFE = Leave(safe=True, should_warn=False, would_discard=False)
+LOSES = Leave(safe=False, should_warn=True, would_discard=True)
 #: The commit is on its way: going away does not change its outcome, which is not known yet.
 IN_DOUBT = Leave(safe=False, should_warn=True, would_discard=False)
 
 
-def judge(batch: Batch, state: State, *, active: bool) -> Leave:
+def judge(batch: Batch, state: State, *, active: bool, in_doubt: bool) -> Leave:
     """RUNNING alone says nothing: what counts is whether the text is committed."""
     committed = active and state.phase is Phase.TEXT_COMMITTED
-    loses = bool(batch.sources) and batch.is_draft and not committed
-    return Leave(safe=False, should_warn=True, would_discard=True) if loses else SAFE
+    if committed or not batch.sources or not batch.is_draft:
+        return SAFE
+    return IN_DOUBT if active and in_doubt else LOSES

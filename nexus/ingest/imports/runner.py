@@ -324,22 +324,12 @@ class Run:
         Raises Stopped when the process ends before that is known.
         """
         pauses = chain(PAUSES, repeat(PAUSES[-1]))
-        while (found := self._look_up(library_id, candidates)) is None:
+        while (found := committing.look_up(self.tools.sessions, self.viewer, library_id, candidates)) is None:
             if self.registry.is_closed:
                 raise Stopped
             self.progress.stumble(NotReady(UNANSWERED))
             time.sleep(next(pauses))
         log.info("import_commit_looked_up", attempt_id=str(self.attempt_id), committed=found)
-        return found
-
-    def _look_up(self, library_id: UUID, candidates: list[Candidate]) -> bool | None:
-        """None if the database can't say. What it said counts even if the look's own end goes wrong."""
-        found: bool | None = None
-        try:
-            with self.tools.sessions.begin() as session:
-                found = committing.is_written(session, self.viewer, library_id, candidates)
-        except Exception as error:
-            log.warning("import_look_up_failed", attempt_id=str(self.attempt_id), reason=type(error).__name__)
         return found
 
     def _prepared(self, one: Candidate) -> Prepared:

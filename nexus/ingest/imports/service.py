@@ -125,13 +125,10 @@ class Desk:
 
     def leave(self, batch_id: UUID) -> Leave:
         """Also of a batch that is gone because it is in its library. Raises NotFound."""
-        if self._run is not None and self._run.batch_id == batch_id:
-            if self._run.library_id is not None:
-                return leaving.SAFE
-            if self._run.in_doubt:
-                return leaving.IN_DOUBT
+        if self._run is not None and self._run.batch_id == batch_id and self._run.library_id is not None:
+            return leaving.SAFE
         active = self.staging.active == batch_id
-        return leaving.judge(self.staging.get(batch_id), self.state, active=active)
+        return leaving.judge(self.staging.get(batch_id), self.state, active=active, in_doubt=self.in_doubt)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Until the runner rests; whether it does."""
