@@ -99,6 +99,12 @@ class Settings(BaseSettings):
     sweep_seconds: float = Field(
         10.0, gt=0, description="How often expired leases and forgotten work are looked for."
     )
+    upkeep: Literal["", "on", "off"] = Field(
+        "",
+        description="Whether workers remove what crashes left behind, as `nexus clean --remove` does; empty means yes "
+        "for local storage, and no for a bucket, which others may share.",
+    )
+    upkeep_hours: float = Field(1.0, gt=0, description="How often they do so.")
     backoff_seconds: float = Field(
         5.0, ge=0, description="The wait before the second try; doubled for the third, with jitter."
     )
@@ -245,6 +251,10 @@ class Settings(BaseSettings):
     @property
     def database(self) -> str:
         return self.database_url or f"sqlite:///{self.data_dir / 'nexus.sqlite3'}"
+
+    @property
+    def does_upkeep(self) -> bool:
+        return self.upkeep == "on" or (not self.upkeep and self.storage == "local")
 
     @property
     def json_logs(self) -> bool:

@@ -28,7 +28,7 @@ from nexus.queue.off import Off
 from nexus.web import api
 from nexus.web.protocol import Protocol
 from nexus.worker import celery
-from nexus.worker.threads import Sweeper, Workers
+from nexus.worker.threads import Rounds, Workers, rounds
 
 log = logging.get(__name__)
 
@@ -37,7 +37,7 @@ GRACE_SECONDS = 3
 BACKLOG = 2048
 #: Blocks of memory up to this size come and go with every upload.
 LARGE_BLOCK = 16 * 1024 * 1024
-Part = Workers | Sweeper
+Part = Workers | Rounds
 
 
 class Server(uvicorn.Server):
@@ -66,7 +66,7 @@ class Server(uvicorn.Server):
 
 
 def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
-    """The web server, and, unless Celery does the work, the workers and the sweep in the same process."""
+    """The web server, and, unless Celery does the work, the workers, the sweep and the upkeep in the same process."""
     app = build(load(data_dir, host=host, port=port), quiet=False)
     with _listening(app.settings.host, app.settings.port) as door:
         bound: int = door.getsockname()[1]
@@ -98,7 +98,7 @@ def work(data_dir: Path | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not an Event: a handler that runs while this thread begins to wait for one would wait for its lock for ever.
         signal.signal(number, lambda *_: os.write(stop, b"."))
-    with _running(app, [Workers(app), Sweeper(app)]):
+    with _running(app, [Workers(app), *rounds(app)]):
         log.info("worker_ready", threads=app.settings.worker_threads, kinds=sorted(app.tools.extractors))
         os.read(stopped, 1)
         # A second Ctrl-C does not wait for the work under way.
@@ -118,7 +118,7 @@ def _parts(app: App) -> list[Part]:
     if isinstance(app.queue, Local):
         parts.append(Workers(app))
     if not isinstance(app.queue, CeleryQueue):
-        parts.append(Sweeper(app))
+        parts.extend(rounds(app))
     return parts
 
 

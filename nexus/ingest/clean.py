@@ -6,20 +6,24 @@ upload, import and delete: each object is looked at again under its row's lock b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, exists, or_, select
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, literal_column, or_, select
 
+from nexus import logging
 from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import duplicates, history, media, media_file, one_of, refreshes, uploads
 from nexus.ingest.files import IS_FILE, Files, locked
 from nexus.states.media import Kind, Status
-from nexus.storage import Stored
+from nexus.storage import StorageError, Stored
 from nexus.storage.local import Local
 from nexus.storage.names import media_of
+
+log = logging.get(__name__)
 
 #: Younger objects may belong to an upload that is being begun or confirmed right now.
 GRACE = timedelta(hours=1)
@@ -62,15 +66,22 @@ _FORGET_DUPLICATES = Statement(
 _FILES = Statement(select(media_file.c.media_id, media_file.c.storage_path).order_by(media_file.c.media_id))
 
 
+#: Any number that nothing else in a database of Nexus locks.
+_UPKEEP: ColumnElement[int] = literal_column("7237110")
+_TRY_ALONE = Statement(select(func.pg_try_advisory_lock(_UPKEEP).label("granted")))
+_NOT_ALONE = Statement(select(func.pg_advisory_unlock(_UPKEEP).label("released")))
+
+
 @dataclass(frozen=True)
 class Found:
-    """One thing that can go: what it is, and where."""
+    """One thing that can go: what it is, in a word and in words, and where."""
 
+    kind: str
     what: str
     path: str
 
 
-def clean(sessions: Sessions, files: Files, *, remove: bool) -> Iterator[Found]:
+def clean(sessions: Sessions, files: Files, *, remove: bool) -> Generator[Found]:
     """Each thing as it is found; removed only when asked to."""
     yield from _orphans(sessions, files, remove)
     yield from _abandoned(sessions, files, remove)
@@ -79,6 +90,25 @@ def clean(sessions: Sessions, files: Files, *, remove: bool) -> Iterator[Found]:
     if remove:
         with sessions.begin() as session:
             session.run(_FORGET_DUPLICATES, before=session.now - 30 * DAY)
+
+
+@contextmanager
+def alone(sessions: Sessions) -> Iterator[bool]:
+    """Whether no other process on this database is at it: one listing of a store at a time is enough.
+
+    SQLite has one process, and for the others it is harmless. A pool of one connection has none to hold the lock with.
+    """
+    if sessions.engine.dialect.name == "sqlite" or sessions.engine.pool.size() < 2:  # type: ignore[attr-defined]
+        yield True
+        return
+    with sessions.read() as session:
+        (found,) = session.all(_TRY_ALONE)
+        granted = bool(found.granted)
+        try:
+            yield granted
+        finally:
+            if granted:
+                session.first(_NOT_ALONE)
 
 
 def orphaned_objects(sessions: Sessions, files: Files) -> Iterator[Stored]:
@@ -100,7 +130,7 @@ def missing_objects(sessions: Sessions, files: Files) -> list[UUID]:
 def _orphans(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
     for stored in orphaned_objects(sessions, files):
         if not remove or _remove_orphan(sessions, files, stored.path):
-            yield Found("an object that no media has", stored.path)
+            yield Found("orphans", "an object that no media has", stored.path)
 
 
 def _remove_orphan(sessions: Sessions, files: Files, path: str) -> bool:
@@ -124,7 +154,7 @@ def _abandoned(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found
         path = files.path(row.id, Kind(row.kind))
         if remove:
             files.remove(path)
-        yield Found("an upload that was never confirmed", path)
+        yield Found("uploads", "an upload that was never confirmed", path)
 
 
 def _old_test_runs(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
@@ -133,7 +163,7 @@ def _old_test_runs(sessions: Sessions, files: Files, remove: bool) -> Iterator[F
     for stored in files.storage.objects(TEST_RUNS):
         ours = files.prefix and stored.path.startswith(files.prefix)
         if stored.modified_at < before and not ours and (not remove or files.remove(stored.path)):
-            yield Found("a file of an old test run", stored.path)
+            yield Found("test_runs", "a file of an old test run", stored.path)
 
 
 def _old_drafts(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
@@ -142,10 +172,17 @@ def _old_drafts(sessions: Sessions, files: Files, remove: bool) -> Iterator[Foun
         return
     before = sessions.clock() - DAY
     for draft in files.storage.drafts():
-        if draft.modified_at < before:
-            if remove:
-                files.storage.drop_draft(draft)
-            yield Found("an upload that broke off", draft.path)
+        if draft.modified_at < before and (not remove or _drop(files.storage, draft)):
+            yield Found("drafts", "an upload that broke off", draft.path)
+
+
+def _drop(storage: Local, draft: Stored) -> bool:
+    try:
+        storage.drop_draft(draft)
+    except StorageError as error:
+        log.warning("draft_left_behind", reason=str(error))
+        return False
+    return True
 
 
 def _is_expected(sessions: Sessions, media_id: UUID, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""A Celery worker process: the threads pool, and the sweep beside it.
+"""A Celery worker process: the threads pool, and the sweep and the upkeep beside it.
 
 Threads, because the work is done in parser processes of its own and prefork children may not have children.
 """
@@ -11,17 +11,18 @@ from celery.signals import worker_ready
 
 from nexus.app import App
 from nexus.queue.celery import QUEUE, CeleryQueue
-from nexus.worker.threads import Sweeper
+from nexus.worker.threads import rounds
 
 
 def run(app: App) -> None:
     """Until SIGTERM or SIGINT; work under way ends first."""
     if not isinstance(app.queue, CeleryQueue):
         raise TypeError("a Celery worker needs the celery queue")
-    sweeper = Sweeper(app)
+    beside = rounds(app)
 
     def start(**_: Any) -> None:
-        sweeper.start()
+        for each in beside:
+            each.start()
 
     worker_ready.connect(start, weak=False)
     worker = app.queue.app.Worker(
@@ -34,6 +35,7 @@ def run(app: App) -> None:
         loglevel=app.settings.log_level.upper(),
     )
     worker.start()
-    sweeper.stop()
+    for each in beside:
+        each.stop()
     if worker.exitcode:
         raise SystemExit(worker.exitcode)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
 
 from nexus import logging
 from nexus.app import App
 from nexus.db.session import Row
-from nexus.ingest import editing, pipeline, refresh, sweep
+from nexus.ingest import clean, editing, pipeline, refresh, sweep
 from nexus.ingest.leases import Hold
 from nexus.ingest.turns import Turns
 from nexus.queue.local import Local
@@ -21,6 +24,8 @@ log = logging.get(__name__)
 AHEAD_SECONDS = 0.25
 MOST = 64
 PAUSE_AFTER_ERROR = 1.0
+#: How long after a start upkeep begins.
+FIRST_UPKEEP_SECONDS = 60.0
 #: How long a stop waits for the work under way.
 STOP_SECONDS = 30.0
 
@@ -120,28 +125,76 @@ class Workers:
         self._outbox.put(done)
 
 
-class Sweeper:
-    """Runs the sweep every few seconds, for as long as the process lives."""
+class Rounds:
+    """Does one thing again and again, in a thread of its own, for as long as the process lives."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(
+        self, name: str, act: Callable[[], object], seconds: float, first_seconds: float = 0
+    ) -> None:
+        self._name = name
+        self._act = act
+        self._seconds = seconds
+        self._first_seconds = first_seconds
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._sweep_for_ever, name="nexus-sweeper", daemon=True)
+        self._thread = threading.Thread(target=self._go_round, name=f"nexus-{name}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Nothing where it never started, as in a Celery worker that never found its broker."""
+        """Nothing if it never started, as in a Celery worker that never found its broker."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)
 
-    def _sweep_for_ever(self) -> None:
-        while True:
+    def _go_round(self) -> None:
+        wait = self._first_seconds
+        while not self._stopping.wait(wait):
+            wait = self._seconds
             try:
-                sweep.run(self._app.tools, self._app.queue, self._stopping.is_set)
+                self._act()
             except Exception as error:
-                log.error("sweep_stumbled", reason=type(error).__name__)  # noqa: TRY400
-            if self._stopping.wait(self._app.settings.sweep_seconds):
-                return
+                log.error(f"{self._name}_stumbled", reason=type(error).__name__)  # noqa: TRY400
+
+
+class Sweeper(Rounds):
+    """Runs the sweep every few seconds."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__("sweep", self._sweep, app.settings.sweep_seconds)
+        self._app = app
+
+    def _sweep(self) -> None:
+        sweep.run(self._app.tools, self._app.queue, self._stopping.is_set)
+
+
+class Upkeep(Rounds):
+    """Removes what crashes left behind, every hour or so: what `nexus clean --remove` would.
+
+    Not at once, because a start has more urgent things to do, and nothing goes that is younger than an hour.
+    """
+
+    def __init__(self, app: App) -> None:
+        seconds = app.settings.upkeep_hours * 3600
+        super().__init__("upkeep", self._keep_up, seconds, min(seconds, FIRST_UPKEEP_SECONDS))
+        self._app = app
+
+    def _keep_up(self) -> None:
+        with clean.alone(self._app.sessions) as granted:
+            if granted:
+                self._clean()
+
+    def _clean(self) -> None:
+        removed = Counter(imports=self._app.imports.abandoned(remove=True))
+        with closing(clean.clean(self._app.sessions, self._app.files, remove=True)) as found:
+            for each in found:
+                removed[each.kind] += 1
+                if self._stopping.is_set():
+                    break
+        if removed.total():
+            log.info("upkeep_removed", **{kind: many for kind, many in removed.items() if many})
+
+
+def rounds(app: App) -> list[Rounds]:
+    """Those of a process that works."""
+    return [Sweeper(app), Upkeep(app)] if app.settings.does_upkeep else [Sweeper(app)]
