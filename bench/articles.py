@@ -136,7 +136,7 @@ def _read_one(read: Callable[[str], str], path: str, url: str) -> None:
     text = read(url)
     with sqlite3.connect(path, timeout=30) as database:
         database.execute("CREATE TABLE IF NOT EXISTS texts (url TEXT PRIMARY KEY, text TEXT)")
-        database.execute("PRAGMA synchronous=NORMAL")
+        database.execute("PRAGMA synchronous=FULL")
         database.execute("INSERT INTO texts VALUES (?, ?)", (url, text))
 
 

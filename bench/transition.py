@@ -106,7 +106,7 @@ def _sql(sessions: Sessions, *statements: Statement) -> list[str]:
 
 def _sqlite_by_hand(url: str, sessions: Sessions) -> ByHand:
     connection = sqlite3.connect(path(url), isolation_level=None)
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
     claim, finish, log = _sql(sessions, _START.statement, _READABLE.one.statement, LOG)
     fragment, document = _sql(sessions, _WRITE[fragments], _WRITE[documents])

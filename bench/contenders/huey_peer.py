@@ -29,7 +29,7 @@ def work(ground: Ground) -> None:
 
 
 def _walk(ground: Ground) -> tuple[SqliteHuey, Any]:
-    huey = SqliteHuey(filename=f"{path(ground.database)}-huey", results=False)
+    huey = SqliteHuey(filename=f"{path(ground.database)}-huey", results=False, fsync=True)
     own = threading.local()
 
     @huey.task()

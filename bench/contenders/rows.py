@@ -29,7 +29,7 @@ def sqlite(ground: Ground) -> sqlite3.Connection:
         path(ground.database), timeout=30, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA synchronous=FULL")
     return connection
 
 

@@ -326,7 +326,7 @@ def connect(url: str, pool: int = 20, clock: Clock = wall_clock) -> Sessions:
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     _use_wal(connection)
-    for pragma in ("synchronous=NORMAL", f"wal_autocheckpoint={CHECKPOINT_PAGES}", "foreign_keys=ON"):
+    for pragma in ("synchronous=FULL", f"wal_autocheckpoint={CHECKPOINT_PAGES}", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
