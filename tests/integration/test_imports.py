@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidState
 from nexus.extract import Extraction
 from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
-from nexus.ingest import access
+from nexus.ingest import access, clean
 from nexus.ingest import libraries as library_verbs
 from nexus.ingest.imports import committing, runner
 from nexus.ingest.imports.attempts import IDLE, Answer, Registry
@@ -274,6 +275,29 @@ class TestPause:
         assert count(app)["media"] == 4
         assert len(in_library(app, desk.library_id)) == 4
         assert desk.staging.all() == []
+
+    def test_of_hours_before_the_commit_loses_no_file_to_upkeep(
+        self,
+        app: App,
+        desk: Desk,
+        books: dict[str, Path],
+        clock: SetClock,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """As a laptop makes it that sleeps when the files are stored and no row knows them yet."""
+        failures, removed = Storing.failures, []
+
+        def sleeping(storing: Storing) -> Iterator[Any]:
+            yield from failures(storing)
+            if not removed:
+                clock.time = datetime.now(UTC) + timedelta(hours=2)
+                removed.extend(clean.clean(app.sessions, app.files, remove=True))
+
+        monkeypatch.setattr(Storing, "failures", sleeping)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.COMPLETE
+        assert len(removed) == count(app)["media"] == 4
+        assert clean.missing_objects(app.sessions, app.files) == []
 
     def test_during_the_check_blames_no_file(
         self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch

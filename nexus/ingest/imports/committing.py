@@ -112,6 +112,11 @@ class Storing:
         """It is known that nothing was committed."""
         self._is_kept = False
 
+    def require_stored(self) -> None:
+        """Raises Overtaken if a file is gone again: upkeep takes what is an hour old and no row knows."""
+        if any(self._files.storage.head(path) is None for path in self._begun):
+            raise Overtaken
+
     def undo(self) -> None:
         self.close()
         if not self._is_kept:

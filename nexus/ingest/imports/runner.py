@@ -23,6 +23,7 @@ from nexus.extract import Extraction, Hints
 from nexus.extract.builtin import EPUB, PDF, TEXT
 from nexus.extract.child import wire
 from nexus.extract.sandbox import Reading, ReadingEnded, SandboxClosed
+from nexus.ingest.clean import GRACE
 from nexus.ingest.documents import Cut
 from nexus.ingest.extraction import storable
 from nexus.ingest.imports import committing
@@ -285,6 +286,7 @@ class Run:
     # ── Commit ──
 
     def _commit(self, batch: Batch, candidates: list[Candidate], storing: Storing) -> None:
+        began = self.tools.sessions.clock()
         self._advance(Phase.ATOMIC_TEXT_COMMIT)
         for source, error in storing.failures():
             self._fail(source, error)
@@ -295,6 +297,8 @@ class Run:
                 library_id = committing.write(
                     session, self.tools.files, self.viewer, batch, candidates, ready
                 )
+                if session.now - began > GRACE / 2:  # a very large import, or a laptop that slept
+                    storing.require_stored()
                 if not after.enter_context(self.registry.committing(self.attempt_id)):
                     raise Stopped
                 storing.keep()
