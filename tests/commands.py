@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from nexus.cli import main
+from tests.runs import run_prefix
 
 PATIENCE = 120.0
 GLANCE = 0.02
@@ -180,7 +181,8 @@ class Terminal:
         keyboard: Path = Path(os.devnull),
     ) -> BaseProcess:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEXUS_", "XDG_"))}
-        whole = {**kept, "HOME": str(self.folder), **self.environment, **environment}
+        own = {"HOME": str(self.folder), "NEXUS_STORAGE_PREFIX": run_prefix()}
+        whole = {**kept, **own, **self.environment, **environment}
         process = _FORKS.Process(
             target=become, args=([str(a) for a in arguments], whole, self.folder, keyboard, out, err)
         )

@@ -144,6 +144,17 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
+@pytest.fixture(scope="session", autouse=True)
+def only_below_the_runs_prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests have put into local stores stands below the run's prefix, and goes with the run."""
+    yield
+    stores = list(runs.stores(tmp_path_factory.getbasetemp()))
+    wrong = [store for store in stores if not runs.is_run_scoped(store)]
+    for store in stores:
+        shutil.rmtree(store / runs.run_prefix(), ignore_errors=True)
+    assert wrong == [], "files outside test_runs/: give these tests NEXUS_STORAGE_PREFIX=run_prefix()"
+
+
 @pytest.fixture(autouse=True)
 def no_extractors() -> Iterator[None]:
     """Whatever a test registers is gone after it."""

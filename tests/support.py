@@ -15,6 +15,7 @@ from nexus.db.tables import history, media
 from nexus.ingest.add import add_url
 from nexus.settings import Settings
 from nexus.states.job import Status as JobStatus
+from tests.runs import run_prefix
 
 _GUARD = Statement(
     select(column("sql")).select_from(table("sqlite_master")).where(column("name") == "jobs_status_edge")
@@ -56,6 +57,7 @@ def make_settings(database_url: str, folder: Path, **more: object) -> Settings:
         "session_secret": "session-secret-of-the-tests-that-is-long",
         "poll_seconds": 0.05,
         "sweep_seconds": 0.05,
+        "storage_prefix": run_prefix(),
         **more,
     }
     return Settings(_env_file=None, **given)  # type: ignore[arg-type]

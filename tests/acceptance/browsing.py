@@ -22,6 +22,7 @@ from nexus.settings import Settings
 from nexus.web import auth
 from tests import servers
 from tests.http import headers_of
+from tests.runs import run_prefix
 from tests.servers import Server
 from tests.support import make_settings
 
@@ -120,6 +121,7 @@ def serving(folder: Path, **more: str) -> Iterator[Site]:
         "NEXUS_SWEEP_SECONDS": "0.2",
         "NEXUS_LEASE_SECONDS": "3",
         "NEXUS_WORKER_THREADS": "4",
+        "NEXUS_STORAGE_PREFIX": run_prefix(),
         **more,
     }
     named = [f"{name}={value}" for name, value in given.items()]

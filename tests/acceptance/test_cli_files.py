@@ -13,6 +13,7 @@ import pytest
 
 from tests.commands import Ran, Terminal
 from tests.files import epub, pdf
+from tests.runs import run_prefix
 
 DAY = 86_400
 
@@ -73,7 +74,8 @@ def test_clean_looks_first_and_removes_when_asked_to(terminal: Terminal) -> None
     assert "nothing to clean" in terminal.run("clean").err
     assert terminal.run("add", written(terminal, "a.pdf", pdf())).code == 0
     (kept,) = objects(terminal)
-    left = [f"media/{uuid4()}/original.pdf", f"test_runs/1/media/{uuid4()}/original.pdf", ".drafts/0123"]
+    orphan = f"{run_prefix()}media/{uuid4()}/original.pdf"
+    left = [orphan, f"test_runs/1/media/{uuid4()}/original.pdf", ".drafts/0123"]
     for path in left:
         place = terminal.data / "storage" / path
         place.parent.mkdir(parents=True, exist_ok=True)

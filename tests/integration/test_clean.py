@@ -77,10 +77,10 @@ def test_what_is_needed_stays(app: App, me: Person, clock: SetClock) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        lambda: f"media/{uuid4()}/original.pdf",
-        lambda: "media/rubbish/original.pdf",
-        lambda: "media/rubbish",
-        lambda: f"media/{uuid4()}/a/b/c",
+        lambda: f"{run_prefix()}media/{uuid4()}/original.pdf",
+        lambda: f"{run_prefix()}media/rubbish/original.pdf",
+        lambda: f"{run_prefix()}media/rubbish",
+        lambda: f"{run_prefix()}media/{uuid4()}/a/b/c",
     ],
     ids=["no such media", "no id", "no folder", "too deep"],
 )
@@ -97,7 +97,7 @@ def test_an_object_that_no_media_has_goes_after_an_hour(
 
 def test_what_a_failed_upload_left_goes(app: App, me: Person, clock: SetClock) -> None:
     media_id = failed(me)
-    left = store(app, f"media/{media_id}/original.pdf")
+    left = store(app, f"{run_prefix()}media/{media_id}/original.pdf")
     clock.forward(hours=2)
     removes(app, (ORPHAN, left))
     assert count(app) == 1
@@ -133,7 +133,7 @@ def test_the_day_begins_anew_with_a_retry(app: App, me: Person, clock: SetClock)
 
 
 def test_old_test_runs_go_after_a_day(app: App, clock: SetClock) -> None:
-    left = store(app, f"{run_prefix()}media/{uuid4()}/original.pdf")
+    left = store(app, f"test_runs/{uuid4().hex}/media/{uuid4()}/original.pdf")
     clock.forward(hours=23)
     removes(app)
     clock.forward(hours=2)
@@ -155,10 +155,10 @@ def test_drafts_that_broke_off_go_after_a_day(app: App, clock: SetClock) -> None
 
 def test_each_prefix_is_cleaned_by_its_own(app: App, clock: SetClock) -> None:
     """What stands before the paths of another installation in the same store is not ours to judge."""
-    store(app, f"other/media/{uuid4()}/original.pdf")
-    mine = store(app, f"mine/media/{uuid4()}/original.pdf")
-    clock.forward(days=2)
-    prefixed = replace(app, files=replace(app.files, prefix="mine/"))
+    store(app, f"{run_prefix()}other/media/{uuid4()}/original.pdf")
+    mine = store(app, f"{run_prefix()}mine/media/{uuid4()}/original.pdf")
+    clock.forward(hours=2)
+    prefixed = replace(app, files=replace(app.files, prefix=f"{run_prefix()}mine/"))
     assert found(prefixed) == [(ORPHAN, mine)]
     removes(app)
 
@@ -184,9 +184,9 @@ def remembered(app: App) -> int:
 
 def test_rows_without_objects_and_objects_without_rows(app: App, me: Person, clock: SetClock) -> None:
     missing = me.upload(pdf())
-    app.files.storage.delete(f"media/{missing}/original.pdf")
+    app.files.storage.delete(f"{run_prefix()}media/{missing}/original.pdf")
     me.upload(pdf())
-    left = store(app, f"media/{uuid4()}/original.pdf")
+    left = store(app, f"{run_prefix()}media/{uuid4()}/original.pdf")
     clock.forward(hours=2)
     assert missing_objects(app.sessions, app.files) == [missing]
     assert [each.path for each in orphaned_objects(app.sessions, app.files)] == [left]

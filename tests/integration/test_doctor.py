@@ -26,6 +26,7 @@ from nexus.storage import StorageError, Stored
 from nexus.storage.local import Local
 from tests import job_walks, object_store
 from tests.files import Person, pdf
+from tests.runs import run_prefix
 from tests.support import SetClock, make_settings, new_media
 from tests.walks import fail, good, new_file, publish, put, start, start_embedding
 
@@ -372,7 +373,7 @@ def test_a_store_that_fails_during_a_check_is_not_the_databases_fault(small: App
 
 def test_an_object_that_no_media_has_is_a_note(app: App, clock: SetClock) -> None:
     clock.time = datetime.now(UTC)
-    path = f"media/{uuid4()}/original.pdf"
+    path = f"{run_prefix()}media/{uuid4()}/original.pdf"
     app.files.storage.put(path, [b"left behind"], "application/pdf")
     assert complaints(app) == {}
     clock.forward(hours=2)

@@ -16,6 +16,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.states.media import Kind
 from tests.files import EPUB, PDF, count, epub, pdf, stored
 from tests.http import Caller, Site, data, problem, serve
+from tests.runs import run_prefix
 from tests.support import SetClock
 from tests.walks import good
 
@@ -75,7 +76,7 @@ class TestTheWholeWay:
     def test_of_a_file(self, site: Site, me: Caller, kind: str, body: bytes) -> None:
         begun = begin(me, body, kind)
         assert set(begun) == {"media_id", "storage_path", "upload_url", "upload_headers", "expires_at"}
-        assert begun["storage_path"] == f"media/{begun['media_id']}/original.{kind}"
+        assert begun["storage_path"] == f"{run_prefix()}media/{begun['media_id']}/original.{kind}"
         assert data(send(site, begun, body)) == {"done": True}
         done = data(me.post(f"/media/{begun['media_id']}/ingest"))
         assert done == {"media_id": begun["media_id"], "duplicate": False, "enqueued": False}

@@ -17,6 +17,7 @@ from nexus.storage.local import DRAFTS, WINDOW, Local
 from tests.files import PDF, pdf, stored
 from tests.http import Caller, Site, data, problem, serve
 from tests.integration.test_http_uploads import SIZE, begin, changed, link_to, send, upload
+from tests.runs import run_prefix
 from tests.support import SetClock, make_settings
 
 
@@ -225,7 +226,7 @@ class TestDownloadLink:
         assert problem(site.anyone().get(asked)) == (403, "E_FORBIDDEN")
 
     def test_without_one_there_is_no_way_in(self, site: Site, me: Caller) -> None:
-        path = f"/storage/media/{upload(site, me, pdf())}/original.pdf"
+        path = f"/storage/{run_prefix()}media/{upload(site, me, pdf())}/original.pdf"
         for client in (site.anyone(), me):
             assert problem(client.get(path)) == (400, "E_INVALID_REQUEST")
             assert client.head(path).status_code == 405

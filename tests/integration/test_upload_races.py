@@ -14,6 +14,7 @@ from nexus.errors import InvalidFileType, InvalidState, NotFound
 from nexus.ingest.uploads import Confirmed
 from tests.files import Person, count, pdf, stored
 from tests.integration.test_races import Crowd, assert_consistent
+from tests.runs import run_prefix
 from tests.support import make_settings, row_of
 from tests.walks import events_of, whole
 
@@ -52,7 +53,7 @@ def test_of_many_uploads_of_one_file_one_stays(app: App, crowd: Crowd) -> None:
         assert [answer.duplicate for answer in done].count(False) == 1
         assert [media_id for media_id in ids if row_of(app.sessions, media_id)] == [winner]
         assert len(whole(app.sessions, winner).files) == 1
-        assert stored(app) == [f"media/{winner}/original.pdf"]
+        assert stored(app) == [f"{run_prefix()}media/{winner}/original.pdf"]
         assert_consistent(app, winner)
         me.delete(winner)
 

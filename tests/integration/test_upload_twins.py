@@ -26,6 +26,7 @@ from nexus.states.media import Kind, Stage, Status
 from nexus.storage import StorageError
 from tests.files import Person, count, epub, expected, pdf, stored, waits_for
 from tests.integration.test_uploads import away, failed, with_store
+from tests.runs import run_prefix
 from tests.support import new_media, row_of
 from tests.walks import events_of, fail, let_in, put, start, status_of, whole
 
@@ -44,7 +45,7 @@ class TestDuplicates:
         assert (done.media_id, done.duplicate) == (first, True)
         assert row_of(app.sessions, second) is None
         assert events_of(app.sessions, second) == []
-        assert stored(app) == [f"media/{first}/original.pdf"]
+        assert stored(app) == [f"{run_prefix()}media/{first}/original.pdf"]
         assert whole(app.sessions, first) == before
 
     def test_asking_for_the_second_again_answers_with_the_first(self, app: App, me: Person) -> None:

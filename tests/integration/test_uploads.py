@@ -36,6 +36,7 @@ from nexus.states.media import Kind, Status
 from nexus.storage import ObjectMissing, StorageError
 from nexus.storage.local import Local
 from tests.files import PDF, Person, count, epub, expected, pdf, stored, waits_for
+from tests.runs import run_prefix
 from tests.support import SetClock, new_media, row_of
 from tests.walks import events_of, good, let_in, status_of, whole
 
@@ -72,7 +73,7 @@ def unknown(_: str) -> None:
 class TestBegin:
     def test_answers_a_place_and_writes_a_row_without_a_file(self, app: App, me: Person) -> None:
         begun = me.begin(pdf(100), filename="My paper.v2.pdf")
-        assert begun.storage_path == f"media/{begun.media_id}/original.pdf"
+        assert begun.storage_path == f"{run_prefix()}media/{begun.media_id}/original.pdf"
         assert (begun.target.expires_at - app.sessions.clock()).total_seconds() == 300
         assert begun.target.headers == {"Content-Type": PDF}
         found = whole(app.sessions, begun.media_id)
@@ -142,7 +143,7 @@ class TestBegin:
         self, app: App, me: Person, filename: str, kept: str
     ) -> None:
         begun = me.begin(pdf(), filename=filename)
-        assert begun.storage_path == f"media/{begun.media_id}/original.pdf"
+        assert begun.storage_path == f"{run_prefix()}media/{begun.media_id}/original.pdf"
         assert waits_for(app, begun.media_id).filename == kept
 
     def test_where_the_store_can_not_sign_nothing_is_left(self, app: App) -> None:
@@ -164,7 +165,7 @@ class TestConfirm:
         assert found.row.processing_status == "pending"
         (file,) = found.files
         assert (file.size_bytes, file.filename) == (len(body), "my book")
-        assert file.storage_path == f"media/{media_id}/original.{kind}"
+        assert file.storage_path == f"{run_prefix()}media/{media_id}/original.{kind}"
         assert waits_for(app, media_id) is None
         assert events_of(app.sessions, media_id) == ["create"]
 
