@@ -81,15 +81,15 @@ def live(team: Team) -> None:
 
 
 def take_in_with_a_kill(team: Team, member: Member, server: Process) -> list[Process]:
-    """The workers that are left: the one that took the work over, and another."""
+    """The two workers that are left, one of which took the work over."""
     doomed = team.work(fetches=True)
     article = work.add(member, server, "/held/article")
     work.wait_until_asked(member, "/held/article")
-    heir = team.work(fetches=True)
+    heirs = at_once(lambda: team.work(fetches=True), lambda: team.work(fetches=True))
     doomed.kill()
     team.site.gate.set()
     work.wait_until_readable(member, server, article)
-    return [heir, team.work(fetches=True)]
+    return heirs
 
 
 def story_with_a_kill(team: Team, member: Member, first: Process, second: Process) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -56,6 +57,11 @@ class Member:
         """As the README says it."""
         return str(uuid5(uuid5(NAMESPACE_URL, self.issuer), SUBJECT))
 
+    @cached_property
+    def link(self) -> str:
+        """Signs in to the pages."""
+        return self.team.run(f"nexus token --link --user {self.user}").strip()
+
     def ask(self, server: Process, method: str, path: str, **given: Any) -> Any:
         """The body of a good answer; a 503 is asked again, as it says. Raises AssertionError."""
 
@@ -76,16 +82,13 @@ class Member:
     @contextmanager
     def browser(self, server: Process) -> Iterator[httpx2.Client]:
         """Signed in to the pages by the link that `nexus token` prints."""
-        link = self.team.run(f"nexus token --link --user {self.user}").strip()
         public = self.team.setting("NEXUS_PUBLIC_URL")
-        assert link.startswith(f"{public}/sign-in?token="), (
-            "the sign-in link does not lead to NEXUS_PUBLIC_URL"
-        )
+        assert self.link.startswith(f"{public}/sign-in?token="), "the link does not lead to NEXUS_PUBLIC_URL"
         headers = {"Sec-Fetch-Site": "same-origin"}
         with httpx2.Client(
             base_url=server.url, timeout=60, trust_env=False, headers=headers, follow_redirects=True
         ) as client:
-            signed_in = client.get(link.removeprefix(public))
+            signed_in = client.get(self.link.removeprefix(public))
             assert signed_in.status_code == 200, f"the sign-in link answers {signed_in.status_code}"
             yield client
 
