@@ -22,7 +22,7 @@ from nexus.web import api, auth
 from nexus.web.protocol import Protocol
 
 #: Longer than anything here takes: a test that waits in vain fails, and does not hang.
-PATIENCE = 20.0
+PATIENCE = 60.0
 #: structlog's own tracebacks draw every local variable, which takes seconds, and the server waits for it.
 PLAIN = [
     structlog.contextvars.merge_contextvars,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -16,6 +15,7 @@ from nexus.ingest.submit import Submitted
 from nexus.states.media import Status
 from tests import plugins, servers
 from tests.processes import (
+    LONG_LEASE,
     Nexus,
     check_kept_promises,
     check_only_the_killed_timed_out,
@@ -89,7 +89,7 @@ def test_an_emptied_redis_loses_no_work(nexus: Nexus, broker: Server) -> None:
 def test_a_redis_that_is_emptied_under_a_working_worker_loses_no_work(nexus: Nexus, broker: Server) -> None:
     """What the worker had fetched ahead, and what was queued behind that."""
     ids = [submit_url(nexus, "gated").media_id for _ in range(30)]
-    nexus.worker(lease_seconds=30)
+    nexus.worker(lease_seconds=LONG_LEASE)
     eventually(lambda: len(nexus.starts()) == 2, "both threads are at work")
     with Redis.from_url(broker.url) as client:
         client.flushdb()
@@ -99,14 +99,13 @@ def test_a_redis_that_is_emptied_under_a_working_worker_loses_no_work(nexus: Nex
 
 
 def test_a_worker_outlives_its_broker_and_a_request_does_too(nexus: Nexus, broker: Server) -> None:
-    worker = nexus.worker(lease_seconds=30)
+    worker = nexus.worker(lease_seconds=LONG_LEASE)
     at_work = [submit_url(nexus, "gated").media_id for _ in range(2)]
     eventually(lambda: len(nexus.starts()) == 2, "both threads are at work, and acknowledge late")
     broker.kill()
 
-    began = time.monotonic()
+    # None of them waits for the broker, which is away until all are answered.
     meanwhile = [submit_url(nexus, "ok") for _ in range(3)]
-    assert time.monotonic() - began < 5, "no request waits for the broker"
     assert [(answer.created, answer.enqueued) for answer in meanwhile] == [(True, False)] * 3
     ids = [answer.media_id for answer in meanwhile]
     nexus.open_gate()
@@ -128,7 +127,7 @@ def announced(nexus: Nexus) -> Submitted | None:
 
 
 def test_a_stopped_worker_ends_its_work_first_and_leaves_the_rest(nexus: Nexus) -> None:
-    worker = nexus.worker(lease_seconds=30)
+    worker = nexus.worker(lease_seconds=LONG_LEASE)
     ids = [submit_url(nexus, "gated").media_id for _ in range(8)]
     eventually(lambda: len(nexus.starts()) == 2, "both threads are at work")
     worker.send(signal.SIGTERM)

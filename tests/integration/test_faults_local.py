@@ -18,6 +18,7 @@ from nexus.web.auth import issue_token
 from nexus.worker.threads import Workers
 from tests import servers
 from tests.processes import (
+    PATIENCE,
     Nexus,
     Process,
     check_kept_promises,
@@ -171,7 +172,7 @@ def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_t
         done.append(source.media_id)
         if not gate.is_set() and count(nexus, Status.EXTRACTING) >= 5:
             reached.set()
-            assert gate.wait(30)
+            assert gate.wait(PATIENCE)
         return Extraction.plain(None, "text")
 
     with (
@@ -180,12 +181,12 @@ def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_t
     ):
         ids = submitted(nexus, *["ok"] * 200)
         workers = working(extract, nexus, stack)
-        assert reached.wait(30)
+        assert reached.wait(PATIENCE)
         stopper = threading.Thread(target=workers.stop)
         stopper.start()
         eventually(workers._stopping.is_set, "it is told to stop")
         gate.set()
-        stopper.join(30)
+        stopper.join(PATIENCE)
         given_back = [media_id for media_id in ids if "release" in events_of(nexus.app.sessions, media_id)]
         assert len(given_back) >= 4
         assert not set(given_back) & set(done)
@@ -200,23 +201,23 @@ def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_t
 
 
 def test_an_announcement_wakes_a_waiting_worker(sqlite_url: str, tmp_path: Path) -> None:
-    """Without it this worker would look again in a minute."""
+    """Without it this worker would look again in ten minutes."""
     seen = threading.Event()
 
     def extract(source: Source) -> Extraction:
         seen.set()
         return Extraction.plain(None, "text")
 
-    with installed(sqlite_url, tmp_path, poll_seconds=60.0) as nexus, ExitStack() as stack:
+    with installed(sqlite_url, tmp_path, poll_seconds=600.0) as nexus, ExitStack() as stack:
         looked = threading.Event()
         queue = nexus.app.queue
         wait = queue.wait
         queue.wait = lambda *given: (looked.set(), wait(*given))
         working(extract, nexus, stack)
-        assert looked.wait(10)
+        assert looked.wait(PATIENCE)
         (media_id,) = submitted(nexus, "ok")
         assert queue.announce(media_id, "request-1")
-        assert seen.wait(10)
+        assert seen.wait(PATIENCE)
 
 
 def test_one_url_of_one_user_is_not_held_up_by_five_hundred_of_another(

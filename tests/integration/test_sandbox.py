@@ -93,9 +93,9 @@ def test_waiting_for_a_process_is_not_counted(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(sandbox.read, "tests.readers:gate", bytes(gate))
         wait_until_busy(sandbox)
-        second = threads.submit(sandbox.read, "tests.readers:nothing", b"", limits=Limits(seconds=1.0))
+        second = threads.submit(sandbox.read, "tests.readers:nothing", b"", limits=Limits(seconds=4.0))
         with pytest.raises(StillWaiting):
-            second.result(1.1)
+            second.result(4.1)
         gate.touch()
         assert first.result().fragments[0].text == "through the gate"
         assert second.result().fragments[0].text == "text"
