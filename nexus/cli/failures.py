@@ -33,6 +33,16 @@ _SQLITE = {
 }
 
 
+#: How PostgreSQL says, in English, that somebody has to correct something: waiting does not mend it.
+_POSTGRES_REFUSALS = (
+    "password authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "is not permitted to log in",
+    "does not exist",
+)
+
+
 class Refused(Exception):
     """A command can't do what it was asked for. Its text says why, and what to do next."""
 
@@ -116,10 +126,26 @@ def _driver(cause: Exception) -> tuple[str, int] | None:
         return _SQLITE["no such table"], FAILED
     if isinstance(cause, OperationalError):
         reason = _first_line(cause)
+        if is_refusal(cause):
+            return (
+                "The database refuses the connection. Check the user, the password and the name of the database in "
+                f"NEXUS_DATABASE_URL. ({reason})",
+                FAILED,
+            )
         return f"The database can't be reached. Start it, or check NEXUS_DATABASE_URL. ({reason})", FAILED
     if isinstance(cause, Error):
         return f"The database refused: {_first_line(cause)}. Run: nexus doctor", FAILED
     return None
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether PostgreSQL was reached and lets nobody in with this user, password or name of a database.
+
+    Only its words tell: libpq passes on no code for a connection that was never made. A server that speaks another
+    language than English is taken for one that is away.
+    """
+    said = str(getattr(error, "orig", None) or error)
+    return any(refusal in said for refusal in _POSTGRES_REFUSALS)
 
 
 def _sqlite(reason: str) -> str:
@@ -135,9 +161,13 @@ def _migration(reason: str) -> str:
 
 def _redis(error: Exception) -> tuple[str, int] | None:
     from kombu.exceptions import OperationalError
-    from redis.exceptions import RedisError
+    from redis.exceptions import AuthenticationError, RedisError
 
-    if isinstance(error, (OperationalError, RedisError)):
+    from nexus.queue import Away
+
+    if isinstance(error, AuthenticationError):
+        return "Redis refuses the connection. Check the user and the password in NEXUS_REDIS_URL.", FAILED
+    if isinstance(error, (Away, OperationalError, RedisError)):
         return "Redis can't be reached. Start it, or check NEXUS_REDIS_URL.", FAILED
     return None
 

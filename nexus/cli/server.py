@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,15 +22,16 @@ from nexus import logging
 from nexus.app import App
 from nexus.cli.context import build, load
 from nexus.cli.failures import Refused
+from nexus.cli.opening import Opening, Part
 from nexus.cli.token import address, link
-from nexus.db import migrate
 from nexus.queue.celery import CeleryQueue
 from nexus.queue.local import Local
 from nexus.queue.off import Off
 from nexus.web import api
 from nexus.web.protocol import Protocol
+from nexus.web.readiness import Readiness
 from nexus.worker import celery
-from nexus.worker.threads import Rounds, Workers, rounds
+from nexus.worker.threads import Workers, rounds
 
 log = logging.get(__name__)
 
@@ -37,17 +40,18 @@ GRACE_SECONDS = 3
 BACKLOG = 2048
 #: Blocks of memory up to this size come and go with every upload.
 LARGE_BLOCK = 16 * 1024 * 1024
-Part = Workers | Rounds
+#: What the main thread of a worker is told.
+READY, STOP = b"r", b"."
 
 
 class Server(uvicorn.Server):
-    """Says that it is there when it is there, and that it stops when it is told to."""
+    """Says that it listens when it does, and that it stops when it is told to."""
 
     def __init__(
-        self, config: uvicorn.Config, welcome: Callable[[], None], stopping: Callable[[], None]
+        self, config: uvicorn.Config, listening: Callable[[], None], stopping: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._welcome = welcome
+        self._listening = listening
         self._stopping = stopping
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -57,7 +61,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self._welcome()
+            self._listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         log.info("server_stopping", first="the work under way ends")
@@ -66,14 +70,16 @@ class Server(uvicorn.Server):
 
 
 def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
-    """The web server, and, unless Celery does the work, the workers, the sweep and the upkeep in the same process."""
+    """The web server, and, unless Celery does the work, the workers, the sweep and the upkeep in the same process.
+
+    It listens first: health and readiness can be asked while the database is waited for.
+    """
     app = build(load(data_dir, host=host, port=port), quiet=False)
     with _listening(app.settings.host, app.settings.port) as door:
         bound: int = door.getsockname()[1]
-        migrate.upgrade(app.settings.database)
-        app.imports.open()
+        readiness, listening = Readiness(), threading.Event()
         config = uvicorn.Config(
-            api.create(app),
+            api.create(app, readiness),
             http=Protocol,
             log_config=None,
             access_log=False,
@@ -83,26 +89,57 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
         # uvicorn raises the signal again when it is done; the default would end the process before the workers stop.
         signal.signal(signal.SIGTERM, lambda *_: None)
         _keep_memory()
-        with _running(app, _parts(app)), _cancelling(app) as cancel, suppress(KeyboardInterrupt):
-            Server(config, lambda: _welcome(app, bound), cancel).run(sockets=[door])
+
+        def welcome() -> None:
+            listening.wait()
+            _welcome(app, bound)
+
+        def give_up() -> None:
+            listening.wait()  # uvicorn passes over a stop that comes before its start
+            server.should_exit = True
+
+        opening = Opening(app, _parts(app), welcome, give_up, readiness)
+        with _running(app, [opening]), _cancelling(app) as cancel, suppress(KeyboardInterrupt):
+            server = Server(config, listening.set, cancel)
+            server.run(sockets=[door])
+    if opening.failure is not None:
+        raise opening.failure
 
 
 def work(data_dir: Path | None) -> None:
     """Workers without a server, on the queue that is configured, until SIGTERM or SIGINT."""
     app = build(load(data_dir), quiet=False)
-    migrate.upgrade(app.settings.database)
-    if isinstance(app.queue, CeleryQueue):
-        celery.run(app)
-        return
-    stopped, stop = os.pipe()
+    by_celery = isinstance(app.queue, CeleryQueue)
+    parts: list[Part] = [] if by_celery else [Workers(app), *rounds(app)]
+    told, tell = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not an Event: a handler that runs while this thread begins to wait for one would wait for its lock for ever.
-        signal.signal(number, lambda *_: os.write(stop, b"."))
-    with _running(app, [Workers(app), *rounds(app)]):
-        log.info("worker_ready", threads=app.settings.worker_threads, kinds=sorted(app.tools.extractors))
-        os.read(stopped, 1)
-        # A second Ctrl-C does not wait for the work under way.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(number, lambda *_: os.write(tell, STOP))
+    opening = Opening(app, parts, lambda: _tell(tell, READY), lambda: _tell(tell, STOP))
+    with _running(app, [opening]):
+        if os.read(told, 1) == READY:
+            _work_by_celery(app, told) if by_celery else _work_until_told(app, told)
+    if opening.failure is not None:
+        raise opening.failure
+
+
+def _tell(line: int, word: bytes) -> None:
+    os.write(line, word)
+
+
+def _work_by_celery(app: App, told: int) -> None:
+    """Celery has its own handlers soon. Until then a signal ends the process; an earlier one is in the pipe."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit())
+    if not select.select([told], [], [], 0)[0]:
+        celery.run(app)
+
+
+def _work_until_told(app: App, told: int) -> None:
+    log.info("worker_ready", threads=app.settings.worker_threads, kinds=sorted(app.tools.extractors))
+    os.read(told, 1)
+    # A second Ctrl-C does not wait for the work under way.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _keep_memory() -> None:

@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
 
-from nexus.db.session import BUSY_SECONDS
+from nexus.db.session import BUSY_SECONDS, POSTGRES_PATIENCE
 
 FOLDER = Path(__file__).parent / "migrations"
 
@@ -44,7 +44,11 @@ def engine_for(url: str) -> Engine:
         if parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         return create_engine(parsed, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
-    return create_engine(parsed.set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    return create_engine(
+        parsed.set(drivername="postgresql+psycopg"),
+        poolclass=NullPool,
+        connect_args={"connect_timeout": POSTGRES_PATIENCE["connect_timeout"]},
+    )
 
 
 def _config(url: str) -> Config:

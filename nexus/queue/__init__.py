@@ -11,6 +11,10 @@ from nexus import logging
 log = logging.get(__name__)
 
 
+class Away(Exception):
+    """The broker can't be reached; it may be in a moment."""
+
+
 class Queue(ABC):
     """A backend says how a worker is told; everybody else calls `announce`."""
 
@@ -34,6 +38,9 @@ class Queue(ABC):
                 self.failures += 1
             log.warning("announce_failed", media_id=str(media_id), reason=type(error).__name__)
             return False
+
+    def reach(self) -> None:  # noqa: B027 most queues have nobody to reach
+        """Raises Away if whoever carries the announcements can't be reached; nothing, if nobody has to."""
 
     @abstractmethod
     def tell(self, media_id: UUID, request_id: str | None) -> bool:

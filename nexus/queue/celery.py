@@ -6,9 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from celery import Celery
+from kombu.exceptions import OperationalError
+from redis.exceptions import AuthenticationError
 
 from nexus import logging
-from nexus.queue import Queue
+from nexus.queue import Away, Queue
 from nexus.settings import Settings
 
 log = logging.get(__name__)
@@ -61,6 +63,18 @@ class CeleryQueue(Queue):
             retry=False, ignore_result=True
         )
         return True
+
+    def reach(self) -> None:
+        """A password that Redis refuses is no matter of waiting: that is raised as it is."""
+        with self.app.connection_for_read() as connection:
+            try:
+                client: Any = connection.default_channel.client
+                client.ping()
+            except (OperationalError, *connection.connection_errors) as error:
+                cause = error.__cause__ or error
+                if isinstance(cause, AuthenticationError):
+                    raise cause from error
+                raise Away from error
 
     def idle(self) -> bool:
         """A broker that can't be asked, for whatever reason, is not idle."""

@@ -32,6 +32,7 @@ from nexus.web import (
 from nexus.web.auth import Gate
 from nexus.web.events import Feed
 from nexus.web.metrics import Metrics
+from nexus.web.readiness import Readiness
 
 STATIC = Path(__file__).parent / "static"
 DESCRIPTION = """
@@ -40,7 +41,9 @@ Success is `{"data": …}`, failure `{"error": {"code", "message", "request_id"}
 """
 
 
-def create(app: App) -> FastAPI:
+def create(app: App, readiness: Readiness | None = None) -> FastAPI:
+    """Without a readiness of the caller's it is ready at once."""
+
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
         feed = api.state.feed = Feed(app.sessions)
@@ -59,6 +62,7 @@ def create(app: App) -> FastAPI:
     )
     api.state.nexus = app
     api.state.gate = Gate(app)
+    api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
     for router in (
         uploads.router,

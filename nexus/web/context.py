@@ -19,6 +19,8 @@ def app_of(request: Request) -> App:
 
 
 def gate_of(request: Request) -> Gate:
+    """Raises NotReady while a starting server waits for its database: the gate looks there."""
+    request.app.state.readiness.require_open()
     found: Gate = request.app.state.gate
     return found
 
@@ -36,6 +38,7 @@ async def _either_viewer(request: Request) -> UUID:
 
 
 async def _app(request: Request) -> App:
+    request.app.state.readiness.require_open()
     return app_of(request)
 
 

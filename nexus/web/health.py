@@ -8,7 +8,7 @@ from nexus import logging
 from nexus.db import migrate
 from nexus.errors import NotReady
 from nexus.ingest import census
-from nexus.web.context import Nexus
+from nexus.web.context import app_of
 from nexus.web.envelope import answer
 from nexus.web.schemas import Data, Health, Refusal
 
@@ -24,8 +24,11 @@ async def healthz() -> Response:
 @router.get(
     "/readyz", responses={200: {"model": Data[Health]}, 503: {"model": Refusal}}, summary="Can it do its work"
 )
-def readyz(nexus: Nexus) -> Response:
-    """The database answers and is migrated."""
+def readyz(request: Request) -> Response:
+    """It has started, and the database answers and is migrated."""
+    nexus = app_of(request)
+    if request.app.state.readiness.reason is not None:
+        raise NotReady(request.app.state.readiness.reason)
     try:
         with nexus.sessions.read() as session:
             census.is_alive(session)

@@ -320,7 +320,6 @@ class TestWhatAPersonCanCause:
         [
             ({"NEXUS_WORKER_THREADS": "many"}, 2, "NEXUS_WORKER_THREADS is not valid"),
             ({"NEXUS_DATABASE_URL": "mysql://there"}, 2, "NEXUS_DATABASE_URL is not valid"),
-            ({"NEXUS_DATABASE_URL": "postgresql://127.0.0.1:1/none"}, 1, "The database can't be reached"),
             ({"NEXUS_DATABASE_URL": "sqlite:////proc/none/nexus.sqlite3"}, 1, "can't be made"),
             ({"NEXUS_DATA_DIR": "/proc/none"}, 1, "The data folder can't be used"),
             ({"NEXUS_PLUGINS": "no.such.module"}, 2, "NEXUS_PLUGINS can't be imported"),
@@ -334,6 +333,12 @@ class TestWhatAPersonCanCause:
             assert (ran.code, ran.out) == (code, "")
             assert says in ran.err
             assert len(ran.err.splitlines()) == 1
+
+    def test_a_database_that_is_away_is_told_in_a_sentence(self, terminal: Terminal) -> None:
+        ran = terminal.run("status", NEXUS_DATABASE_URL="postgresql://127.0.0.1:1/none")
+        assert (ran.code, ran.out) == (1, "")
+        assert "The database can't be reached" in ran.err
+        assert len(ran.err.splitlines()) == 1
 
     def test_a_file_that_is_no_database(self, terminal: Terminal) -> None:
         (terminal.data / "nexus.sqlite3").write_text("This is a letter, not a database. " * 40)

@@ -1,0 +1,120 @@
+"""How a server or a worker comes up: it waits for the database and the broker, and says so, instead of ending."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from nexus import logging
+from nexus.app import App
+from nexus.cli.failures import explain, is_refusal
+from nexus.db import migrate
+from nexus.db.session import is_away
+from nexus.queue import Away
+from nexus.web.readiness import STARTING, Readiness
+
+log = logging.get(__name__)
+
+#: Between two looks at something that is away.
+LOOK_SECONDS = 1.0
+#: How often it is said again that it is.
+REMIND_SECONDS = 60.0
+
+
+class Part(Protocol):
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Opening:
+    """A part that starts the others once the database is there and migrated, in a thread of its own.
+
+    It is ready when the broker, too, has been reached once. Only PostgreSQL and the broker are waited for: what is
+    wrong with a file of SQLite, or with a password, stays so until somebody corrects it.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        parts: list[Part],
+        ready: Callable[[], None],
+        broke: Callable[[], None],
+        readiness: Readiness | None = None,
+    ) -> None:
+        self._app = app
+        self._parts = parts
+        self._ready, self._broke = ready, broke
+        self._readiness = readiness or Readiness()
+        self._readiness.close()
+        self._lock = threading.Lock()
+        self._started = False
+        self._stopping = threading.Event()
+        #: What ended it, once `broke` was called.
+        self.failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="nexus-opening", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """At once, also in the middle of an attempt to connect: the thread is left to the end of the process."""
+        with self._lock:
+            self._stopping.set()
+        if self._started:
+            for part in self._parts:
+                part.stop()
+
+    def _run(self) -> None:
+        try:
+            self._open()
+        except Exception as error:
+            self.failure = error
+            self._broke()
+
+    def _open(self) -> None:
+        if not self._until("database", self._migrate, self._is_database_away):
+            return
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            self._app.imports.open()
+            for part in self._parts:
+                part.start()
+            self._started = True
+        self._readiness.is_open = True
+        if self._until("broker", self._app.queue.reach, lambda error: isinstance(error, Away)):
+            self._readiness.reason = None
+            self._ready()
+
+    def _migrate(self) -> None:
+        migrate.upgrade(self._app.settings.database)
+
+    def _is_database_away(self, error: Exception) -> bool:
+        is_file = self._app.sessions.engine.dialect.name == "sqlite"
+        return not is_file and is_away(error) and not is_refusal(error)
+
+    def _until(self, name: str, look: Callable[[], None], away: Callable[[Exception], bool]) -> bool:
+        """Whether it is there; False if the process is stopped first. Raises what waiting does not mend."""
+        said = -REMIND_SECONDS
+        while not self._stopping.is_set():
+            try:
+                look()
+            except Exception as error:
+                if not away(error):
+                    raise
+                if time.monotonic() - said >= REMIND_SECONDS:
+                    said = time.monotonic()
+                    self._say(name, error)
+            else:
+                self._readiness.reason = STARTING
+                return True
+            self._stopping.wait(LOOK_SECONDS)
+        return False
+
+    def _say(self, name: str, error: Exception) -> None:
+        sentence, _ = explain(error) or (f"The {name} can't be reached.", 1)
+        log.warning(f"waiting_for_{name}", says=sentence)
+        # Without what the driver said: it names hosts and users, and anybody may ask /readyz.
+        self._readiness.reason = sentence.partition(" (")[0]

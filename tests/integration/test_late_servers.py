@@ -1,0 +1,224 @@
+"""A server or worker that starts before its PostgreSQL or Redis waits for it. Each of them in a process of its own."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import create_server
+from uuid import UUID, uuid4
+
+import httpx2
+import psycopg
+import pytest
+from redis import Redis
+from sqlalchemy import make_url
+
+from nexus.states.media import Status
+from tests import plugins, servers
+from tests.http import Caller, data, problem
+from tests.processes import Nexus, Process, eventually, installed
+from tests.servers import Server
+from tests.walks import status_of
+
+pytestmark = pytest.mark.xdist_group("late-servers")
+
+
+@pytest.fixture(scope="module")
+def own_postgres() -> Iterator[Server]:
+    with servers.postgres_server(durable=True) as server:
+        yield server
+
+
+@pytest.fixture
+def late(own_postgres: Server) -> Server:
+    """A PostgreSQL that is not there yet, with an empty database."""
+    if not own_postgres.running:
+        own_postgres.start()
+    with psycopg.connect(own_postgres.url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    own_postgres.stop()
+    return own_postgres
+
+
+@pytest.fixture
+def there(own_postgres: Server) -> Server:
+    if not own_postgres.running:
+        own_postgres.start()
+    return own_postgres
+
+
+@pytest.fixture
+def broker() -> Iterator[Server]:
+    with servers.redis_server() as server:
+        yield server
+
+
+@contextmanager
+def served(nexus: Nexus) -> Iterator[tuple[Process, Caller]]:
+    """`nexus serve`, as soon as it says that it is alive."""
+    port = servers.free_port()
+    process = nexus.start("serve", "--port", str(port))
+    with Caller(f"http://127.0.0.1:{port}", nexus.app.settings, uuid4()) as caller:
+        eventually(lambda: is_alive(process, caller), "it listens")
+        yield process, caller
+
+
+def is_alive(process: Process, caller: Caller) -> bool:
+    assert process.running, process.tail()
+    try:
+        return caller.get("/healthz").status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+def is_ready(caller: Caller) -> bool:
+    return caller.get("/readyz").status_code == 200
+
+
+def waiting(process: Process, what: str) -> list[str]:
+    process.wait_for(f"waiting_for_{what}")
+    return [line["says"] for line in process.events(f"waiting_for_{what}")]
+
+
+def submit(caller: Caller) -> dict[str, object]:
+    answer: dict[str, object] = data(caller.post("/media/url", json=an_article()))
+    return answer
+
+
+def an_article() -> dict[str, str]:
+    return {"kind": "web_article", "url": f"https://example.com/ok/{uuid4().hex}"}
+
+
+def is_readable(nexus: Nexus, media_id: object) -> bool:
+    return status_of(nexus.app.sessions, UUID(str(media_id))) is Status.READY_FOR_READING
+
+
+def test_a_server_listens_before_its_database_is_there_and_opens_when_it_comes(
+    late: Server, tmp_path: Path
+) -> None:
+    with installed(late.url, tmp_path) as nexus, served(nexus) as (process, me):
+        said = waiting(process, "database")
+        assert len(said) == 1
+        assert "The database can't be reached. Start it, or check NEXUS_DATABASE_URL." in said[0]
+        for path in ("/readyz", "/media", "/libraries"):
+            answer = me.get(path)
+            assert problem(answer) == (503, "E_NOT_READY")
+            assert str(late.port) not in answer.text
+        assert "NEXUS_DATABASE_URL" in me.get("/readyz").json()["error"]["message"]
+        assert me.post("/media/url", json=an_article()).status_code == 503
+        jobs = me.get("/api/ingestion-jobs")
+        assert (jobs.status_code, jobs.json()["error"]) == (503, "E_NOT_READY")
+        page = me.get("/", headers={"Accept": "text/html"})
+        assert (page.status_code, page.headers["content-type"][:9]) == (503, "text/html")
+        assert me.get("/metrics").status_code == 200
+        assert process.events("server_ready") == []
+
+        late.start()
+        process.wait_for("server_ready")
+        assert data(me.get("/readyz")) == {"status": "ok"}
+        answer = submit(me)
+        eventually(lambda: is_readable(nexus, answer["media_id"]), "its workers work")
+        assert len(waiting(process, "database")) == 1
+        assert process.stop() == 0
+
+
+def test_a_worker_waits_for_its_database(late: Server, tmp_path: Path) -> None:
+    with installed(late.url, tmp_path) as nexus:
+        worker = nexus.worker()
+        assert len(waiting(worker, "database")) == 1
+        assert worker.events("worker_ready") == []
+        late.start()
+        worker.wait_for("worker_ready")
+        with served(nexus) as (_, me):
+            eventually(lambda: is_ready(me), "the server is ready")
+            answer = submit(me)
+            eventually(lambda: is_readable(nexus, answer["media_id"]), "the work is done")
+        assert worker.stop() == 0
+
+
+def test_a_server_and_a_celery_worker_wait_for_their_broker(
+    there: Server, broker: Server, tmp_path: Path
+) -> None:
+    """The server takes work in meanwhile: the database is the queue."""
+    plugins.register()
+    broker.kill()
+    with installed(there.url, tmp_path, queue="celery", redis_url=broker.url) as nexus:
+        worker = nexus.worker()
+        assert "Redis can't be reached. Start it, or check NEXUS_REDIS_URL." in waiting(worker, "broker")
+        with served(nexus) as (process, me):
+            assert len(waiting(process, "broker")) == 1
+            assert "NEXUS_REDIS_URL" in me.get("/readyz").json()["error"]["message"]
+            assert problem(me.get("/readyz")) == (503, "E_NOT_READY")
+            answer = submit(me)
+            assert answer["enqueued"] is False
+            broker.start()
+            process.wait_for("server_ready")
+            assert is_ready(me)
+            eventually(lambda: is_readable(nexus, answer["media_id"]), "the worker has found it")
+        assert worker.stop() == 0
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("queue", ["local", "celery"])
+def test_a_signal_ends_the_wait(late: Server, tmp_path: Path, command: str, sign: int, queue: str) -> None:
+    with installed(late.url, tmp_path, queue=queue, port=0) as nexus:
+        process = nexus.start(command)
+        waiting(process, "database")
+        process.send(signal.Signals(sign))
+        assert process.wait() == 0
+        assert not any("Traceback" in line for line in process.lines())
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+def test_a_signal_ends_an_attempt_to_connect(tmp_path: Path, command: str) -> None:
+    """To a server that takes the connection and never says a word."""
+    with create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql+psycopg://nexus@127.0.0.1:{silent.getsockname()[1]}/nexus"
+        with installed(url, tmp_path, port=0) as nexus:
+            process = nexus.start(command)
+            connection, _ = silent.accept()
+            with connection:
+                process.send(signal.SIGTERM)
+                assert process.wait() == 0
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+@pytest.mark.parametrize("wrong", ["user", "database", "password"])
+def test_what_waiting_does_not_mend_ends_the_process_with_a_sentence(
+    there: Server, tmp_path: Path, command: str, wrong: str
+) -> None:
+    url = make_url(there.url)
+    if wrong == "password":
+        rules = there.folder / "data" / "pg_hba.conf"
+        rules.write_text("host all stranger 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n")
+        with psycopg.connect(there.url.replace("+psycopg", ""), autocommit=True) as connection:
+            connection.execute("DROP USER IF EXISTS stranger")
+            connection.execute("CREATE USER stranger PASSWORD 'right'")
+            connection.execute("SELECT pg_reload_conf()")
+        url = url.set(username="stranger", password="wrong")
+    else:
+        url = url.set(username="nobody_here") if wrong == "user" else url.set(database="nothing_here")
+    with installed(url.render_as_string(hide_password=False), tmp_path, port=0) as nexus:
+        process = nexus.start(command)
+        assert process.wait() == 1
+        assert process.events("waiting_for_database") == []
+        said = process.tail()
+        assert "The database refuses the connection. Check the user, the password and the name" in said
+        assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+def test_a_password_that_redis_refuses_ends_the_process_with_a_sentence(
+    there: Server, broker: Server, tmp_path: Path, command: str
+) -> None:
+    with Redis.from_url(broker.url) as client:
+        client.config_set("requirepass", "another")
+    with installed(there.url, tmp_path, queue="celery", redis_url=broker.url, port=0) as nexus:
+        process = nexus.start(command)
+        assert process.wait() == 1
+        assert "Redis refuses the connection. Check the user and the password" in process.tail()
+        assert "Traceback" not in process.tail()
