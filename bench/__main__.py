@@ -5,7 +5,18 @@ from __future__ import annotations
 import argparse
 import time
 
-from bench import articles, editorial, importing, over_http, quality, scale, throughput, transition, uploading
+from bench import (
+    articles,
+    editorial,
+    importing,
+    over_http,
+    quality,
+    scale,
+    startup,
+    throughput,
+    transition,
+    uploading,
+)
 from bench.places import Place, places
 from bench.scorer import NoData
 from bench.table import print_table
@@ -21,6 +32,7 @@ QUESTIONS = {
     "jobs": editorial.ask,
     "imports": importing.ask,
     "quality": quality.ask,
+    "startup": startup.ask,
 }
 
 

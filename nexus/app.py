@@ -25,7 +25,6 @@ from nexus.ingest.leases import Leases
 from nexus.ingest.quota import Limits, Operation
 from nexus.ingest.workbench import Tools
 from nexus.queue import Queue
-from nexus.queue.celery import CeleryQueue, create
 from nexus.queue.inline import Inline
 from nexus.queue.local import Local
 from nexus.queue.off import Off
@@ -33,7 +32,6 @@ from nexus.settings import Settings
 from nexus.states.media import Kind
 from nexus.storage import Storage
 from nexus.storage.local import Local as LocalStorage
-from nexus.storage.supabase import Supabase
 
 MIB = 1024 * 1024
 
@@ -86,8 +84,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
     )
     imports = Imports(tools, settings.data_dir / "imports")
     app = App(settings, sessions, _queue(settings, tools), tools, tools.limits, files, imports)
-    if isinstance(app.queue, CeleryQueue):
-        app.queue.app.nexus = app
+    app.queue.attach(app)
     return app
 
 
@@ -121,7 +118,9 @@ def _queue(settings: Settings, tools: Tools) -> Queue:
     if settings.extraction == "off":
         return Off()
     if settings.queue == "celery":
-        return CeleryQueue(create(settings))
+        celery = importlib.import_module("nexus.queue.celery")  # slow to load, as the stores below are
+        made: Queue = celery.CeleryQueue(celery.create(settings))
+        return made
     if settings.queue == "inline":
         return Inline(partial(pipeline.run, tools))
     return Local()
@@ -161,5 +160,9 @@ def _storage(settings: Settings, clock: Clock) -> Storage:
         )
         return store
     if settings.storage == "supabase":
-        return Supabase(settings.supabase_url, settings.supabase_service_key, settings.supabase_bucket, clock)
+        supabase = importlib.import_module("nexus.storage.supabase")
+        other: Storage = supabase.Supabase(
+            settings.supabase_url, settings.supabase_service_key, settings.supabase_bucket, clock
+        )
+        return other
     return LocalStorage(settings.data_dir / "storage", settings.session_secret, clock)

@@ -1,4 +1,8 @@
-"""What a command starts from: settings, the app on a migrated database, and the user it acts as."""
+# ruff: noqa: PLC0415
+"""What a command starts from: settings, the app on a migrated database, and the user it acts as.
+
+The app and the database are imported where they are made: a command that needs neither answers at once.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from nexus import app as nexus_app
 from nexus import logging, settings
-from nexus.app import App
 from nexus.cli.failures import MISUSED, Refused
-from nexus.db import migrate
-from nexus.extract.registry import BadExtractor
 from nexus.settings import Settings
+
+if TYPE_CHECKING:
+    from nexus.app import App
+    from nexus.db.session import Sessions
 
 
 def load(data_dir: Path | None, **overrides: object) -> Settings:
@@ -31,10 +36,18 @@ def load(data_dir: Path | None, **overrides: object) -> Settings:
 
 def build(chosen: Settings, *, quiet: bool) -> App:
     """Quiet commands log warnings alone, unless NEXUS_LOG_LEVEL asks for more."""
+    from nexus import app as nexus_app
+
     _speak(chosen, quiet=quiet)
     registered(chosen)
-    try:
+    with _made_folder():
         return nexus_app.build(chosen)
+
+
+@contextmanager
+def _made_folder() -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise Refused(
             f"The folder of the database can't be made: {error.filename}: {error.strerror}. "
@@ -44,6 +57,9 @@ def build(chosen: Settings, *, quiet: bool) -> App:
 
 def registered(chosen: Settings) -> None:
     """Every extractor that is installed or named is there afterwards."""
+    from nexus import app as nexus_app
+    from nexus.extract.registry import BadExtractor
+
     try:
         nexus_app.load_extractors(chosen)
     except BadExtractor as error:
@@ -80,8 +96,26 @@ def opened(data_dir: Path | None) -> Iterator[App]:
         app.close()
 
 
+@contextmanager
+def connected(data_dir: Path | None) -> Iterator[tuple[Settings, Sessions]]:
+    """For commands that only look into the database: they need nothing of what works, fetches and reads."""
+    from nexus.db.session import connect
+
+    chosen = load(data_dir)
+    _speak(chosen, quiet=True)
+    with _made_folder():
+        sessions = connect(chosen.database, chosen.database_pool)
+    try:
+        _require_migrated(chosen)
+        yield chosen, sessions
+    finally:
+        sessions.dispose()
+
+
 def _require_migrated(chosen: Settings) -> None:
     """A person's own database is migrated without asking; one that a team shares is not."""
+    from nexus.db import migrate
+
     if chosen.env != "prod":
         migrate.upgrade(chosen.database)
     elif migrate.current(chosen.database) != migrate.head():

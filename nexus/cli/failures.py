@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,7 +78,13 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return str(error), error.code
     if isinstance(error, ApiError):
         return error.message, FAILED
-    return _settings(error) or _database(error) or _redis(error) or _store(error)
+    return next((said for explain_it in _explainers(error) if (said := explain_it(error))), None)
+
+
+def _explainers(error: Exception) -> list[Callable[[Exception], tuple[str, int] | None]]:
+    """Those of the libraries that the error comes from: only what is imported already can have raised it."""
+    homes = {base.__module__.partition(".")[0] for base in type(error).__mro__}
+    return [explain_it for explain_it, theirs in _EXPLAINERS.items() if homes & theirs]
 
 
 def _settings(error: Exception) -> tuple[str, int] | None:
@@ -185,3 +191,11 @@ def _store(error: Exception) -> tuple[str, int] | None:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
+
+
+_EXPLAINERS: dict[Callable[[Exception], tuple[str, int] | None], set[str]] = {
+    _settings: {"nexus", "pydantic_core"},
+    _database: {"sqlalchemy", "alembic", "psycopg", "sqlite3"},
+    _redis: {"nexus", "kombu", "redis"},
+    _store: {"nexus"},
+}

@@ -18,7 +18,6 @@ from nexus.cli.waiting import Wait, rests
 from nexus.errors import JobTimeout, WorkError, public_code, tree
 from nexus.ingest import read
 from nexus.ingest.read import View
-from nexus.queue.celery import CeleryQueue
 from nexus.states.media import Stage, Status
 
 INTERRUPTED = 130
@@ -119,7 +118,7 @@ def following(app: App, viewer: UUID, total: int, *, as_json: bool) -> Iterator[
 
 def _tell_left(app: App, left: int) -> None:
     waiting = f"Stopped waiting for {left}; nothing is lost."
-    if isinstance(app.queue, CeleryQueue):
+    if app.queue.works_elsewhere:
         say.hint(f"{waiting} The workers go on; see: {again(app.settings, 'status')}")
     else:
         serve, same = again(app.settings, "serve"), "run the same command again"

@@ -24,13 +24,11 @@ from nexus.cli.context import build, load
 from nexus.cli.failures import Refused
 from nexus.cli.opening import Opening, Part
 from nexus.cli.token import address, link
-from nexus.queue.celery import CeleryQueue
 from nexus.queue.local import Local
 from nexus.queue.off import Off
 from nexus.web import api
 from nexus.web.protocol import Protocol
 from nexus.web.readiness import Readiness
-from nexus.worker import celery
 from nexus.worker.threads import Workers, rounds
 
 log = logging.get(__name__)
@@ -109,7 +107,7 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
 def work(data_dir: Path | None) -> None:
     """Workers without a server, on the queue that is configured, until SIGTERM or SIGINT."""
     app = build(load(data_dir), quiet=False)
-    by_celery = isinstance(app.queue, CeleryQueue)
+    by_celery = app.queue.works_elsewhere
     parts: list[Part] = [] if by_celery else [Workers(app), *rounds(app)]
     told, tell = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -132,6 +130,8 @@ def _work_by_celery(app: App, told: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit())
     if not select.select([told], [], [], 0)[0]:
+        from nexus.worker import celery  # noqa: PLC0415 a server starts without it
+
         celery.run(app)
 
 
@@ -154,7 +154,7 @@ def _parts(app: App) -> list[Part]:
     parts: list[Part] = []
     if isinstance(app.queue, Local):
         parts.append(Workers(app))
-    if not isinstance(app.queue, CeleryQueue):
+    if not app.queue.works_elsewhere:
         parts.extend(rounds(app))
     return parts
 
@@ -236,7 +236,7 @@ def _who_works(app: App) -> str:
         return "none, everything stays pending (NEXUS_EXTRACTION=off)"
     if not app.tools.extractors:
         return "none, everything stays pending (no processor is registered; see docs/design.md)"
-    if isinstance(app.queue, CeleryQueue):
+    if app.queue.works_elsewhere:
         return "done by Celery workers (nexus worker)"
     if not isinstance(app.queue, Local):
         return "done within each request"

@@ -11,15 +11,15 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from nexus.app import App
 from nexus.cli import say
-from nexus.cli.context import acting_user, again, opened
+from nexus.cli.context import acting_user, again, connected
 from nexus.cli.failures import FAILED, Refused
+from nexus.db.session import Sessions
 from nexus.errors import ApiError, public_code
 from nexus.ingest import census, libraries, read
 from nexus.ingest.read import View
+from nexus.settings import Settings
 from nexus.states.media import Status
-from nexus.web.schemas import media_json
 
 
 def run(
@@ -32,24 +32,28 @@ def run(
     *,
     as_json: bool,
 ) -> None:
-    with opened(data_dir) as app:
-        viewer = acting_user(app.settings, user)
+    with connected(data_dir) as (chosen, sessions):
+        viewer = acting_user(chosen, user)
         views, missing = (
-            _named(app, viewer, media_ids) if media_ids else _latest(app, viewer, status, library, limit)
+            _named(sessions, viewer, media_ids)
+            if media_ids
+            else _latest(sessions, viewer, status, library, limit)
         )
         if as_json:
+            from nexus.web.schemas import media_json  # noqa: PLC0415 the models of the API are slow to load
+
             say.as_json([media_json(view, viewer) for view in views], indent=2)
         else:
-            _show(app, viewer, views, summary=not media_ids)
+            _show(chosen, sessions, viewer, views, summary=not media_ids)
         for media_id in missing:
             say.problem(f"{media_id}: There is no such media, or you may not see it.")
         if missing:
             raise typer.Exit(FAILED)
 
 
-def _named(app: App, viewer: UUID, media_ids: Sequence[UUID]) -> tuple[list[View], list[UUID]]:
+def _named(sessions: Sessions, viewer: UUID, media_ids: Sequence[UUID]) -> tuple[list[View], list[UUID]]:
     views, missing = [], []
-    with app.sessions.read() as session:
+    with sessions.read() as session:
         for media_id in media_ids:
             try:
                 views.append(read.get(session, media_id, viewer))
@@ -59,16 +63,16 @@ def _named(app: App, viewer: UUID, media_ids: Sequence[UUID]) -> tuple[list[View
 
 
 def _latest(
-    app: App, viewer: UUID, status: Status | None, library: str | None, limit: int
+    sessions: Sessions, viewer: UUID, status: Status | None, library: str | None, limit: int
 ) -> tuple[list[View], list[UUID]]:
-    with app.sessions.read() as session:
-        library_id = None if library is None else _library(app, viewer, library)
+    with sessions.read() as session:
+        library_id = None if library is None else _library(sessions, viewer, library)
         page = read.newest(session, viewer, library_id=library_id, status=status, most=limit)
     return page.items, []
 
 
-def _library(app: App, viewer: UUID, name: str) -> UUID:
-    with app.sessions.read() as session:
+def _library(sessions: Sessions, viewer: UUID, name: str) -> UUID:
+    with sessions.read() as session:
         known = libraries.mine(session, viewer)
     wanted = " ".join(name.split())
     found = next((row.id for row in known if row.name == wanted), None)
@@ -79,10 +83,12 @@ def _library(app: App, viewer: UUID, name: str) -> UUID:
     return library_id
 
 
-def _show(app: App, viewer: UUID, views: Sequence[View], *, summary: bool) -> None:
+def _show(
+    chosen: Settings, sessions: Sessions, viewer: UUID, views: Sequence[View], *, summary: bool
+) -> None:
     console = say.out()
-    counts = _counts(app, viewer) if summary else {}
-    now = app.sessions.clock()
+    counts = _counts(sessions, viewer) if summary else {}
+    now = sessions.clock()
     if not console.is_terminal:
         if summary:
             say.line(*(f"{status.value}={count}" for status, count in counts.items()))
@@ -90,20 +96,20 @@ def _show(app: App, viewer: UUID, views: Sequence[View], *, summary: bool) -> No
             say.line(view.row.id, view.row.processing_status, view.row.kind, _name(view), _reason(view))
         return
     if summary:
-        console.print(_summary(app, counts))
+        console.print(_summary(chosen, counts))
     if views:
         console.print(_table(views, now))
 
 
-def _counts(app: App, viewer: UUID) -> dict[Status, int]:
-    with app.sessions.read() as session:
+def _counts(sessions: Sessions, viewer: UUID) -> dict[Status, int]:
+    with sessions.read() as session:
         return census.by_status(session, viewer)
 
 
-def _summary(app: App, counts: dict[Status, int]) -> Text:
+def _summary(chosen: Settings, counts: dict[Status, int]) -> Text:
     total = sum(counts.values())
     if not total:
-        return Text(f"Nothing here yet. Take something in: {again(app.settings, 'add URL')}")
+        return Text(f"Nothing here yet. Take something in: {again(chosen, 'add URL')}")
     parts: list[Text] = [Text(say.amount(total, "media", "media"), "bold")]
     parts += [
         Text(f"{count} {status.value}", say.STYLES[status]) for status, count in counts.items() if count

@@ -12,7 +12,6 @@ from nexus.app import App
 from nexus.errors import NotFound
 from nexus.ingest import pipeline, read, sweep
 from nexus.ingest.read import View
-from nexus.queue.celery import CeleryQueue
 from nexus.queue.off import Off
 from nexus.states.media import PUBLISHED, Kind, Status
 
@@ -82,7 +81,7 @@ class Wait:
         self._tell = tell
         #: What has not come to rest, and the status it was last seen in.
         self.left: dict[UUID, Status | None] = dict.fromkeys(media_ids)
-        self._hands = None if isinstance(app.queue, CeleryQueue) else Hands(app)
+        self._hands = None if app.queue.works_elsewhere else Hands(app)
         self._swept = 0.0
         self._moved = time.monotonic()
         self._hinted = False

@@ -5,6 +5,7 @@ A check that fails is a problem, or, where a worker or time heals it, a note.
 
 from __future__ import annotations
 
+import importlib
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from redis import Redis
 from sqlalchemy import Text, bindparam, column, func, make_url, select, text, union_all
 
 from nexus.db import migrate, triggers
@@ -201,7 +201,8 @@ def _redis(patient: Patient) -> Finding:
         return _ok(name, "The queue needs no server.")
     try:
         limits = {"socket_connect_timeout": REDIS_SECONDS, "socket_timeout": REDIS_SECONDS}
-        with Redis.from_url(patient.settings.redis_url, **limits) as client:
+        redis = importlib.import_module("redis")  # slow to load, and most installations have none
+        with redis.Redis.from_url(patient.settings.redis_url, **limits) as client:
             client.ping()
     except Exception as error:
         says = f"Redis can't be reached, so no worker is told of new work: {_first_line(error)}."

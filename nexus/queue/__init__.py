@@ -20,6 +20,8 @@ class Queue(ABC):
 
     #: Whether the workers look for due work themselves, so that nobody needs to remind them.
     workers_look: bool
+    #: Whether processes of their own do the work, not this one.
+    works_elsewhere = False
 
     def __init__(self) -> None:
         self._count = threading.Lock()
@@ -38,6 +40,9 @@ class Queue(ABC):
                 self.failures += 1
             log.warning("announce_failed", media_id=str(media_id), reason=type(error).__name__)
             return False
+
+    def attach(self, app: object) -> None:  # noqa: B027 most queues run nothing of their own
+        """What the tasks of this queue work with, if they run in this process."""
 
     def reach(self) -> None:  # noqa: B027 most queues have nobody to reach
         """Raises Away if whoever carries the announcements can't be reached; nothing, if nobody has to."""

@@ -53,6 +53,7 @@ def create(settings: Settings) -> Celery:
 
 class CeleryQueue(Queue):
     workers_look = False
+    works_elsewhere = True
 
     def __init__(self, app: Celery) -> None:
         super().__init__()
@@ -63,6 +64,9 @@ class CeleryQueue(Queue):
             retry=False, ignore_result=True
         )
         return True
+
+    def attach(self, app: object) -> None:
+        self.app.nexus = app
 
     def reach(self) -> None:
         """A password that Redis refuses is no matter of waiting: that is raised as it is."""

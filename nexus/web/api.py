@@ -24,6 +24,9 @@ from nexus.web import (
     media,
     objects,
     page_imports,
+    page_jobs,
+    page_reader,
+    page_stories,
     page_uploads,
     pages,
     stories,
@@ -33,12 +36,34 @@ from nexus.web.auth import Gate
 from nexus.web.events import Feed
 from nexus.web.metrics import Metrics
 from nexus.web.readiness import Readiness
+from nexus.web.routing import Route
 
 STATIC = Path(__file__).parent / "static"
 DESCRIPTION = """
 Every call carries `Authorization: Bearer …` and `X-Nexus-Internal: …`; `nexus token --json` prints both.
 Success is `{"data": …}`, failure `{"error": {"code", "message", "request_id"}}`.
 """
+
+
+#: In the order in which an address is looked for.
+ROUTERS = (
+    uploads.router,
+    media.router,
+    libraries.router,
+    imports.router,
+    jobs.router,
+    stories.router,
+    events.router,
+    health.router,
+    objects.router,
+    page_reader.router,
+    page_imports.router,
+    page_jobs.router,
+    page_stories.router,
+    pages.router,
+    page_uploads.router,
+    page_imports.quick,
+)
 
 
 def create(app: App, readiness: Readiness | None = None) -> FastAPI:
@@ -57,6 +82,8 @@ def create(app: App, readiness: Readiness | None = None) -> FastAPI:
         version=nexus.__version__,
         description=DESCRIPTION,
         lifespan=lifespan,
+        # Not included, which would make every route a second time.
+        routes=[route for router in ROUTERS for route in router.routes],
         redoc_url=None,
         docs_url=None,
     )
@@ -64,21 +91,6 @@ def create(app: App, readiness: Readiness | None = None) -> FastAPI:
     api.state.gate = Gate(app)
     api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
-    for router in (
-        uploads.router,
-        media.router,
-        libraries.router,
-        imports.router,
-        jobs.router,
-        stories.router,
-        events.router,
-        health.router,
-        objects.router,
-    ):
-        api.include_router(router)
-    api.include_router(pages.router, include_in_schema=False)
-    api.include_router(page_uploads.router, include_in_schema=False)
-    api.include_router(page_imports.quick, include_in_schema=False)
     api.mount("/static", StaticFiles(directory=STATIC), name="static")
     envelope.install(api, api.state.metrics, pages.refusal)
     _document(api)
@@ -93,6 +105,9 @@ def _document(api: FastAPI) -> None:
     plain = api.openapi
 
     def openapi() -> dict[str, Any]:
+        for route in api.routes:
+            if isinstance(route, Route):
+                route.document()
         document = plain()
         document["components"]["securitySchemes"] = {
             "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},

@@ -22,10 +22,11 @@ from nexus.ingest.events import Place
 from nexus.ingest.imports.service import Desk
 from nexus.web import imports
 from nexus.web.context import AnyViewer, app_of, refusals
+from nexus.web.routing import Route
 from nexus.web.schemas import event_json
 
 log = logging.get(__name__)
-router = APIRouter(tags=["events"])
+router = APIRouter(route_class=Route, tags=["events"])
 
 LOOK_SECONDS = 0.25
 HEARTBEAT_SECONDS = 15.0

@@ -10,10 +10,11 @@ from nexus.errors import NotReady
 from nexus.ingest import census
 from nexus.web.context import app_of
 from nexus.web.envelope import answer
+from nexus.web.routing import Route
 from nexus.web.schemas import Data, Health, Refusal
 
 log = logging.get(__name__)
-router = APIRouter(tags=["health"], default_response_class=Response)
+router = APIRouter(route_class=Route, tags=["health"], default_response_class=Response)
 
 
 @router.get("/healthz", responses={200: {"model": Data[Health]}}, summary="Is the process alive")

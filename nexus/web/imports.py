@@ -24,9 +24,10 @@ from nexus.ingest.uploads import safe_name
 from nexus.states.media import Kind
 from nexus.web.context import Nexus, Viewer, answers
 from nexus.web.envelope import answer
+from nexus.web.routing import Route
 from nexus.web.schemas import Body, Data
 
-router = APIRouter(prefix="/imports", tags=["imports"], default_response_class=Response)
+router = APIRouter(route_class=Route, prefix="/imports", tags=["imports"], default_response_class=Response)
 
 #: How much of a file is written at a time.
 PIECE = 1024 * 1024

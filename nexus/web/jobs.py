@@ -32,9 +32,12 @@ from nexus.web.job_schemas import (
     draft_json,
     job_json,
 )
+from nexus.web.routing import Route
 from nexus.web.schemas import event_json
 
-router = APIRouter(prefix="/api/ingestion-jobs", tags=[EDITORIAL], default_response_class=Response)
+router = APIRouter(
+    route_class=Route, prefix="/api/ingestion-jobs", tags=[EDITORIAL], default_response_class=Response
+)
 
 #: How many may wait for a site, a parser or a model at once.
 PATIENT_CALLS = 64

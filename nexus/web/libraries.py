@@ -11,6 +11,7 @@ from nexus.ingest.access import Role
 from nexus.ingest.files import discard_all
 from nexus.web.context import Cursor, Limit, Nexus, Viewer, answers
 from nexus.web.envelope import answer
+from nexus.web.routing import Route
 from nexus.web.schemas import (
     Data,
     Done,
@@ -27,7 +28,9 @@ from nexus.web.schemas import (
     page_json,
 )
 
-router = APIRouter(prefix="/libraries", tags=["libraries"], default_response_class=Response)
+router = APIRouter(
+    route_class=Route, prefix="/libraries", tags=["libraries"], default_response_class=Response
+)
 
 
 @router.get("", responses=answers(Data[LibraryList]), summary="Your libraries")

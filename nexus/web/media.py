@@ -14,6 +14,7 @@ from nexus.states.media import Status
 from nexus.web import uploads
 from nexus.web.context import Cursor, Limit, Nexus, Viewer, answers
 from nexus.web.envelope import answer, picture, request_id
+from nexus.web.routing import Route
 from nexus.web.schemas import (
     BegunOut,
     Data,
@@ -35,7 +36,7 @@ from nexus.web.schemas import (
     part_json,
 )
 
-router = APIRouter(prefix="/media", tags=["media"], default_response_class=Response)
+router = APIRouter(route_class=Route, prefix="/media", tags=["media"], default_response_class=Response)
 
 
 @router.post(

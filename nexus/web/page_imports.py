@@ -26,9 +26,11 @@ from nexus.web.envelope import PAGE
 from nexus.web.imports import NO_ROOM, OrderBody
 from nexus.web.render import go, page
 
-router = APIRouter(prefix="/import", tags=[PAGE])
+router = APIRouter(prefix="/import", tags=[PAGE], include_in_schema=False)
 #: What static/imports.js sends: its errors are JSON, to be shown in place.
-quick = APIRouter(prefix="/import", tags=["page imports"], default_response_class=Response)
+quick = APIRouter(
+    prefix="/import", tags=["page imports"], default_response_class=Response, include_in_schema=False
+)
 
 HOME = "/import"
 Where = Annotated[str, Form(max_length=200)]

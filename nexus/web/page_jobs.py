@@ -19,7 +19,7 @@ from nexus.web.envelope import PAGE, request_id
 from nexus.web.job_schemas import ERROR_CODE
 from nexus.web.render import go, page
 
-router = APIRouter(tags=[PAGE])
+router = APIRouter(tags=[PAGE], include_in_schema=False)
 
 FILTERS = {
     "all": ("All", None),

@@ -22,7 +22,7 @@ from nexus.web.context import Nexus, PageViewer
 from nexus.web.envelope import PAGE, picture, request_id
 from nexus.web.render import by_htmx, changed, fragment, go, page, policy
 
-router = APIRouter(prefix="/items", tags=[PAGE])
+router = APIRouter(prefix="/items", tags=[PAGE], include_in_schema=False)
 
 #: A browser shows it in a frame of ours and of nobody else. Viewers bring their own styles; a sandbox shuts them out.
 _PDF_HEADERS = {

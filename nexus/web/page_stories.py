@@ -23,7 +23,7 @@ from nexus.web.envelope import PAGE
 from nexus.web.render import go, page
 from nexus.web.stories import Verb
 
-router = APIRouter(prefix="/admin/stories", tags=[PAGE])
+router = APIRouter(prefix="/admin/stories", tags=[PAGE], include_in_schema=False)
 
 FILTERS = {
     "all": ("All", None),

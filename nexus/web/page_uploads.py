@@ -14,7 +14,9 @@ from nexus.web.context import Nexus, PageViewer
 from nexus.web.envelope import answer
 from nexus.web.schemas import UploadBody
 
-router = APIRouter(prefix="/items", tags=["page uploads"], default_response_class=Response)
+router = APIRouter(
+    prefix="/items", tags=["page uploads"], default_response_class=Response, include_in_schema=False
+)
 
 
 @router.post("/upload")

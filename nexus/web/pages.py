@@ -18,16 +18,12 @@ from nexus.ingest.files import discard_all
 from nexus.ingest.read import Page, View
 from nexus.ingest.uploads import failed_upload
 from nexus.states.media import Status
-from nexus.web import auth, looks, page_imports, page_jobs, page_reader, page_stories, reference, uploads
+from nexus.web import auth, looks, reference, uploads
 from nexus.web.context import Cursor, Nexus, PageViewer
 from nexus.web.envelope import PAGE, request_id
 from nexus.web.render import by_htmx, changed, fragment, go, page, signed_in
 
-router = APIRouter(tags=[PAGE])
-router.include_router(page_reader.router)
-router.include_router(page_imports.router)
-router.include_router(page_jobs.router)
-router.include_router(page_stories.router)
+router = APIRouter(tags=[PAGE], include_in_schema=False)
 
 _KINDS = ("web_article", "video")
 _EMPTY_FORM = {"url": "", "kind": _KINDS[0], "error": "", "done": ""}

@@ -16,10 +16,11 @@ from nexus.web import auth, story_formats
 from nexus.web.context import Cursor, Limit, Nexus, Viewer, app_of, gate_of
 from nexus.web.editorial import answer, answers
 from nexus.web.envelope import EDITORIAL
+from nexus.web.routing import Route
 from nexus.web.schemas import event_json
 from nexus.web.story_schemas import ChangeBody, StoryBody, StoryOut, StoryPage, story_json
 
-router = APIRouter(tags=[EDITORIAL], default_response_class=Response)
+router = APIRouter(route_class=Route, tags=[EDITORIAL], default_response_class=Response)
 
 Verb = StrEnum("Verb", {edge.verb: edge.verb for edge in STORY})  # type: ignore[misc]
 ATOM = "application/atom+xml"

@@ -17,9 +17,10 @@ from nexus.states.capabilities import Capabilities
 from nexus.storage import Link
 from nexus.web.context import Nexus, Viewer, answers
 from nexus.web.envelope import answer, request_id
+from nexus.web.routing import Route
 from nexus.web.schemas import BegunOut, ConfirmedOut, Data, LinkOut, UploadBody, iso
 
-router = APIRouter(prefix="/media", tags=["files"], default_response_class=Response)
+router = APIRouter(route_class=Route, prefix="/media", tags=["files"], default_response_class=Response)
 
 
 @router.post(

@@ -322,7 +322,6 @@ class TestWhatAPersonCanCause:
             ({"NEXUS_DATABASE_URL": "mysql://there"}, 2, "NEXUS_DATABASE_URL is not valid"),
             ({"NEXUS_DATABASE_URL": "sqlite:////proc/none/nexus.sqlite3"}, 1, "can't be made"),
             ({"NEXUS_DATA_DIR": "/proc/none"}, 1, "The data folder can't be used"),
-            ({"NEXUS_PLUGINS": "no.such.module"}, 2, "NEXUS_PLUGINS can't be imported"),
         ],
     )
     def test_is_told_in_a_sentence(
@@ -332,6 +331,13 @@ class TestWhatAPersonCanCause:
             ran = terminal.run(*command, **environment)
             assert (ran.code, ran.out) == (code, "")
             assert says in ran.err
+            assert len(ran.err.splitlines()) == 1
+
+    def test_a_plugin_that_is_missing_is_told_in_a_sentence(self, terminal: Terminal) -> None:
+        for command in (["retry", "--all-failed"], ["serve", "--port", "0"]):
+            ran = terminal.run(*command, NEXUS_PLUGINS="no.such.module")
+            assert (ran.code, ran.out) == (2, "")
+            assert "NEXUS_PLUGINS can't be imported" in ran.err
             assert len(ran.err.splitlines()) == 1
 
     def test_a_database_that_is_away_is_told_in_a_sentence(self, terminal: Terminal) -> None:
