@@ -20,10 +20,10 @@ from bench.table import Line, interleaved, ratio
 from nexus.app import App, build, load_extractors
 from nexus.extract import AVAILABLE_EXTRACTORS, Hints
 from nexus.fetch import Fetcher, Limits, Response, pairs
-from nexus.ingest import census
-from nexus.ingest.add import add_url
+from nexus.media.add import add_url
 from nexus.settings import Settings
 from nexus.states.media import Status
+from nexus.upkeep import counts
 from nexus.worker.threads import Workers
 
 COUNT = 240
@@ -106,7 +106,7 @@ def _wait(app: App) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         with app.sessions.read() as session:
-            counted = census.by_status(session)
+            counted = counts.by_status(session)
         if not counted[Status.PENDING] + counted[Status.EXTRACTING]:
             return
         time.sleep(0.1)

@@ -20,8 +20,9 @@ from nexus.app import App, load_extractors
 from nexus.db.editorial import jobs as jobs_table
 from nexus.db.session import Statement
 from nexus.db.tables import history, one_of
+from nexus.editorial import editing, jobs
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.ingest import access, editing, jobs
+from nexus.libraries import access
 from nexus.states.job import HELD
 from nexus.worker.threads import Workers
 

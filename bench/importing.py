@@ -25,9 +25,9 @@ from nexus import logging
 from nexus.app import App, build
 from nexus.errors import ApiError, WorkError
 from nexus.extract import Extraction, Hints
-from nexus.ingest.imports.runner import READERS
-from nexus.ingest.imports.service import Desk
-from nexus.ingest.imports.staging import KINDS, kind_of
+from nexus.imports.runner import READERS
+from nexus.imports.service import Desk
+from nexus.imports.staging import KINDS, kind_of
 from nexus.settings import Settings
 from nexus.states.attempt import Status
 

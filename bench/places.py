@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, insert, make_url
 from nexus.db import migrate
 from nexus.db.session import Sessions, Statement
 from nexus.db.tables import insert_all, library_media, media
-from nexus.ingest import access
+from nexus.libraries import access
 from tests import servers
 
 HERE = Path(__file__).parent.parent / ".cache"

@@ -15,10 +15,11 @@ from bench.places import Place, add_pending
 from bench.table import Line, interleaved, ratio
 from nexus.app import App, build
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.ingest import pipeline, read, sweep
-from nexus.ingest.turns import Turns
+from nexus.media import queries, runner
+from nexus.media.turns import Turns
 from nexus.settings import Settings
 from nexus.states.media import Kind
+from nexus.upkeep import sweep
 
 FEW, MANY = 1_000, 100_000
 CALLS = 5
@@ -73,7 +74,7 @@ def _claim(shelf: Shelf) -> float:
         claims = shelf.turns.claim([Kind.WEB_ARTICLE], 10)
         total += time.perf_counter() - began
         assert len(claims) == 10
-        pipeline.give_back(shelf.app.tools, [(claim.id, claim.processing_attempts) for claim in claims])
+        runner.give_back(shelf.app.tools, [(claim.id, claim.processing_attempts) for claim in claims])
     return total / CALLS
 
 
@@ -81,8 +82,8 @@ def _list(shelf: Shelf, cursor: Callable[[Shelf], str | None]) -> float:
     began = time.perf_counter()
     for _ in range(CALLS):
         with shelf.app.sessions.read() as session:
-            page = read.newest(session, shelf.user, cursor=cursor(shelf))
-        assert len(page.items) == read.PAGE
+            page = queries.newest(session, shelf.user, cursor=cursor(shelf))
+        assert len(page.items) == queries.PAGE
     return (time.perf_counter() - began) / CALLS
 
 
@@ -129,9 +130,9 @@ def _tidy(app: App, backend: str) -> None:
 def _half_way(app: App, user: UUID, size: int) -> str:
     """The cursor behind the middle of the list."""
     cursor: str | None = None
-    for _ in range(size // 2 // read.MOST):
+    for _ in range(size // 2 // queries.MOST):
         with app.sessions.read() as session:
-            cursor = read.newest(session, user, cursor=cursor, most=read.MOST).next_cursor
+            cursor = queries.newest(session, user, cursor=cursor, most=queries.MOST).next_cursor
     assert cursor is not None
     return cursor
 

@@ -19,8 +19,8 @@ from nexus.db.moves import LOG
 from nexus.db.session import Sessions, Statement, connect
 from nexus.db.tables import documents, fragments, history, media
 from nexus.extract import Extraction
-from nexus.ingest.documents import _WRITE, Origin
-from nexus.ingest.media import (
+from nexus.media.documents import _WRITE, Origin
+from nexus.media.lifecycle import (
     _READABLE,
     _START,
     DEFAULT_LEASE,

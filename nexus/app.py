@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from nexus.db.session import Clock, Sessions, connect, wall_clock
 from nexus.draft import drafter
+from nexus.editorial import steps
 from nexus.extract import AVAILABLE_EXTRACTORS, Extractor
 from nexus.extract.builtin import READERS
 from nexus.extract.registry import load_installed
@@ -18,12 +19,11 @@ from nexus.extract.sandbox import Limits as ParserLimits
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher, pairs
 from nexus.fetch import Limits as FetchLimits
-from nexus.ingest import media, pipeline, refresh, steps
-from nexus.ingest.files import Files
-from nexus.ingest.imports.service import Imports
-from nexus.ingest.leases import Leases
-from nexus.ingest.quota import Limits, Operation
-from nexus.ingest.workbench import Tools
+from nexus.imports.service import Imports
+from nexus.libraries.quota import Limits, Operation
+from nexus.media import lifecycle, refresh
+from nexus.media.files import Files
+from nexus.media.workbench import Tools
 from nexus.queue import Queue
 from nexus.queue.inline import Inline
 from nexus.queue.local import Local
@@ -32,6 +32,8 @@ from nexus.settings import Settings
 from nexus.states.media import Kind
 from nexus.storage import Storage
 from nexus.storage.local import Local as LocalStorage
+from nexus.upkeep import dispatch
+from nexus.work.leases import Leases
 
 MIB = 1024 * 1024
 
@@ -71,7 +73,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
     tools = Tools(
         sessions,
         _extractors(settings),
-        Leases(sessions, lease, longest, media.renew_leases),
+        Leases(sessions, lease, longest, lifecycle.renew_leases),
         Leases(sessions, lease, longest, steps.renew_leases),
         Leases(sessions, lease, longest, refresh.renew_leases),
         settings.backoff_seconds,
@@ -122,7 +124,7 @@ def _queue(settings: Settings, tools: Tools) -> Queue:
         made: Queue = celery.CeleryQueue(celery.create(settings))
         return made
     if settings.queue == "inline":
-        return Inline(partial(pipeline.run, tools))
+        return Inline(partial(dispatch.run, tools))
     return Local()
 
 

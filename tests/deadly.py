@@ -9,7 +9,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from nexus.app import App, build
-from nexus.ingest import uploads
+from nexus.media import uploads
 from nexus.settings import Settings
 from nexus.storage.local import Local
 from tests.commands import _FORKS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from nexus.ingest.imports.flags import Flags
+from nexus.imports.flags import Flags
 
 
 def raise_(_flags: Flags, _attempt_id: UUID) -> None:

@@ -14,10 +14,10 @@ from itertools import count
 from typing import Any
 
 from nexus.extract.sandbox import Sandbox
-from nexus.ingest import documents
-from nexus.ingest.imports import runner
-from nexus.ingest.imports.attempts import Registry
-from nexus.ingest.imports.workspaces import Workspace
+from nexus.imports import runner
+from nexus.imports.attempts import Registry
+from nexus.imports.workspaces import Workspace
+from nexus.media import documents
 from nexus.storage.local import Local
 from tests.deadly import die
 

@@ -12,10 +12,10 @@ from sqlalchemy import bindparam, func, select
 from nexus.app import App
 from nexus.db.session import Statement
 from nexus.db.tables import media, uploads
-from nexus.ingest import libraries
-from nexus.ingest import uploads as verbs
-from nexus.ingest.files import discard_all
-from nexus.ingest.uploads import Begun, Confirmed, Expected
+from nexus.libraries import catalog
+from nexus.media import uploads as verbs
+from nexus.media.files import discard_all
+from nexus.media.uploads import Begun, Confirmed, Expected
 
 PDF = "application/pdf"
 EPUB = "application/epub+zip"
@@ -74,7 +74,7 @@ class Person:
 
     def delete(self, media_id: UUID) -> None:
         with self.app.sessions.begin() as session:
-            gone = libraries.delete_media(session, media_id, self.id)
+            gone = catalog.delete_media(session, media_id, self.id)
         discard_all(self.app.files, gone)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from nexus.db import session
 from nexus.db.session import Session, Sessions
-from nexus.ingest import settle
+from nexus.media import settle
 from nexus.storage.local import Local
 
 FREEZE_AT = "FREEZE_AT"

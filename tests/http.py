@@ -18,8 +18,9 @@ import uvicorn
 from nexus.app import App
 from nexus.cli.server import GRACE_SECONDS
 from nexus.settings import Settings
-from nexus.web import api, auth
-from nexus.web.protocol import Protocol
+from nexus.web import application
+from nexus.web.http import auth
+from nexus.web.http.protocol import Protocol
 
 #: Longer than anything here takes: a test that waits in vain fails, and does not hang.
 PATIENCE = 60.0
@@ -91,7 +92,7 @@ def serve(app: App) -> Iterator[Site]:
     """As `nexus serve` runs it. The socket listens before the server does, so nobody needs to wait for it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(
-            api.create(app),
+            application.create(app),
             http=Protocol,
             log_config=None,
             access_log=False,

@@ -12,9 +12,10 @@ from sqlalchemy import bindparam, select
 from nexus.app import App
 from nexus.db.moves import JOB_ROWS, STORY_ROWS, Subject
 from nexus.db.session import Row, Sessions, Statement
+from nexus.editorial import drafts, jobs, queries, stories
 from nexus.errors import ExtractionFailed
 from nexus.extract import Extraction, Fetched
-from nexus.ingest import access, desk, drafting, jobs, stories
+from nexus.libraries import access
 from nexus.states import story
 from nexus.states.job import JOB, Status
 from nexus.states.machine import Machine
@@ -59,9 +60,9 @@ def put(app: App, job_id: UUID, user: UUID, status: Status) -> None:
             return
         jobs.mark_extracted(session, job_id, claim.attempt, Extraction.plain("Boats", TEXT), None, "test")
     if status in {Status.GENERATING, Status.SAVED}:
-        job = drafting.begin(app.tools, {}, job_id, user, lease=LEASE)
+        job = drafts.begin(app.tools, {}, job_id, user, lease=LEASE)
         if status is Status.SAVED:
-            drafting.write(app.tools, job, "test")
+            drafts.write(app.tools, job, "test")
 
 
 def _claimed(row: Any) -> Row:
@@ -78,7 +79,7 @@ def one_of_each(app: App, user: UUID) -> dict[Status, UUID]:
 
 def stories_of(app: App, job_id: UUID) -> list[Row]:
     with app.sessions.read() as session:
-        return desk.drafts(session, job_id)
+        return queries.drafts(session, job_id)
 
 
 def one_of_each_story(app: App, user: UUID) -> dict[story.Status, UUID]:

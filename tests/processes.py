@@ -34,7 +34,7 @@ from nexus.db import migrate
 from nexus.db.editorial import jobs
 from nexus.db.session import Statement
 from nexus.db.tables import media, refreshes
-from nexus.ingest.add import add_url
+from nexus.media.add import add_url
 from nexus.states.media import Status
 from tests import plugins
 from tests.support import make_settings, row_of

@@ -12,7 +12,7 @@ from nexus.app import App
 from nexus.db.editorial import jobs
 from nexus.db.session import Row, Sessions, Statement
 from nexus.db.tables import history, media
-from nexus.ingest.add import add_url
+from nexus.media.add import add_url
 from nexus.settings import Settings
 from nexus.states.job import Status as JobStatus
 from tests.runs import run_prefix

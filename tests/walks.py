@@ -12,11 +12,11 @@ from nexus.db.moves import MEDIA_ROWS, log_created
 from nexus.db.session import Row, Sessions, Statement
 from nexus.db.tables import fragments, library_media, media, media_file
 from nexus.extract import Extraction, Source
-from nexus.ingest import access, libraries
-from nexus.ingest.access import Role
-from nexus.ingest.add import hold
-from nexus.ingest.documents import Origin
-from nexus.ingest.media import (
+from nexus.libraries import access, catalog
+from nexus.libraries.access import Role
+from nexus.media.add import hold
+from nexus.media.documents import Origin
+from nexus.media.lifecycle import (
     mark_embedded,
     mark_failed,
     mark_ready_for_reading,
@@ -167,11 +167,11 @@ def put(app: App, media_id: UUID, status: Status, stage: Stage = Stage.EXTRACT) 
 def let_in(app: App, owner: UUID, media_id: UUID, *guests: tuple[UUID, Role]) -> UUID:
     """A new library of the owner that holds the media, with these guests."""
     with app.sessions.begin() as session:
-        library = libraries.create(session, owner, "Shared")
-        libraries.add_media(session, library, media_id, owner)
+        library = catalog.create(session, owner, "Shared")
+        catalog.add_media(session, library, media_id, owner)
         for guest, role in guests:
             access.ensure_user(session, guest)
-            libraries.set_member(session, library, guest, role, owner)
+            catalog.set_member(session, library, guest, role, owner)
     return library
 
 

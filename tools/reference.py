@@ -20,7 +20,7 @@ from nexus.states.job import JOB
 from nexus.states.machine import Machine
 from nexus.states.media import MEDIA
 from nexus.states.story import STORY
-from nexus.web import api
+from nexus.web import application
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 NOTE = "<!-- Made from the code by `make docs`; changes here are lost. -->"
@@ -127,7 +127,7 @@ def _parameter(parameter: Any) -> list[str]:
 
 
 def http() -> str:
-    parts = ["# HTTP", api.DESCRIPTION.strip()]
+    parts = ["# HTTP", application.DESCRIPTION.strip()]
     for path, calls in _openapi()["paths"].items():
         for method, call in calls.items():
             parts += [
@@ -150,7 +150,7 @@ def _http_parameter(parameter: dict[str, Any]) -> list[str]:
 def _openapi() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         app = build(Settings(_env_file=None, data_dir=Path(folder), database_url="sqlite://"))  # type: ignore[call-arg]
-        document: dict[str, Any] = api.create(app).openapi()
+        document: dict[str, Any] = application.create(app).openapi()
         app.close()
     return document
 

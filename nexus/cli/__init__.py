@@ -1,4 +1,4 @@
-"""The terminal's door: parse, call ingest, answer."""
+"""The terminal's door: parse, call one verb, answer."""
 
 import gc
 import os

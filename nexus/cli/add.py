@@ -13,11 +13,13 @@ from nexus.cli.follow import Follow, following
 from nexus.cli.outcome import Ended, Item, Result
 from nexus.db.session import Session
 from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidUrl
-from nexus.ingest import access, libraries, uploads
-from nexus.ingest.add import Added, add_url, hold
-from nexus.ingest.files import CONTENT_TYPES
-from nexus.ingest.pipeline import maybe_enqueue_extraction
-from nexus.ingest.uploads import Expected
+from nexus.libraries import access, catalog
+from nexus.libraries.catalog import hold
+from nexus.media import uploads
+from nexus.media.add import Added, add_url
+from nexus.media.files import CONTENT_TYPES
+from nexus.media.runner import maybe_enqueue_extraction
+from nexus.media.uploads import Expected
 from nexus.states.media import Kind
 from nexus.storage import CHUNK
 
@@ -100,13 +102,13 @@ def is_file(address: str) -> bool:
 def _library(session: Session, viewer: UUID, name: str) -> UUID:
     """The oldest of that name that the viewer may change; made if there is none."""
     found = find_library(session, viewer, name)
-    return libraries.create(session, viewer, name) if found is None else access.keep_library(session, found)
+    return catalog.create(session, viewer, name) if found is None else access.keep_library(session, found)
 
 
 def find_library(session: Session, viewer: UUID, name: str | None) -> UUID | None:
     """The oldest of that name that the viewer may change, if there is one; without a name his default one."""
     default = access.ensure_user(session, viewer)
-    return default if name is None else libraries.named(session, viewer, name)
+    return default if name is None else catalog.named(session, viewer, name)
 
 
 def guess_kind(address: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nexus.cli import say
 from nexus.cli.context import opened
-from nexus.ingest import clean
+from nexus.upkeep import clean
 
 
 def run(data_dir: Path | None, *, remove: bool) -> None:

@@ -10,8 +10,8 @@ import typer
 from nexus import logging
 from nexus.cli.context import again, load
 from nexus.db import migrate
-from nexus.ingest.doctor import missing_file
 from nexus.settings import Settings
+from nexus.upkeep.doctor import missing_file
 
 
 def upgrade(data_dir: Path | None) -> None:

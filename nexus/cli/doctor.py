@@ -13,8 +13,8 @@ from rich.text import Text
 from nexus.cli import say
 from nexus.cli.context import build, load
 from nexus.cli.failures import FAILED
-from nexus.ingest import doctor
-from nexus.ingest.doctor import Finding, Patient, Verdict
+from nexus.upkeep import doctor
+from nexus.upkeep.doctor import Finding, Patient, Verdict
 
 MARKS = {Verdict.OK: ("✓", "green"), Verdict.NOTE: ("!", "yellow"), Verdict.PROBLEM: ("✗", "bold red")}
 

@@ -16,8 +16,8 @@ from nexus.cli.context import again
 from nexus.cli.outcome import Ended, Item, Progress, Result, progress
 from nexus.cli.waiting import Wait, rests
 from nexus.errors import JobTimeout, WorkError, public_code, tree
-from nexus.ingest import read
-from nexus.ingest.read import View
+from nexus.media import queries
+from nexus.media.queries import View
 from nexus.states.media import Stage, Status
 
 INTERRUPTED = 130
@@ -82,7 +82,7 @@ class Follow:
         """Without waiting: each as it is now."""
         for media_id, items in self.items.items():
             with self.app.sessions.read() as session:
-                view = read.get(session, media_id, self.viewer)
+                view = queries.get(session, media_id, self.viewer)
             if rests(self.app, view):
                 self.tell(media_id, view)
             else:

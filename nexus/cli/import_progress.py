@@ -12,8 +12,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from nexus.cli import say
 from nexus.errors import ApiError
-from nexus.ingest.imports.progress import SHARE, Line, Outcome
-from nexus.ingest.imports.service import Desk
+from nexus.imports.progress import SHARE, Line, Outcome
+from nexus.imports.service import Desk
 from nexus.states.attempt import Status
 
 MARKS = {Outcome.COMMITTED: ("✓", "green"), Outcome.DUPLICATE: ("=", "yellow"), Outcome.FAILED: ("✗", "red")}

@@ -19,11 +19,11 @@ from nexus.cli.failures import Refused
 from nexus.cli.follow import INTERRUPTED
 from nexus.cli.import_progress import Shown, shown
 from nexus.errors import ApiError, CancellationFailed, Internal, InvalidState
-from nexus.ingest import libraries
-from nexus.ingest.imports.progress import Line, Outcome, Trouble
-from nexus.ingest.imports.service import CLOSE_SECONDS, Desk
-from nexus.ingest.imports.staging import KINDS
-from nexus.ingest.imports.workspaces import WorkspaceFailed
+from nexus.imports.progress import Line, Outcome, Trouble
+from nexus.imports.service import CLOSE_SECONDS, Desk
+from nexus.imports.staging import KINDS
+from nexus.imports.workspaces import WorkspaceFailed
+from nexus.libraries import catalog
 from nexus.states.attempt import Status
 
 TICK = 0.1
@@ -89,7 +89,7 @@ def _stage(
 ) -> UUID:
     with app.sessions.begin() as session:
         library_id = find_library(session, viewer, library)
-    batch = desk.staging.open(library_id, None if library_id else libraries.proper_name(library or ""))
+    batch = desk.staging.open(library_id, None if library_id else catalog.proper_name(library or ""))
     unfit = False
     for path in _files(paths):
         try:

@@ -13,7 +13,7 @@ from nexus.cli.failures import explain, is_refusal
 from nexus.db import migrate
 from nexus.db.session import is_away
 from nexus.queue import Away
-from nexus.web.readiness import STARTING, Readiness
+from nexus.web.http.readiness import STARTING, Readiness
 
 log = logging.get(__name__)
 

@@ -14,9 +14,9 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from nexus.cli import say
-from nexus.ingest.read import View
+from nexus.media.queries import View
 from nexus.states.media import Status
-from nexus.web.schemas import media_json
+from nexus.web.api.schemas import media_json
 
 
 class Result(StrEnum):

@@ -13,7 +13,8 @@ from nexus.cli import say
 from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import FAILED, MISUSED, Refused
 from nexus.errors import ApiError, public_code
-from nexus.ingest import access, refresh
+from nexus.libraries import access
+from nexus.media import refresh
 
 ELSEWHERE = "left to a worker"
 

@@ -13,7 +13,8 @@ from nexus.cli.failures import MISUSED, Refused
 from nexus.cli.follow import Follow, following
 from nexus.cli.outcome import Ended, Item, Result
 from nexus.errors import ApiError
-from nexus.ingest import access, read, submit
+from nexus.libraries import access
+from nexus.media import queries, submit
 from nexus.states.media import Status
 
 
@@ -49,7 +50,7 @@ def _failed(app: App, viewer: UUID) -> list[UUID]:
         access.ensure_user(session, viewer)
         cursor: str | None = None
         while True:
-            page = read.newest(session, viewer, status=Status.FAILED, cursor=cursor, most=read.MOST)
+            page = queries.newest(session, viewer, status=Status.FAILED, cursor=cursor, most=queries.MOST)
             found += [view.row.id for view in page.items if view.may_retry]
             cursor = page.next_cursor
             if cursor is None:
@@ -61,7 +62,7 @@ def _retry(follow: Follow, media_id: UUID) -> None:
     app = follow.app
     try:
         with app.sessions.read() as session:
-            row = read.get(session, media_id, follow.viewer).row
+            row = queries.get(session, media_id, follow.viewer).row
         submit.retry(app.sessions, app.queue, media_id, follow.viewer)
     except ApiError as error:
         follow.end(Ended(Item(str(media_id), media_id), Result.REFUSED, error.message, code=error.code))

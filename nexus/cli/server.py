@@ -26,9 +26,9 @@ from nexus.cli.opening import Opening, Part
 from nexus.cli.token import address, link
 from nexus.queue.local import Local
 from nexus.queue.off import Off
-from nexus.web import api
-from nexus.web.protocol import Protocol
-from nexus.web.readiness import Readiness
+from nexus.web import application
+from nexus.web.http.protocol import Protocol
+from nexus.web.http.readiness import Readiness
 from nexus.worker.threads import Workers, rounds
 
 log = logging.get(__name__)
@@ -77,7 +77,7 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
         bound: int = door.getsockname()[1]
         readiness, listening = Readiness(), threading.Event()
         config = uvicorn.Config(
-            api.create(app, readiness),
+            application.create(app, readiness),
             http=Protocol,
             log_config=None,
             access_log=False,

@@ -16,10 +16,12 @@ from nexus.cli.context import acting_user, again, connected
 from nexus.cli.failures import FAILED, Refused
 from nexus.db.session import Sessions
 from nexus.errors import ApiError, public_code
-from nexus.ingest import census, libraries, read
-from nexus.ingest.read import View
+from nexus.libraries import catalog
+from nexus.media import queries
+from nexus.media.queries import View
 from nexus.settings import Settings
 from nexus.states.media import Status
+from nexus.upkeep import counts as census
 
 
 def run(
@@ -40,7 +42,7 @@ def run(
             else _latest(sessions, viewer, status, library, limit)
         )
         if as_json:
-            from nexus.web.schemas import media_json  # noqa: PLC0415 the models of the API are slow to load
+            from nexus.web.api.schemas import media_json  # noqa: PLC0415 the models of the API are slow to load
 
             say.as_json([media_json(view, viewer) for view in views], indent=2)
         else:
@@ -56,7 +58,7 @@ def _named(sessions: Sessions, viewer: UUID, media_ids: Sequence[UUID]) -> tuple
     with sessions.read() as session:
         for media_id in media_ids:
             try:
-                views.append(read.get(session, media_id, viewer))
+                views.append(queries.get(session, media_id, viewer))
             except ApiError:
                 missing.append(media_id)
     return views, missing
@@ -67,13 +69,13 @@ def _latest(
 ) -> tuple[list[View], list[UUID]]:
     with sessions.read() as session:
         library_id = None if library is None else _library(sessions, viewer, library)
-        page = read.newest(session, viewer, library_id=library_id, status=status, most=limit)
+        page = queries.newest(session, viewer, library_id=library_id, status=status, most=limit)
     return page.items, []
 
 
 def _library(sessions: Sessions, viewer: UUID, name: str) -> UUID:
     with sessions.read() as session:
-        known = libraries.mine(session, viewer)
+        known = catalog.mine(session, viewer)
     wanted = " ".join(name.split())
     found = next((row.id for row in known if row.name == wanted), None)
     if found is None:

@@ -11,7 +11,7 @@ from nexus.cli import say
 from nexus.cli.context import acting_user, load
 from nexus.cli.failures import MISUSED, Refused
 from nexus.settings import Settings
-from nexus.web import auth
+from nexus.web.http import auth
 
 #: Addresses that mean every address of the machine, and the one to open in a browser instead.
 ANY = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104

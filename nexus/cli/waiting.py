@@ -10,10 +10,11 @@ from uuid import UUID
 
 from nexus.app import App
 from nexus.errors import NotFound
-from nexus.ingest import pipeline, read, sweep
-from nexus.ingest.read import View
+from nexus.media import queries, runner
+from nexus.media.queries import View
 from nexus.queue.off import Off
 from nexus.states.media import PUBLISHED, Kind, Status
+from nexus.upkeep import sweep
 
 #: How often the database is asked while nothing ends here.
 TICK = 0.2
@@ -55,7 +56,7 @@ class Hands:
             media_id = self._todo.get()
             error = None
             try:
-                pipeline.run(self._app.tools, media_id)
+                runner.run(self._app.tools, media_id)
             except Exception as raised:
                 error = raised
             with self._changed:
@@ -99,7 +100,7 @@ class Wait:
 
     def give_back(self) -> None:
         """What this process had begun is due again at once, for whoever comes next; its late result is refused."""
-        pipeline.give_back(self._app.tools, self._app.tools.leases.held())
+        runner.give_back(self._app.tools, self._app.tools.leases.held())
 
     def _look(self) -> None:
         for media_id, before in list(self.left.items()):
@@ -118,7 +119,7 @@ class Wait:
     def _view(self, media_id: UUID) -> View | None:
         try:
             with self._app.sessions.read() as session:
-                return read.get(session, media_id, self._viewer)
+                return queries.get(session, media_id, self._viewer)
         except NotFound:
             return None
 

@@ -1,1 +1,1 @@
-"""The web's door: parse, call ingest, answer."""
+"""The web's door: parse, call one verb, answer."""

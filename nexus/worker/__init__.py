@@ -1,1 +1,1 @@
-"""The worker's door: threads of this process, or Celery tasks. Both call ingest.pipeline."""
+"""The worker's door: threads of this process, or Celery tasks."""

@@ -7,9 +7,9 @@ from collections import deque
 
 from nexus import logging
 from nexus.db.patience import insist
-from nexus.ingest import pipeline
-from nexus.ingest.pipeline import Done
-from nexus.ingest.workbench import Tools
+from nexus.media import runner
+from nexus.media.runner import Done
+from nexus.media.workbench import Tools
 
 log = logging.get(__name__)
 
@@ -69,7 +69,7 @@ class Outbox:
     def _write(self, batch: list[Done]) -> None:
         """One that the database refuses must not take its neighbours with it."""
         try:
-            pipeline.settle(self._tools, batch)
+            runner.settle(self._tools, batch)
         except Exception as error:
             log.warning("results_refused", count=len(batch), reason=type(error).__name__)
             for done in batch:
@@ -78,6 +78,6 @@ class Outbox:
     def _write_alone(self, done: Done) -> None:
         """What was written with the batch before it broke stays as it is."""
         try:
-            insist(lambda: pipeline.settle(self._tools, [done]), self._closing.wait)
+            insist(lambda: runner.settle(self._tools, [done]), self._closing.wait)
         except Exception as error:
             log.error("result_refused", media_id=str(done.claim.id), reason=type(error).__name__)  # noqa: TRY400

@@ -10,8 +10,9 @@ from celery import Celery, shared_task
 from nexus import app as nexus_app
 from nexus import logging, settings
 from nexus.app import App
-from nexus.ingest import pipeline, submit
-from nexus.ingest.pipeline import Outcome
+from nexus.media import runner, submit
+from nexus.media.runner import Outcome
+from nexus.upkeep import dispatch
 
 log = logging.get(__name__)
 
@@ -26,8 +27,8 @@ def ingest_media(
         raise RuntimeError("_test_force_run forbidden in production")
     with logging.task_log_context(request_id=request_id, media_id=media_id):
         if _test_force_run:
-            pipeline.fail_unimplemented(app.tools, UUID(str(media_id)))
-        elif pipeline.run(app.tools, UUID(str(media_id)), request_id) is Outcome.RELEASED:
+            runner.fail_unimplemented(app.tools, UUID(str(media_id)))
+        elif dispatch.run(app.tools, UUID(str(media_id)), request_id) is Outcome.RELEASED:
             # The database decides when it is due; this only comes back around that time.
             raise self.retry(countdown=app.tools.backoff_seconds * 2**self.request.retries)
 

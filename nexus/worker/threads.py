@@ -11,10 +11,12 @@ from contextlib import closing
 from nexus import logging
 from nexus.app import App
 from nexus.db.session import Row
-from nexus.ingest import clean, editing, pipeline, refresh, sweep
-from nexus.ingest.leases import Hold
-from nexus.ingest.turns import Turns
+from nexus.editorial import editing
+from nexus.media import refresh, runner
+from nexus.media.turns import Turns
 from nexus.queue.local import Local
+from nexus.upkeep import clean, sweep
+from nexus.work.leases import Hold
 from nexus.worker.outbox import Outbox
 
 log = logging.get(__name__)
@@ -100,7 +102,7 @@ class Workers:
                 self._work_on(left.pop(hold), hold)
         finally:
             if left:
-                pipeline.give_back(self._app.tools, left)
+                runner.give_back(self._app.tools, left)
         return True
 
     def _edited(self) -> bool:
@@ -117,7 +119,7 @@ class Workers:
         request_id = self._queue.request_id(claim.id)
         with logging.task_log_context(request_id=request_id, media_id=claim.id):
             try:
-                done = pipeline.attempt(self._app.tools, claim, request_id)
+                done = runner.attempt(self._app.tools, claim, request_id)
             except BaseException:
                 self._app.tools.leases.let_go(hold)
                 raise

@@ -17,9 +17,9 @@ from uuid import UUID, uuid4
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect
 
 from nexus.app import build
-from nexus.ingest import pipeline
+from nexus.media import runner
 from nexus.settings import Settings
-from nexus.web import auth
+from nexus.web.http import auth
 from tests import servers
 from tests.http import headers_of
 from tests.runs import run_prefix
@@ -100,7 +100,7 @@ class Site:
     def fail(self, media_id: str) -> None:
         """As a worker without a processor for it would."""
         app = build(self.settings())
-        pipeline.fail_unimplemented(app.tools, UUID(media_id))
+        runner.fail_unimplemented(app.tools, UUID(media_id))
         app.close()
 
     def let(self, name: str) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import null, update
 from nexus.app import build
 from nexus.db.editorial import jobs
 from nexus.db.session import Statement
-from nexus.web import auth
+from nexus.web.http import auth
 from tests.acceptance.browsing import CONTRAST, Site, badge, serving, signed_in
 from tests.editorial import TEXT, call, entered, job_of
 from tests.http import Caller

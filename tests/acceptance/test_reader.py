@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, StorageState, expect
 
-from nexus.web.render import paragraphs
+from nexus.web.views.render import paragraphs
 from tests.acceptance.browsing import (
     CONTRAST,
     Site,

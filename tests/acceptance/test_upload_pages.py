@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from nexus.web.render import policy, size
+from nexus.web.views.render import policy, size
 from tests.acceptance.browsing import CONTRAST, Site, badge, opened, serving, signed_in
 from tests.acceptance.uploading import (
     PDF,

@@ -31,15 +31,17 @@ from nexus.db.session import Statement
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import media, memberships
 from nexus.draft import Claim, Draft, Evidence
+from nexus.editorial import jobs, stories
 from nexus.extract import Asset, Extraction, Fragment
-from nexus.ingest import access, jobs, libraries, stories, uploads
-from nexus.ingest.access import Role
-from nexus.ingest.documents import Origin
-from nexus.ingest.media import mark_ready_for_reading
-from nexus.ingest.uploads import Expected
+from nexus.libraries import access, catalog
+from nexus.libraries.access import Role
+from nexus.media import uploads
+from nexus.media.documents import Origin
+from nexus.media.lifecycle import mark_ready_for_reading
+from nexus.media.uploads import Expected
 from nexus.settings import Settings
 from nexus.states.media import Status
-from nexus.web import auth
+from nexus.web.http import auth
 from tests.http import Site, headers_of, problem, refused, serve
 from tests.support import make_settings
 from tests.walks import put, start, whole
@@ -197,20 +199,20 @@ class World:
         with self.app.sessions.begin() as session:
             for user in (self.stranger, self.member, self.admin, self.guest):
                 access.ensure_user(session, user)
-            library = libraries.create(session, self.creator, "Shared")
-            libraries.add_media(session, library, media_id, self.creator)
+            library = catalog.create(session, self.creator, "Shared")
+            catalog.add_media(session, library, media_id, self.creator)
             job_id = jobs.create(session, self.creator, library, None, {})
             jobs.enter(session, job_id, ARTICLE["title"], ARTICLE["text"], str(self.creator))
             session.run(_RENAME_JOB, job_id=job_id, media_id=media_id)
             story_id = uuid4()
             stories.save(session, jobs.get(session, media_id), DRAFT, story_id, str(self.creator))
             session.run(_RENAME_STORY, story_id=story_id, media_id=media_id)
-            libraries.remove_media(
+            catalog.remove_media(
                 session, access.default_library(session, self.creator), media_id, self.creator
             )
-            libraries.set_member(session, library, self.admin, Role.ADMIN, self.creator)
+            catalog.set_member(session, library, self.admin, Role.ADMIN, self.creator)
             for user in (self.creator, self.member, self.guest):
-                libraries.set_member(session, library, user, Role.MEMBER, self.admin)
+                catalog.set_member(session, library, user, Role.MEMBER, self.admin)
         return media_id, library
 
 
@@ -332,7 +334,7 @@ def test_an_admin_can_not_find_out_which_media_exist(site: Site, endpoint: str) 
     world = World(site.app)
     media_id, _ = world.build()
     with site.app.sessions.begin() as session:
-        own = libraries.create(session, world.stranger, "Own")
+        own = catalog.create(session, world.stranger, "Own")
     headers = {**headers_of(site.app.settings, world.stranger), "X-Request-ID": "the-same"}
     hidden = call(site.anyone(), endpoint, headers, media_id, own, world.guest)
     missing = call(site.anyone(), endpoint, headers, uuid4(), own, world.guest)

@@ -13,10 +13,11 @@ import pytest
 from nexus.app import App, build
 from nexus.db.session import Session
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.ingest import pipeline, read
-from nexus.ingest.pipeline import Outcome
+from nexus.media import queries, runner
+from nexus.media.runner import Outcome
 from nexus.states.media import Kind
-from nexus.web import api, auth
+from nexus.web import application
+from nexus.web.http import auth
 from tests import documents
 from tests.commands import Terminal
 from tests.files import Person
@@ -33,7 +34,7 @@ LIST = "/media"
 def media_gets() -> list[str]:
     """Every path below /media that GET answers with JSON, as the OpenAPI document has them."""
     unopened = build(make_settings("sqlite://", Path()))
-    paths = api.create(unopened).openapi()["paths"]
+    paths = application.create(unopened).openapi()["paths"]
     unopened.close()
     return [
         path
@@ -66,7 +67,7 @@ def holders(path: str, body: Any) -> list[dict[str, Any]]:
 def test_capabilities_are_in_every_answer(app: App, me: Caller, path: str) -> None:
     AVAILABLE_EXTRACTORS[Kind.PDF] = good
     media_id = Person(app, me.user).upload(documents.pdf("Boats"))
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     expected = data(me.get(f"/media/{media_id}"))["capabilities"]
     assert set(expected) == NAMES
     found = holders(path, data(me.get(path.format(media_id=media_id))))
@@ -89,7 +90,7 @@ def test_capabilities_cost_no_query_of_their_own(app: App) -> None:
     """Whether a viewer may read a media and what they can do with it is one question."""
     user = uuid4()
     media_id = new_media(app, user)
-    for part in (read.text, read.events):
+    for part in (queries.text, queries.events):
         with app.sessions.read() as session:
             counting: Any = Counting(session)
             assert not part(counting, media_id, user).capabilities.can_read
@@ -99,7 +100,7 @@ def test_capabilities_cost_no_query_of_their_own(app: App) -> None:
 def test_a_missing_extractor_is_a_failed_extraction_for_every_client(app: App, me: Caller) -> None:
     media_id = new_media(app, me.user)
     with follow(me) as stream:
-        pipeline.fail_unimplemented(app.tools, media_id)
+        runner.fail_unimplemented(app.tools, media_id)
         told = [stream.next().data for _ in range(2)]
     assert row_of(app.sessions, media_id).last_error_code == INTERNAL
     shown = data(me.get(f"/media/{media_id}"))
@@ -133,7 +134,7 @@ def test_a_missing_extractor_is_a_failed_extraction_in_the_terminal(
     terminal.run("add", "https://youtu.be/dQw4w9WgXcQ")
     (media,) = _listed(terminal)
     app = build(make_settings(f"sqlite:///{data_dir / 'nexus.sqlite3'}", data_dir))
-    pipeline.fail_unimplemented(app.tools, UUID(media["id"]))
+    runner.fail_unimplemented(app.tools, UUID(media["id"]))
     app.close()
     (media,) = _listed(terminal)
     assert media["last_error_code"] == "E_EXTRACTION_FAILED"

@@ -17,7 +17,7 @@ from schemathesis import Case
 from schemathesis.checks import CHECKS, load_all_checks
 
 from nexus.app import build
-from nexus.web import api
+from nexus.web import application
 from tests.http import Caller, Site, headers_of, problem, refused, serve
 from tests.support import make_settings
 
@@ -28,7 +28,7 @@ EXAMPLES = 10
 def described() -> schemathesis.BaseSchema:
     """The document of an app whose database is never opened."""
     unopened = build(make_settings("sqlite://", Path()))
-    schema = schemathesis.openapi.from_dict(api.create(unopened).openapi())
+    schema = schemathesis.openapi.from_dict(application.create(unopened).openapi())
     unopened.close()
     # Query parameters that nobody knows are ignored, as everywhere on the web.
     schema.config.generation.update(allow_extra_parameters=False)

@@ -17,8 +17,8 @@ from structlog.contextvars import merge_contextvars
 
 from nexus.db.session import Row
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.ingest import submit
-from nexus.ingest.submit import Submitted
+from nexus.media import submit
+from nexus.media.submit import Submitted
 from nexus.worker.threads import Sweeper, Workers
 from tests import plugins, servers
 from tests.processes import Nexus, eventually, fresh_postgres, installed

@@ -19,9 +19,10 @@ import pytest
 
 from nexus.app import build
 from nexus.db.session import wall_clock
-from nexus.ingest import files as store
-from nexus.ingest import libraries, uploads
-from nexus.ingest.uploads import Expected
+from nexus.libraries import catalog
+from nexus.media import files as store
+from nexus.media import uploads
+from nexus.media.uploads import Expected
 from nexus.storage import CHUNK, NoRoom, ObjectExists, ObjectMissing, Storage, StorageError, Stored
 from nexus.storage import s3 as s3_module
 from nexus.storage.digest import HEAD, Digest
@@ -315,7 +316,7 @@ def test_the_whole_way_of_a_file(place: Place, sqlite_url: str, tmp_path: Path) 
         link = store.link(session, files, begun.media_id)
     assert place.get(link.url).content == body
     with app.sessions.begin() as session:
-        gone = libraries.delete_media(session, begun.media_id, user)
+        gone = catalog.delete_media(session, begun.media_id, user)
     store.discard_all(files, gone)
     assert place.storage.head(begun.storage_path) is None
     app.close()

@@ -15,10 +15,12 @@ from structlog.testing import capture_logs
 
 from nexus.app import App, build
 from nexus.db.session import Statement
+from nexus.editorial import steps
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.ingest import refresh, steps, sweep
+from nexus.media import refresh
 from nexus.states import job
 from nexus.states.media import Kind, Status
+from nexus.upkeep import sweep
 from nexus.worker import tasks  # noqa: F401 registers the tasks
 from tests import job_walks
 from tests.files import Person, pdf

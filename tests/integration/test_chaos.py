@@ -19,7 +19,7 @@ from chaos.plan import Scene
 from chaos.run import run
 from nexus.app import App
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
-from nexus.ingest import pipeline
+from nexus.media import runner
 from nexus.states.media import Kind
 from tests.support import new_media
 
@@ -151,7 +151,7 @@ SPOILED = {
 @pytest.mark.parametrize("spoil", SPOILED)
 def test_what_is_spoiled_is_noticed(app_with_text: App, sqlite_url: str, spoil: str) -> None:
     media_id = new_media(app_with_text, uuid4())
-    pipeline.run(app_with_text.tools, media_id)
+    runner.run(app_with_text.tools, media_id)
     database = Database(sqlite_url)
     assert [*rows.check(database), *history.check(database)] == []
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:

@@ -13,9 +13,9 @@ from sqlalchemy import func, select
 from nexus.app import App
 from nexus.db.session import Statement
 from nexus.db.tables import duplicates
-from nexus.ingest.clean import clean, missing_objects, orphaned_objects
 from nexus.states.media import Status
 from nexus.storage.local import Local
+from nexus.upkeep.clean import clean, missing_objects, orphaned_objects
 from tests.files import Person, count, pdf, stored
 from tests.integration.test_upload_twins import failed
 from tests.runs import run_prefix

@@ -22,11 +22,12 @@ from nexus.app import App, build
 from nexus.db.session import CommitUnanswered, Session, Sessions, Statement, connect, is_away
 from nexus.db.tables import usage
 from nexus.draft import Article, Draft
+from nexus.editorial import drafts, editing
 from nexus.errors import FetchFailed
 from nexus.extract import AVAILABLE_EXTRACTORS, Asset, Extraction, Fragment, Source
-from nexus.ingest import drafting, editing, pipeline, refresh
-from nexus.ingest.media import worker_start_attempt
-from nexus.ingest.pipeline import Outcome
+from nexus.media import refresh, runner
+from nexus.media.lifecycle import worker_start_attempt
+from nexus.media.runner import Outcome
 from nexus.queue.local import Local
 from nexus.states.job import Status as JobStatus
 from nexus.states.media import Kind
@@ -175,7 +176,7 @@ def test_the_result_of_an_item_is_written_once_whatever_happens_to_the_connectio
         if outbox:
             through_the_outbox(app, media_id, lambda: way.cut(cut))
         else:
-            assert pipeline.run(app.tools, media_id) is outcome
+            assert runner.run(app.tools, media_id) is outcome
     assert way.is_whole
     assert events_of(app.sessions, media_id) == ["create", "start", ends]
     assert {line["outcome"] for line in logs if line["event"] == "ingest_ended"} == {outcome.value}
@@ -188,7 +189,7 @@ def through_the_outbox(app: App, media_id: UUID, cut_again: Callable[[], None]) 
         claim = worker_start_attempt(session, media_id)
     assert claim is not None
     box = Outbox(app.tools)
-    box.put(pipeline.attempt(app.tools, claim))
+    box.put(runner.attempt(app.tools, claim))
     cut_again()
     box.start()
     box.close(60)
@@ -198,7 +199,7 @@ def through_the_outbox(app: App, media_id: UUID, cut_again: Callable[[], None]) 
 def test_a_text_is_written_once_whatever_happens_to_its_statement(app: App, way: Way, cut: Cut) -> None:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, good)
     media_id = new_media(app)
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     assert way.is_whole
     assert events_of(app.sessions, media_id) == ["create", "start", "readable"]
     assert whole(app.sessions, media_id).texts == list(TEXTS)
@@ -209,7 +210,7 @@ def test_a_refresh_is_written_once_whatever_happens_to_the_connection(app: App, 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
     user = uuid4()
     media_id = new_media(app, user)
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     refresh.request(app.sessions, Local(), media_id, user, None)
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, lambda _: Extraction.plain("New", "new"))
     assert refresh.run(app.tools, media_id)
@@ -256,7 +257,7 @@ def test_a_draft_is_saved_and_paid_for_once_whatever_happens_to_the_connection(
     job_id = new_job(app, user)
     put(app, job_id, user, JobStatus.READY_TO_GENERATE)
     tools = replace(app.tools, drafter=Drafts(app, way, cut))
-    drafting.write(tools, drafting.begin(tools, {}, job_id, user, lease=LEASE), "test")
+    drafts.write(tools, drafts.begin(tools, {}, job_id, user, lease=LEASE), "test")
     assert way.is_whole
     assert assert_job_replays(app, job_id).status == JobStatus.SAVED
     assert len(stories_of(app, job_id)) == 1
@@ -276,7 +277,7 @@ def test_a_result_waits_until_a_read_only_database_can_be_written(
         AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
         media_id = new_media(app)
         with capture_logs() as logs:
-            worker = threading.Thread(target=pipeline.run, args=(app.tools, media_id))
+            worker = threading.Thread(target=runner.run, args=(app.tools, media_id))
             worker.start()
             eventually(lambda: any(line["event"] == "result_waits" for line in logs), "it can't be written")
             set_read_only(url, app.sessions, False)

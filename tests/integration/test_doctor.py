@@ -16,14 +16,16 @@ from sqlalchemy import Connection, text
 from nexus.app import App, build
 from nexus.db import migrate, triggers
 from nexus.db.moves import STORY_ROWS, SUBJECTS, Subject
+from nexus.editorial import editing
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.ingest import access, doctor, editing
-from nexus.ingest.doctor import Finding, Patient, Verdict
-from nexus.ingest.promises import PROMISES
+from nexus.libraries import access
 from nexus.states import job, story
 from nexus.states.media import Kind, Stage, Status
 from nexus.storage import StorageError, Stored
 from nexus.storage.local import Local
+from nexus.upkeep import doctor
+from nexus.upkeep.doctor import Finding, Patient, Verdict
+from nexus.upkeep.promises import PROMISES
 from tests import job_walks, object_store
 from tests.files import Person, pdf
 from tests.runs import run_prefix

@@ -13,12 +13,12 @@ import httpx2
 import pytest
 
 from nexus.app import App, build
-from nexus.ingest import events as stream_of
-from nexus.ingest.access import Role
-from nexus.ingest.add import add_url
+from nexus.libraries.access import Role
+from nexus.media.add import add_url
 from nexus.states.media import Status
-from nexus.web import auth
-from nexus.web import events as web_events
+from nexus.upkeep import events as stream_of
+from nexus.web.api import events as web_events
+from nexus.web.http import auth
 from tests.http import PATIENCE, Caller, Event, Site, Stream, data, follow, problem, serve
 from tests.support import history_of, make_settings, new_media
 from tests.walks import fail, let_in, put

@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 import pytest
 from redis import Redis
 
-from nexus.ingest import submit
-from nexus.ingest.submit import Submitted
+from nexus.media import submit
+from nexus.media.submit import Submitted
 from nexus.states.media import Status
 from tests import plugins, servers
 from tests.processes import (

@@ -14,7 +14,7 @@ import pytest
 
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.states.media import Kind, Status
-from nexus.web.auth import issue_token
+from nexus.web.http.auth import issue_token
 from nexus.worker.threads import Workers
 from tests import servers
 from tests.processes import (

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from nexus.ingest import refresh
+from nexus.media import refresh
 from nexus.states.media import Status
 from tests.pages import Answer, Pages
 from tests.processes import (

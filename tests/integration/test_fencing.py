@@ -19,11 +19,12 @@ from nexus.app import App
 from nexus.db.session import Row
 from nexus.errors import ExtractionFailed, FetchFailed, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.ingest import pipeline, sweep
-from nexus.ingest.media import backoff
-from nexus.ingest.pipeline import Outcome
-from nexus.ingest.turns import Turns
+from nexus.media import runner
+from nexus.media.lifecycle import backoff
+from nexus.media.runner import Outcome
+from nexus.media.turns import Turns
 from nexus.states.media import Kind, Status
+from nexus.upkeep import sweep
 from tests import plugins
 from tests.processes import (
     Nexus,
@@ -131,7 +132,7 @@ class TakenOver:
         assert sweep.run(self._app.tools, self._app.queue).released == 1
         self._clock.forward(seconds=61)
         AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
-        assert pipeline.run(self._app.tools, source.media_id) is Outcome.READABLE
+        assert runner.run(self._app.tools, source.media_id) is Outcome.READABLE
         self.left = whole(self._app.sessions, source.media_id)
         if self._ending:
             raise self._ending
@@ -146,7 +147,7 @@ def test_a_result_of_an_older_attempt_changes_nothing(
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     media_id = new_media(app)
     with capture_logs() as logs:
-        assert pipeline.run(app.tools, media_id) is Outcome.STALE
+        assert runner.run(app.tools, media_id) is Outcome.STALE
     assert whole(app.sessions, media_id) == extract.left
     assert row_of(app.sessions, media_id).processing_attempts == 2
     events = {line["event"] for line in logs}
@@ -166,10 +167,10 @@ def test_a_result_of_an_older_attempt_does_not_end_the_present_one(app: App, clo
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     media_id = new_media(app)
-    assert pipeline.run(app.tools, media_id) is Outcome.STALE
+    assert runner.run(app.tools, media_id) is Outcome.STALE
     assert status_of(app.sessions, media_id) is Status.EXTRACTING
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
-    assert pipeline.work(app.tools, present[0]) is Outcome.READABLE
+    assert runner.work(app.tools, present[0]) is Outcome.READABLE
     assert events_of(app.sessions, media_id) == ["create", "start", "release", "start", "readable"]
 
 
@@ -193,9 +194,9 @@ def test_the_lease_begins_at_the_claim_and_not_at_the_announcement(
     clock.forward(hours=1)
     assert sweep.run(app.tools, app.queue).released == 0
     if way == "batch":
-        pipeline.work(app.tools, claim(app)[0])
+        runner.work(app.tools, claim(app)[0])
     else:
-        pipeline.run(app.tools, media_id)
+        runner.run(app.tools, media_id)
     assert seen[0].lease_expires_at == clock.time + app.tools.leases.length
     assert seen[0].processing_started_at == clock.time
 
@@ -216,14 +217,14 @@ def test_a_transient_failure_waits_longer_each_time(app: App, clock: SetClock) -
     ids = [new_media(app) for _ in range(10)]
     base = app.settings.backoff_seconds
     for most in (base, 2 * base):
-        assert {pipeline.run(app.tools, media_id) for media_id in ids} == {Outcome.RELEASED}
+        assert {runner.run(app.tools, media_id) for media_id in ids} == {Outcome.RELEASED}
         waits = [(row_of(app.sessions, one).run_after - clock.time).total_seconds() for one in ids]
         assert all(most / 2 <= wait <= most for wait in waits)
         assert len(set(waits)) > 1
         clock.forward(seconds=most / 2 - 0.01)
-        assert {pipeline.run(app.tools, media_id) for media_id in ids} == {Outcome.NOTHING}
+        assert {runner.run(app.tools, media_id) for media_id in ids} == {Outcome.NOTHING}
         clock.forward(seconds=most / 2 + 0.01)
-    assert {pipeline.run(app.tools, media_id) for media_id in ids} == {Outcome.FAILED}
+    assert {runner.run(app.tools, media_id) for media_id in ids} == {Outcome.FAILED}
 
 
 def test_a_worker_that_dies_three_times_fails_its_media(app: App, clock: SetClock) -> None:

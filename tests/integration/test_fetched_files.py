@@ -17,9 +17,9 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.extract.builtin import READERS
 from nexus.extract.registry import load_installed
 from nexus.extract.sandbox import Sandbox
-from nexus.ingest import documents, pipeline, refresh, submit
-from nexus.ingest.media import worker_start_attempt
-from nexus.ingest.pipeline import Outcome
+from nexus.media import documents, refresh, runner, submit
+from nexus.media.lifecycle import worker_start_attempt
+from nexus.media.runner import Outcome
 from nexus.queue.local import Local
 from nexus.states.media import Kind
 from tests import documents as made
@@ -62,7 +62,7 @@ def read(app: App, me: Person, pages: Pages, path: str = "/paper") -> UUID:
     """An address whose PDF is read."""
     pages[path] = PAPER
     media_id = new_media(app, me.id, pages.url(path))
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     return media_id
 
 
@@ -93,7 +93,7 @@ def test_an_address_deleted_while_its_pdf_is_fetched_leaves_no_object(
 ) -> None:
     pages["/held/paper"] = PAPER
     media_id = new_media(app, me.id, pages.url("/held/paper"))
-    work = Apart(lambda: pipeline.run(app.tools, media_id))
+    work = Apart(lambda: runner.run(app.tools, media_id))
     eventually(lambda: asked(pages, "/held/paper"), "it is being fetched")
     me.delete(media_id)
     pages.gate.set()
@@ -126,9 +126,9 @@ def test_a_result_whose_first_writing_got_no_answer_keeps_its_file(
     media_id = new_media(app, me.id, pages.url("/paper"))
     with app.sessions.begin() as session:
         claim = worker_start_attempt(session, media_id)
-    done = pipeline.attempt(app.tools, claim)
-    assert pipeline.settle(app.tools, [done]) == [Outcome.READABLE]
-    assert pipeline.settle(app.tools, [done]) == [Outcome.STALE]
+    done = runner.attempt(app.tools, claim)
+    assert runner.settle(app.tools, [done]) == [Outcome.READABLE]
+    assert runner.settle(app.tools, [done]) == [Outcome.STALE]
     assert stored(app) == [file_of(app, media_id)]
 
 
@@ -142,18 +142,18 @@ def test_an_attempt_that_is_tried_again_takes_its_file_back(
     monkeypatch.setitem(AVAILABLE_EXTRACTORS, Kind.WEB_ARTICLE, unlucky)
     pages["/paper"] = PAPER
     media_id = new_media(app, me.id, pages.url("/paper"))
-    assert pipeline.run(app.tools, media_id) is Outcome.RELEASED
+    assert runner.run(app.tools, media_id) is Outcome.RELEASED
     assert stored(app) == []
 
 
 def test_a_failed_pdf_that_is_retried_has_one_file(app: App, me: Person, pages: Pages) -> None:
     pages["/paper"] = SCAN
     media_id = new_media(app, me.id, pages.url("/paper"))
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     assert stored(app) == [file_of(app, media_id)]
     submit.retry(app.sessions, Local(), media_id, me.id)
     pages["/paper"] = PAPER
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     assert stored(app) == [file_of(app, media_id)]
 
 

@@ -11,9 +11,9 @@ import pytest
 from nexus.app import App, build
 from nexus.errors import FileUnreachable, NotReady, StorageFull
 from nexus.extract import Fetched
-from nexus.ingest import uploads
-from nexus.ingest.imports.workspaces import STAGED
-from nexus.ingest.workbench import Bench
+from nexus.imports.workspaces import STAGED
+from nexus.media import uploads
+from nexus.media.workbench import Bench
 from nexus.storage.local import DRAFTS, Local
 from tests.disks import full_disk, stuck, without_drafts
 from tests.files import PDF, Person, count, expected, pdf, stored

@@ -16,9 +16,9 @@ from nexus.app import App
 from nexus.db.session import Statement
 from nexus.db.tables import usage
 from nexus.draft import drafter
+from nexus.editorial import drafts, editing, jobs, steps
 from nexus.errors import InvalidState
-from nexus.ingest import drafting, editing, jobs, steps
-from nexus.ingest.quota import Operation
+from nexus.libraries.quota import Operation
 from nexus.states.job import Status
 from tests.editorial import (
     TEXT,
@@ -162,7 +162,7 @@ class TestGenerate:
         self, app: App, me: Caller, clock: SetClock
     ) -> None:
         job_id = entered(me)
-        drafting.begin(app.tools, {}, UUID(job_id), me.user, lease=LEASE)
+        drafts.begin(app.tools, {}, UUID(job_id), me.user, lease=LEASE)
         clock.forward(seconds=6)
         assert refused(call(me, job_id, "generate")) == (409, "E_INVALID_STATE")
 
@@ -214,13 +214,13 @@ class TestGenerate:
         self, app: App, me: Caller, clock: SetClock
     ) -> None:
         job_id = UUID(entered(me))
-        lost = drafting.begin(app.tools, {}, job_id, me.user, lease=LEASE)
+        lost = drafts.begin(app.tools, {}, job_id, me.user, lease=LEASE)
         clock.forward(seconds=LEASE.total_seconds() + 1)
         assert editing.run_next(app.tools)
         job = job_of(me.get(f"/api/ingestion-jobs/{job_id}"))
         assert job["status"] == "SAVED"
         with pytest.raises(InvalidState):
-            drafting.write(app.tools, lost, "test")
+            drafts.write(app.tools, lost, "test")
         assert job_of(me.get(f"/api/ingestion-jobs/{job_id}")) == job
         assert len(me.get("/api/stories").json()["stories"]) == 1
 
@@ -233,8 +233,8 @@ class TestGenerate:
 
         job_id = UUID(entered(me))
         tools = replace(app.tools, drafter=Broken())
-        job = drafting.begin(tools, {}, job_id, me.user, lease=LEASE)
-        drafting.write(tools, job, "test")
+        job = drafts.begin(tools, {}, job_id, me.user, lease=LEASE)
+        drafts.write(tools, job, "test")
         shown = job_of(me.get(f"/api/ingestion-jobs/{job_id}"))
         assert (shown["status"], shown["errorCode"]) == ("FAILED", "E_DRAFT_FAILED")
         assert TEXT not in shown["errorMessage"]

@@ -23,7 +23,7 @@ from nexus import settings as nexus_settings
 from nexus.app import App, build
 from nexus.settings import Settings
 from nexus.states.media import Status
-from nexus.web import auth
+from nexus.web.http import auth
 from tests.http import PATIENCE, Site, data, headers_of, problem, serve
 from tests.support import make_settings
 from tests.walks import put

@@ -17,8 +17,8 @@ import pytest
 from nexus.app import App, build
 from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Sandbox
-from nexus.ingest.imports.flags import Flags
-from nexus.web import auth
+from nexus.imports.flags import Flags
+from nexus.web.http import auth
 from tests import documents
 from tests.http import PATIENCE, Caller, Site, data, problem, serve
 from tests.processes import eventually

@@ -11,9 +11,9 @@ import pytest
 from nexus.app import App, build
 from nexus.errors import TranscriptUnavailable
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.ingest.access import Role
+from nexus.libraries.access import Role
 from nexus.states.media import Kind, Stage, Status
-from nexus.web.envelope import MAX_BODY
+from nexus.web.http.envelope import MAX_BODY
 from tests.http import Caller, Site, data, problem, serve
 from tests.support import SetClock, history_of, make_settings, row_of
 from tests.walks import TEXTS, fail, good, let_in, put, start, status_of

@@ -14,8 +14,8 @@ from sqlalchemy import make_url
 
 from nexus.app import App, build
 from nexus.errors import InvalidState
-from nexus.ingest.imports.leaving import Leave
-from nexus.ingest.imports.service import Desk
+from nexus.imports.leaving import Leave
+from nexus.imports.service import Desk
 from nexus.states.attempt import Status
 from nexus.states.media import Status as MediaStatus
 from tests import documents

@@ -16,8 +16,8 @@ from sqlalchemy import select
 from nexus.app import build
 from nexus.db.session import Statement, wall_clock
 from nexus.db.tables import libraries
-from nexus.ingest import clean
 from nexus.states.media import Status as MediaStatus
+from nexus.upkeep import clean
 from tests import documents, servers
 from tests.doomed_imports import BEFORE_THE_COMMIT
 from tests.files import count, stored

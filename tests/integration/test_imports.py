@@ -28,19 +28,20 @@ from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidState
 from nexus.extract import Extraction
 from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Reading, ReadingEnded, Sandbox
-from nexus.ingest import access, clean
-from nexus.ingest import libraries as library_verbs
-from nexus.ingest.imports import committing, runner
-from nexus.ingest.imports.attempts import IDLE, Answer, Registry
-from nexus.ingest.imports.checking import check
-from nexus.ingest.imports.committing import Storing
-from nexus.ingest.imports.progress import Outcome
-from nexus.ingest.imports.runner import Run
-from nexus.ingest.imports.service import Desk, Imports
-from nexus.ingest.media import retry_media
+from nexus.imports import committing, runner
+from nexus.imports.attempts import IDLE, Answer, Registry
+from nexus.imports.checking import check
+from nexus.imports.committing import Storing
+from nexus.imports.progress import Outcome
+from nexus.imports.runner import Run
+from nexus.imports.service import Desk, Imports
+from nexus.libraries import access
+from nexus.libraries import catalog as library_verbs
+from nexus.media.lifecycle import retry_media
 from nexus.states.attempt import Phase, Status
 from nexus.states.media import Status as MediaStatus
 from nexus.storage import StorageError
+from nexus.upkeep import clean
 from tests import documents
 from tests.files import Person, stored
 from tests.support import SetClock, make_settings
@@ -238,7 +239,7 @@ class TestPause:
     def test_ends_a_parser_that_does_not_end_by_itself(
         self, desk: Desk, readers: Readers, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("nexus.ingest.imports.runner.GRACE_SECONDS", 0.05)
+        monkeypatch.setattr("nexus.imports.runner.GRACE_SECONDS", 0.05)
         readers.gate.clear()
         desk.start(staged(desk, books))
         assert readers.begun.wait(PATIENCE)

@@ -12,9 +12,10 @@ import pytest
 from nexus.app import App
 from nexus.db.moves import JOB_ROWS
 from nexus.db.session import Row
-from nexus.ingest import doctor, drafting, editing, jobs, steps, sweep
-from nexus.ingest.doctor import Patient, Verdict
+from nexus.editorial import drafts, editing, jobs, steps
 from nexus.states.job import Status
+from nexus.upkeep import doctor, sweep
+from nexus.upkeep.doctor import Patient, Verdict
 from tests.editorial import pages
 from tests.integration.test_generating import SAID
 from tests.integration.test_whole_path import ARTICLE
@@ -68,7 +69,7 @@ def left_to_generate(nexus: Nexus) -> UUID:
     user = uuid4()
     job_id = new_job(nexus.app, user)
     put(nexus.app, job_id, user, Status.READY_TO_GENERATE)
-    drafting.begin(nexus.app.tools, {}, job_id, user)
+    drafts.begin(nexus.app.tools, {}, job_id, user)
     nexus.app.queue.announce(job_id, None)
     return job_id
 
@@ -195,5 +196,5 @@ def test_a_draft_that_is_asked_for_again_has_all_its_tries_again(app: App, clock
     lose(app, clock, job_id, Status.GENERATING, times=2)
     clock.forward(seconds=LEASE.total_seconds() + 1)
     sweep.run(app.tools, app.queue)
-    drafting.begin(app.tools, {}, job_id, user, again=True, lease=LEASE)
+    drafts.begin(app.tools, {}, job_id, user, again=True, lease=LEASE)
     lose(app, clock, job_id, Status.GENERATING, times=2)

@@ -8,7 +8,8 @@ from sqlalchemy import literal_column, null
 
 from nexus.app import App
 from nexus.db.moves import JOB_ROWS, Missed, Move
-from nexus.ingest import access, jobs
+from nexus.editorial import jobs
+from nexus.libraries import access
 from nexus.states.job import JOB, Status
 from nexus.states.machine import Edge, Verdict
 from tests.support import put_job

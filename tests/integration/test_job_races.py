@@ -15,11 +15,11 @@ import pytest
 
 from nexus.app import App, build
 from nexus.draft import drafter
+from nexus.editorial import editing
 from nexus.extract import Extraction
 from nexus.extract.builtin import READERS
 from nexus.extract.registry import load_installed
 from nexus.extract.sandbox import Sandbox
-from nexus.ingest import editing
 from nexus.queue.local import Local
 from tests.editorial import TEXT, begin, call, entered, events, job_of, pages
 from tests.http import PATIENCE, Caller, Site, refused, serve

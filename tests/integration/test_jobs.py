@@ -12,12 +12,13 @@ import pytest
 
 from nexus import logging
 from nexus.app import App
+from nexus.editorial import editing, jobs, steps
 from nexus.errors import EmptyContent, FetchBusy, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
-from nexus.ingest import editing, jobs, steps, sweep
-from nexus.ingest.quota import Operation
+from nexus.libraries.quota import Operation
 from nexus.states.job import Status
-from nexus.web import auth
+from nexus.upkeep import sweep
+from nexus.web.http import auth
 from tests.documents import pdf
 from tests.editorial import TEXT, app, begin, call, events, job_of, me, pages, parsers, ready, site
 from tests.http import Caller, Site, refused, serve

@@ -7,10 +7,9 @@ import pytest
 from nexus.app import App
 from nexus.db.session import Session
 from nexus.errors import Conflict, DefaultLibrary, Forbidden, InvalidRequest, NotFound
-from nexus.ingest import access, libraries, read
-from nexus.ingest.access import Role
-from nexus.ingest.add import add_url, hold
-from nexus.ingest.libraries import (
+from nexus.libraries import access, catalog
+from nexus.libraries.access import Role
+from nexus.libraries.catalog import (
     add_media,
     create,
     delete_library,
@@ -22,6 +21,8 @@ from nexus.ingest.libraries import (
     remove_member,
     set_member,
 )
+from nexus.media import queries
+from nexus.media.add import add_url, hold
 from nexus.states.media import Status
 from tests.support import SetClock, history_of, new_media, row_of
 from tests.walks import new_file, put, whole
@@ -198,12 +199,12 @@ def test_everyone_may_leave_and_sees_nothing_afterwards(app: App) -> None:
     media_id = new_media(app, owner)
     with app.sessions.begin() as session:
         add_media(session, library, media_id, owner)
-        assert read.get(session, media_id, member)
+        assert queries.get(session, media_id, member)
         remove_member(session, library, member, member)
         remove_member(session, library, admin, owner)
         for user in (member, admin):
             with pytest.raises(NotFound):
-                read.get(session, media_id, user)
+                queries.get(session, media_id, user)
             with pytest.raises(NotFound):
                 get(session, library, user)
         with pytest.raises(NotFound):
@@ -275,8 +276,8 @@ def test_deleting_takes_it_out_of_the_libraries_that_the_viewer_administers(app:
         add_media(session, library, media_id, owner)
         delete_media(session, media_id, owner)
         with pytest.raises(NotFound):
-            read.get(session, media_id, owner)
-        assert read.get(session, media_id, other)
+            queries.get(session, media_id, owner)
+        assert queries.get(session, media_id, other)
     assert whole(app.sessions, media_id).holders == [default_of(app, other)]
 
 
@@ -301,7 +302,7 @@ def test_deleting_a_library_takes_what_nobody_else_holds(app: App) -> None:
         add_media(session, library, kept, owner)
         alone = add_url(session, owner, "web_article", "https://example.com/alone", {}).media_id
         hold(session, library, alone)
-        libraries.remove_media(session, access.default_library(session, owner), alone, owner)
+        catalog.remove_media(session, access.default_library(session, owner), alone, owner)
         delete_library(session, library, owner)
         with pytest.raises(NotFound):
             get(session, library, owner)
@@ -320,20 +321,20 @@ def test_a_viewer_reads_what_a_library_holds_with_him(app: App) -> None:
 
     def seen(session: Session, viewer: UUID) -> bool:
         try:
-            read.get(session, media_id, viewer)
+            queries.get(session, media_id, viewer)
         except NotFound:
             return False
         return True
 
     with app.sessions.begin() as session:
         assert [seen(session, user) for user in (owner, member, stranger)] == [True, False, False]
-        libraries.add_media(session, library, media_id, owner)
+        catalog.add_media(session, library, media_id, owner)
         assert [seen(session, user) for user in (owner, member, stranger)] == [True, True, False]
-        assert read.get(session, media_id, owner).may_retry
-        assert not read.get(session, media_id, member).may_retry
-        assert read.newest(session, member).items[0].row.id == media_id
-        assert read.newest(session, stranger).items == []
-        for refused in (read.text, read.events):
+        assert queries.get(session, media_id, owner).may_retry
+        assert not queries.get(session, media_id, member).may_retry
+        assert queries.newest(session, member).items[0].row.id == media_id
+        assert queries.newest(session, stranger).items == []
+        for refused in (queries.text, queries.events):
             with pytest.raises(NotFound):
                 refused(session, media_id, stranger)
 

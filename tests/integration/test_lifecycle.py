@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 
 from nexus.app import App
 from nexus.extract import Extraction
-from nexus.ingest.documents import Origin
-from nexus.ingest.media import (
+from nexus.media.documents import Origin
+from nexus.media.lifecycle import (
     claim_due,
     give_back,
     mark_failed,

@@ -18,7 +18,7 @@ from nexus.app import App
 from nexus.db.moves import MEDIA_ROWS, Missed, Move
 from nexus.db.session import Row, Statement
 from nexus.db.tables import media
-from nexus.ingest import access
+from nexus.libraries import access
 from nexus.states.attempt import ATTEMPT
 from nexus.states.job import JOB
 from nexus.states.machine import Edge, Machine, Verdict

@@ -13,11 +13,11 @@ import pytest
 from nexus.app import App, build
 from nexus.db.session import Row
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
-from nexus.ingest import pipeline
-from nexus.ingest.documents import Origin, Readable
-from nexus.ingest.media import mark_all_ready_for_reading, renew_leases
-from nexus.ingest.pipeline import Done, Outcome
-from nexus.ingest.workbench import Tools
+from nexus.media import runner
+from nexus.media.documents import Origin, Readable
+from nexus.media.lifecycle import mark_all_ready_for_reading, renew_leases
+from nexus.media.runner import Done, Outcome
+from nexus.media.workbench import Tools
 from nexus.states.media import Kind, Status
 from nexus.worker.outbox import Outbox
 from tests.support import make_settings, new_media, row_of
@@ -26,7 +26,7 @@ from tests.walks import events_of, start, status_of, whole
 
 def ended(app: App, count: int) -> list[Done]:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction.plain("A title", "text")
-    return [pipeline.attempt(app.tools, claimed(app)) for _ in range(count)]
+    return [runner.attempt(app.tools, claimed(app)) for _ in range(count)]
 
 
 def claimed(app: App) -> Row:
@@ -53,8 +53,8 @@ class Writing:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sizes: list[int] = []
         self.begun, self.go_on = threading.Event(), threading.Event()
-        self._settle = pipeline.settle
-        monkeypatch.setattr(pipeline, "settle", self)
+        self._settle = runner.settle
+        monkeypatch.setattr(runner, "settle", self)
 
     def __call__(self, tools: Tools, done: Sequence[Done]) -> list[Outcome]:
         self.sizes.append(len(done))
@@ -119,14 +119,14 @@ def test_one_that_the_database_refuses_does_not_take_its_neighbours_with_it(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = ended(app, 3)
-    settle = pipeline.settle
+    settle = runner.settle
 
     def picky(tools: Tools, several: Sequence[Done]) -> list[Outcome]:
         if done[1] in several:
             raise ValueError
         return settle(tools, several)
 
-    monkeypatch.setattr(pipeline, "settle", picky)
+    monkeypatch.setattr(runner, "settle", picky)
     written_by(Outbox(app.tools), done)
     assert readable(app, done) == [True, False, True]
 
@@ -136,14 +136,14 @@ def test_a_database_that_comes_back_gets_what_was_found_meanwhile(
 ) -> None:
     monkeypatch.setattr("nexus.db.patience.PAUSES", (0.0,) * 5)
     away = iter([True] * 3)
-    settle = pipeline.settle
+    settle = runner.settle
 
     def flaky(tools: Tools, several: Sequence[Done]) -> list[Outcome]:
         if next(away, False):
             raise psycopg.OperationalError
         return settle(tools, several)
 
-    monkeypatch.setattr(pipeline, "settle", flaky)
+    monkeypatch.setattr(runner, "settle", flaky)
     done = ended(app, 3)
     written_by(Outbox(app.tools), done)
     assert all(readable(app, done))

@@ -8,8 +8,8 @@ import pytest
 
 from nexus.app import App
 from nexus.errors import NotFound, NotReady
-from nexus.ingest import passages
-from nexus.ingest.passages import LETTERS, Passage
+from nexus.media import passages
+from nexus.media.passages import LETTERS, Passage
 from nexus.storage import Storage, StorageError
 from tests.support import new_media
 from tests.walks import new_file, publish, start

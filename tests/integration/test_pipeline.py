@@ -16,9 +16,10 @@ from nexus.errors import (
     UploadFailed,
 )
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.ingest import media, pipeline, submit, sweep
-from nexus.ingest.pipeline import Outcome, maybe_enqueue_extraction
+from nexus.media import lifecycle, runner, submit
+from nexus.media.runner import Outcome, maybe_enqueue_extraction
 from nexus.states.media import Kind, Status
+from nexus.upkeep import sweep
 from tests.support import SetClock, history_of, new_media, row_of
 from tests.walks import TEXTS, events_of, good, new_file, put, start, status_of, whole
 
@@ -56,7 +57,7 @@ def test_a_good_extractor_makes_a_media_readable(app: App) -> None:
 
     AVAILABLE_EXTRACTORS[Kind.VIDEO] = extract
     media_id = new_media(app, url="https://youtu.be/dQw4w9WgXcQ", kind="video")
-    assert pipeline.run(app.tools, media_id, "request-1") is Outcome.READABLE
+    assert runner.run(app.tools, media_id, "request-1") is Outcome.READABLE
     canonical = "https://www.youtube.com/watch?v=dQw4w9WgXcQ"
     assert seen == [Source(media_id, Kind.VIDEO, canonical, "youtube", "dQw4w9WgXcQ", 1, seen[0].bench)]
     after = whole(app.sessions, media_id)
@@ -73,16 +74,16 @@ def test_no_transaction_is_open_while_an_extractor_runs(app: App) -> None:
         return good(source)
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
-    assert pipeline.run(app.tools, new_media(app)) is Outcome.READABLE
+    assert runner.run(app.tools, new_media(app)) is Outcome.READABLE
     assert status_of(app.sessions, other[0]) is Status.PENDING
 
 
 def test_running_twice_does_the_work_once(app: App) -> None:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
     media_id = new_media(app)
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     before = whole(app.sessions, media_id)
-    assert pipeline.run(app.tools, media_id) is Outcome.NOTHING
+    assert runner.run(app.tools, media_id) is Outcome.NOTHING
     assert whole(app.sessions, media_id) == before
 
 
@@ -99,7 +100,7 @@ def test_an_extractor_that_says_no_fails_the_media_at_once(
 ) -> None:
     failing(error)
     media_id = new_media(app)
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     row = row_of(app.sessions, media_id)
     assert (row.failure_stage, row.last_error_code, row.last_error_message) == (
         stage,
@@ -112,7 +113,7 @@ def test_a_crashing_extractor_fails_its_media_and_leaks_nothing(app: App) -> Non
     failing(ValueError("the secret text of the source"))
     media_id = new_media(app)
     with capture_logs() as lines:
-        assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+        assert runner.run(app.tools, media_id) is Outcome.FAILED
     row = row_of(app.sessions, media_id)
     assert (row.failure_stage, row.last_error_code) == ("extract", "E_EXTRACTION_FAILED")
     assert "secret" not in row.last_error_message
@@ -125,15 +126,15 @@ def test_a_transient_failure_is_tried_three_times_with_growing_waits(app: App, c
     media_id = new_media(app)
     waits = []
     for _ in range(2):
-        assert pipeline.run(app.tools, media_id) is Outcome.RELEASED
+        assert runner.run(app.tools, media_id) is Outcome.RELEASED
         row = row_of(app.sessions, media_id)
         assert row.processing_status == "pending"
         assert row.last_error_code is None
         waits.append((row.run_after - clock()).total_seconds())
-        assert pipeline.run(app.tools, media_id) is Outcome.NOTHING
+        assert runner.run(app.tools, media_id) is Outcome.NOTHING
         clock.time = row.run_after
     assert 2.5 <= waits[0] <= 5.0 <= waits[1] <= 10.0
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     row = row_of(app.sessions, media_id)
     assert (row.last_error_code, row.processing_attempts, row.tries) == ("E_FETCH_FAILED", 3, 3)
     assert events_of(app.sessions, media_id) == ["create", *["start", "release"] * 2, "start", "fail"]
@@ -146,18 +147,18 @@ def test_a_manual_retry_gives_three_more_tries(app: App, clock: SetClock) -> Non
     for _ in range(2):
         outcomes = []
         for _ in range(3):
-            outcomes.append(pipeline.run(app.tools, media_id))
+            outcomes.append(runner.run(app.tools, media_id))
             clock.forward(minutes=1)
         assert outcomes == [Outcome.RELEASED, Outcome.RELEASED, Outcome.FAILED]
         with app.sessions.begin() as session:
-            media.retry_media(session, media_id, user)
+            lifecycle.retry_media(session, media_id, user)
     assert row_of(app.sessions, media_id).processing_attempts == 6
 
 
 def test_backoff_doubles_and_stays_between_half_and_all_of_it() -> None:
     for tries in (1, 2, 3):
         most = timedelta(seconds=5 * 2 ** (tries - 1))
-        found = [media.backoff(5, tries) for _ in range(100)]
+        found = [lifecycle.backoff(5, tries) for _ in range(100)]
         assert all(most / 2 <= wait <= most for wait in found)
         assert len(set(found)) > 1
 
@@ -173,7 +174,7 @@ def test_a_result_that_comes_too_late_is_thrown_away(app: App, clock: SetClock) 
         return good(source)
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = slow
-    assert pipeline.run(app.tools, media_id) is Outcome.STALE
+    assert runner.run(app.tools, media_id) is Outcome.STALE
     after = whole(app.sessions, media_id)
     assert (after.row.processing_status, after.row.processing_attempts, after.texts) == ("extracting", 2, [])
 
@@ -187,11 +188,11 @@ def test_a_failure_that_comes_too_late_is_ignored(app: App, clock: SetClock, err
         sweep.run(app.tools, Told())
         clock.forward(minutes=1)
         AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
-        assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+        assert runner.run(app.tools, media_id) is Outcome.READABLE
         raise error
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = slow
-    assert pipeline.run(app.tools, media_id) is Outcome.STALE
+    assert runner.run(app.tools, media_id) is Outcome.STALE
     after = whole(app.sessions, media_id)
     assert (after.row.processing_status, after.texts) == ("ready_for_reading", list(TEXTS))
 
@@ -203,7 +204,7 @@ def test_without_an_extractor_nothing_happens_and_nothing_changes(app: App) -> N
     media_id = new_media(app)
     before = whole(app.sessions, media_id)
     told = Told()
-    assert pipeline.run(app.tools, media_id) is Outcome.NOTHING
+    assert runner.run(app.tools, media_id) is Outcome.NOTHING
     assert not maybe_enqueue_extraction(told, Kind.WEB_ARTICLE, media_id, None)
     assert sweep.run(app.tools, told) == sweep.Swept(0, 0)
     assert told.media == []
@@ -214,14 +215,14 @@ def test_an_extractor_of_another_kind_does_not_count(app: App) -> None:
     AVAILABLE_EXTRACTORS[Kind.VIDEO] = good
     media_id = new_media(app)
     before = whole(app.sessions, media_id)
-    assert pipeline.run(app.tools, media_id) is Outcome.NOTHING
+    assert runner.run(app.tools, media_id) is Outcome.NOTHING
     assert not maybe_enqueue_extraction(Told(), Kind.WEB_ARTICLE, media_id, None)
     assert whole(app.sessions, media_id) == before
 
 
 def test_a_media_that_does_not_exist_is_nothing_to_do(app: App) -> None:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
-    assert pipeline.run(app.tools, uuid4()) is Outcome.NOTHING
+    assert runner.run(app.tools, uuid4()) is Outcome.NOTHING
 
 
 def test_with_an_extractor_work_is_announced_after_the_commit(app: App) -> None:
@@ -259,8 +260,10 @@ def test_the_sweep_announces_due_work_that_was_forgotten(app: App, clock: SetClo
     put(app, new_media(app, user), Status.READY_FOR_READING)
     waiting = new_media(app, user)
     with app.sessions.begin() as session:
-        claim = media.worker_start_attempt(session, waiting)
-        media.release(session, waiting, claim.processing_attempts, "E_X", session.now + timedelta(minutes=1))
+        claim = lifecycle.worker_start_attempt(session, waiting)
+        lifecycle.release(
+            session, waiting, claim.processing_attempts, "E_X", session.now + timedelta(minutes=1)
+        )
     told = Told()
     assert sweep.run(app.tools, told) == sweep.Swept(0, 2)
     assert sorted(told.media) == sorted([due, arrived])
@@ -296,7 +299,7 @@ def test_the_sweep_frees_every_lease_whose_worker_is_gone(app: App, clock: SetCl
     user = uuid4()
     held = [new_media(app, user) for _ in range(sweep.BATCH + 5)]
     with app.sessions.begin() as session:
-        assert len(media.claim_due(session, Kind.WEB_ARTICLE, user, len(held))) == len(held)
+        assert len(lifecycle.claim_due(session, Kind.WEB_ARTICLE, user, len(held))) == len(held)
     clock.forward(minutes=2)
     assert sweep.run(app.tools, Told()).released == len(held)
     assert {status_of(app.sessions, media_id) for media_id in held} == {Status.PENDING}
@@ -308,12 +311,12 @@ def test_a_site_that_is_busy_costs_no_try(app: App, clock: SetClock) -> None:
     failing(FetchBusy())
     media_id = new_media(app)
     for _ in range(5):
-        assert pipeline.run(app.tools, media_id) is Outcome.RELEASED
+        assert runner.run(app.tools, media_id) is Outcome.RELEASED
         assert row_of(app.sessions, media_id).tries == 0
-        assert pipeline.run(app.tools, media_id) is Outcome.NOTHING, "it is put off"
+        assert runner.run(app.tools, media_id) is Outcome.NOTHING, "it is put off"
         clock.forward(minutes=1)
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
 
 
 def test_a_site_that_asks_for_rest_is_left_alone_for_as_long(app: App) -> None:
@@ -321,7 +324,7 @@ def test_a_site_that_asks_for_rest_is_left_alone_for_as_long(app: App) -> None:
     error.retry_after = 600.0
     failing(error)
     media_id = new_media(app)
-    assert pipeline.run(app.tools, media_id) is Outcome.RELEASED
+    assert runner.run(app.tools, media_id) is Outcome.RELEASED
     assert row_of(app.sessions, media_id).run_after == app.sessions.clock() + timedelta(minutes=10)
 
 
@@ -330,5 +333,5 @@ def test_nobody_is_left_alone_for_more_than_an_hour(app: App) -> None:
     error.retry_after = 1e9
     failing(error)
     media_id = new_media(app)
-    assert pipeline.run(app.tools, media_id) is Outcome.RELEASED
+    assert runner.run(app.tools, media_id) is Outcome.RELEASED
     assert row_of(app.sessions, media_id).run_after == app.sessions.clock() + timedelta(hours=1)

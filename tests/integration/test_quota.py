@@ -12,11 +12,12 @@ from nexus.db.session import Statement
 from nexus.db.tables import media, usage
 from nexus.errors import InvalidUrl, RateLimited, TranscriptUnavailable
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.ingest import access, pipeline
-from nexus.ingest.add import add_url
-from nexus.ingest.pipeline import Outcome
-from nexus.ingest.quota import Operation, check_quota, record_usage
-from nexus.ingest.workbench import Tools
+from nexus.libraries import access
+from nexus.libraries.quota import Operation, check_quota, record_usage
+from nexus.media import runner
+from nexus.media.add import add_url
+from nexus.media.runner import Outcome
+from nexus.media.workbench import Tools
 from nexus.states.media import Kind, Status
 from tests.support import SetClock, history_of, make_settings, new_media, row_of
 from tests.walks import put
@@ -122,7 +123,7 @@ class TestTranscription:
     def test_is_asked_for_before_and_counted_after(self, app: App, clock: SetClock, kind: Kind) -> None:
         user, media_id = something_to_hear(app, kind)
         AVAILABLE_EXTRACTORS[kind] = transcribe
-        assert pipeline.run(limited(app, 100), media_id) is Outcome.READABLE
+        assert runner.run(limited(app, 100), media_id) is Outcome.READABLE
         assert used(app, user)[-1] == ("TRANSCRIBE_SECONDS", 91, media_id, clock())
 
     def test_waits_for_tomorrow_without_using_up_a_try(self, app: App, clock: SetClock, kind: Kind) -> None:
@@ -133,22 +134,22 @@ class TestTranscription:
         before = used(app, user)
         tools = limited(app, 100)
         for waited in range(1, 6):
-            assert pipeline.run(tools, media_id) is Outcome.RELEASED
+            assert runner.run(tools, media_id) is Outcome.RELEASED
             row = row_of(app.sessions, media_id)
             assert (row.processing_status, row.tries, row.last_error_code) == ("pending", 0, None)
             assert row.processing_attempts == waited
             assert row.run_after == clock() + timedelta(hours=1)
-            assert pipeline.run(tools, media_id) is Outcome.NOTHING
+            assert runner.run(tools, media_id) is Outcome.NOTHING
             clock.forward(hours=1)
         assert used(app, user) == before
         assert history_of(app.sessions, media_id)[-1].error_code == "E_TRANSCRIPTION_QUOTA"
         clock.forward(hours=19)
-        assert pipeline.run(tools, media_id) is Outcome.READABLE
+        assert runner.run(tools, media_id) is Outcome.READABLE
 
     def test_counts_also_when_there_is_no_text_in_it(self, app: App, clock: SetClock, kind: Kind) -> None:
         user, media_id = something_to_hear(app, kind)
         AVAILABLE_EXTRACTORS[kind] = transcribe_in_vain
-        assert pipeline.run(limited(app, 100), media_id) is Outcome.FAILED
+        assert runner.run(limited(app, 100), media_id) is Outcome.FAILED
         assert used(app, user)[-1] == ("TRANSCRIBE_SECONDS", 91, media_id, clock())
         assert row_of(app.sessions, media_id).failure_stage == "transcribe"
 

@@ -17,11 +17,11 @@ from nexus.db.session import Statement
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import library_media, media, memberships, users
 from nexus.errors import Conflict, Forbidden, InvalidState, NotFound, RateLimited
-from nexus.ingest import access, libraries
-from nexus.ingest.access import Role
-from nexus.ingest.add import Added, add_url, hold
-from nexus.ingest.media import claim_due, mark_failed, retry_media, worker_start_attempt
-from nexus.ingest.quota import Operation
+from nexus.libraries import access, catalog
+from nexus.libraries.access import Role
+from nexus.libraries.quota import Operation
+from nexus.media.add import Added, add_url, hold
+from nexus.media.lifecycle import claim_due, mark_failed, retry_media, worker_start_attempt
 from nexus.states.media import MEDIA, Kind, Stage, Status
 from tests.support import history_of, make_settings, new_media, row_of
 from tests.walks import put, whole
@@ -278,7 +278,7 @@ def test_deleting_and_adding_one_url_at_once_never_leaves_a_media_that_no_librar
                     return user, add_url(session, user, "web_article", url, {}).media_id
             try:
                 with app.sessions.begin() as session:
-                    libraries.delete_media(session, media_id, deleters[place // 2])
+                    catalog.delete_media(session, media_id, deleters[place // 2])
             except NotFound:
                 pass
             return None
@@ -305,7 +305,7 @@ def test_many_users_adding_and_deleting_for_a_while_leave_nothing_behind(app: Ap
             with app.sessions.begin() as session:
                 found = add_url(session, people[place], "web_article", url, {}).media_id
             with app.sessions.begin() as session:
-                libraries.delete_media(session, found, people[place])
+                catalog.delete_media(session, found, people[place])
 
     crowd.rush(live)
     crowd.close()
@@ -316,17 +316,17 @@ def test_deleting_a_library_waits_for_what_is_being_put_into_it(app: App) -> Non
     """The addition is not committed yet when the deletion looks at what the library holds."""
     user = known_user(app)
     with app.sessions.begin() as session:
-        library = libraries.create(session, user, "Short-lived")
+        library = catalog.create(session, user, "Short-lived")
 
     def delete() -> None:
         with app.sessions.begin() as session:
-            libraries.delete_library(session, library, user)
+            catalog.delete_library(session, library, user)
 
     deleting = threading.Thread(target=delete)
     media_id = new_media(app, user)
     with app.sessions.begin() as session:
-        libraries.add_media(session, library, media_id, user)
-        libraries.remove_media(session, access.default_library(session, user), media_id, user)
+        catalog.add_media(session, library, media_id, user)
+        catalog.remove_media(session, access.default_library(session, user), media_id, user)
         deleting.start()
         wait_until_blocked(app)
     deleting.join(60)
@@ -351,19 +351,19 @@ def test_deleting_a_library_while_things_are_put_into_it_never_breaks_a_referenc
     kept = new_media(app, user)
     for round_ in range(40):
         with app.sessions.begin() as session:
-            library = libraries.create(session, user, f"Library {round_}")
+            library = catalog.create(session, user, f"Library {round_}")
 
         def act(place: int, library: UUID = library, url: str = f"https://example.com/{round_}") -> None:
             try:
                 with app.sessions.begin() as session:
                     match place % 3:
                         case 0:
-                            libraries.delete_library(session, library, user)
+                            catalog.delete_library(session, library, user)
                         case 1:
                             access.keep_library(session, library)
                             hold(session, library, add_url(session, user, "web_article", url, {}).media_id)
                         case 2:
-                            libraries.add_media(session, library, kept, user)
+                            catalog.add_media(session, library, kept, user)
             except NotFound:
                 pass
 
@@ -378,23 +378,23 @@ def test_two_admins_who_remove_each_other_leave_one(app: App, leaving: bool) -> 
     pair = [known_user(app), known_user(app)]
     for _ in range(40):
         with app.sessions.begin() as session:
-            library = libraries.create(session, pair[0], "Shared")
-            libraries.set_member(session, library, pair[1], Role.ADMIN, pair[0])
+            library = catalog.create(session, pair[0], "Shared")
+            catalog.set_member(session, library, pair[1], Role.ADMIN, pair[0])
 
         def act(place: int, library: UUID = library) -> bool:
             actor, other = pair[place], pair[1 - place]
             try:
                 with app.sessions.begin() as session:
                     if leaving:
-                        libraries.remove_member(session, library, actor, actor)
+                        catalog.remove_member(session, library, actor, actor)
                     else:
-                        libraries.set_member(session, library, other, Role.MEMBER, actor)
+                        catalog.set_member(session, library, other, Role.MEMBER, actor)
             except (Conflict, Forbidden):
                 return False
             return True
 
         assert sorted(crowd.rush(act)) == [False, True]
         with app.sessions.read() as session:
-            everyone = [row for user in pair for row in libraries.mine(session, user) if row.id == library]
+            everyone = [row for user in pair for row in catalog.mine(session, user) if row.id == library]
         assert [row.role for row in everyone].count("admin") == 1
     crowd.close()

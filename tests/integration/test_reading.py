@@ -9,8 +9,9 @@ import pytest
 
 from nexus.app import App
 from nexus.errors import InvalidRequest, NotFound
-from nexus.ingest import libraries, read
-from nexus.ingest.access import Role
+from nexus.libraries import catalog
+from nexus.libraries.access import Role
+from nexus.media import queries
 from nexus.states.media import Status
 from tests.support import SetClock, new_media
 from tests.walks import TEXTS, let_in, new_file, publish, put, start
@@ -24,7 +25,7 @@ def pages(
     cursor = None
     while True:
         with app.sessions.read() as session:
-            page = read.newest(session, viewer, cursor=cursor, most=most, **more)
+            page = queries.newest(session, viewer, cursor=cursor, most=most, **more)
         found.append([view.row.id for view in page.items])
         cursor = page.next_cursor
         if cursor is None:
@@ -47,12 +48,12 @@ def shelf(app: App, clock: SetClock, user: UUID, count: int) -> list[UUID]:
 
 def put_into(app: App, library: UUID, media_id: UUID, user: UUID) -> None:
     with app.sessions.begin() as session:
-        libraries.add_media(session, library, media_id, user)
+        catalog.add_media(session, library, media_id, user)
 
 
 def new_library(app: App, user: UUID) -> UUID:
     with app.sessions.begin() as session:
-        return libraries.create(session, user, "Another")
+        return catalog.create(session, user, "Another")
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 6, 7, 200])
@@ -130,7 +131,7 @@ def test_the_list_of_a_library_is_for_its_members(app: App) -> None:
     assert flat(pages(app, member, 5, library_id=library)) == [media_id]
     for unknown in (library, uuid4()):
         with app.sessions.read() as session, pytest.raises(NotFound):
-            read.newest(session, stranger, library_id=unknown)
+            queries.newest(session, stranger, library_id=unknown)
 
 
 @pytest.mark.parametrize("most", [1, 2, 50])
@@ -157,13 +158,13 @@ def test_a_view_tells_what_can_be_done_with_it(app: App) -> None:
     )
     put(app, article, Status.READY_FOR_READING)
     with app.sessions.read() as session:
-        views = {view.row.id: view for view in read.newest(session, user).items}
+        views = {view.row.id: view for view in queries.newest(session, user).items}
         assert views[article].capabilities.can_quote
         assert not views[waiting].capabilities.can_read
         assert views[stored].capabilities.can_read
         assert views[stored].capabilities.can_download_file
         assert not views[stored].capabilities.can_quote
-        single = read.get(session, stored, user)
+        single = queries.get(session, stored, user)
         assert single.capabilities == views[stored].capabilities
         assert not single.may_retry
 
@@ -174,10 +175,10 @@ def test_text_comes_in_reading_order(app: App, most: int) -> None:
     media_id = new_media(app, user)
     texts = tuple(f"piece {n}" for n in range(7))
     publish(app, media_id, start(app, media_id), texts)
-    assert [row.text for row in numbered(app, read.text, media_id, user, most)] == list(texts)
+    assert [row.text for row in numbered(app, queries.text, media_id, user, most)] == list(texts)
 
 
-def numbered(app: App, reader: Callable[..., read.Page], media_id: UUID, user: UUID, most: int) -> list:
+def numbered(app: App, reader: Callable[..., queries.Page], media_id: UUID, user: UUID, most: int) -> list:
     rows, cursor = [], None
     while True:
         with app.sessions.read() as session:
@@ -193,7 +194,7 @@ def test_history_comes_in_order(app: App, most: int) -> None:
     user = uuid4()
     media_id = new_media(app, user)
     put(app, media_id, Status.READY)
-    found = [row.event for row in numbered(app, read.events, media_id, user, most)]
+    found = [row.event for row in numbered(app, queries.events, media_id, user, most)]
     assert found == ["create", "start", "readable", "embed", "embedded"]
 
 
@@ -240,8 +241,8 @@ def test_a_cursor_that_nexus_never_gave_out_is_an_invalid_request(app: App, curs
     publish(app, media_id, start(app, media_id), TEXTS)
     with app.sessions.read() as session:
         with pytest.raises(InvalidRequest):
-            read.newest(session, user, cursor=cursor)
-        for reader in (read.text, read.events):
+            queries.newest(session, user, cursor=cursor)
+        for reader in (queries.text, queries.events):
             with pytest.raises(InvalidRequest):
                 reader(session, media_id, user, cursor)
 
@@ -252,9 +253,9 @@ def test_a_cursor_of_one_list_does_not_break_another(app: App, clock: SetClock) 
     media_id = new_media(app, user)
     put(app, media_id, Status.READY)
     with app.sessions.read() as session:
-        of_media = read.newest(session, user, most=1).next_cursor
-        of_history = read.events(session, media_id, user, most=1).next_cursor
+        of_media = queries.newest(session, user, most=1).next_cursor
+        of_history = queries.events(session, media_id, user, most=1).next_cursor
         with pytest.raises(InvalidRequest):
-            read.events(session, media_id, user, of_media)
+            queries.events(session, media_id, user, of_media)
         with pytest.raises(InvalidRequest):
-            read.newest(session, user, cursor=of_history)
+            queries.newest(session, user, cursor=of_history)

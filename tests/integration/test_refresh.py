@@ -24,12 +24,14 @@ from nexus.errors import (
     WorkError,
 )
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fragment, Source
-from nexus.ingest import libraries, pipeline, refresh, sweep
-from nexus.ingest.access import Role
-from nexus.ingest.pipeline import Outcome
-from nexus.ingest.workbench import Unchanged
+from nexus.libraries import catalog
+from nexus.libraries.access import Role
+from nexus.media import refresh, runner
+from nexus.media.runner import Outcome
+from nexus.media.workbench import Unchanged
 from nexus.queue.local import Local
 from nexus.states.media import Kind, Status
+from nexus.upkeep import sweep
 from nexus.worker.threads import Workers
 from tests.support import SetClock, make_settings, new_media, row_of
 from tests.walks import embedded, let_in, put, start_embedding, status_of
@@ -56,7 +58,7 @@ def fails(error: WorkError) -> None:
 def readable(app: App, user: UUID, *texts: str) -> UUID:
     reads(*texts)
     media_id = new_media(app, user)
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     return media_id
 
 
@@ -361,9 +363,9 @@ def test_a_wake_up_is_enough_for_a_refresh(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     reads("new")
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     assert texts_of(app, media_id) == ["new"]
-    assert pipeline.run(app.tools, media_id) is Outcome.NOTHING
+    assert runner.run(app.tools, media_id) is Outcome.NOTHING
 
 
 class Told:
@@ -437,7 +439,7 @@ def test_a_media_that_is_deleted_meanwhile_stays_deleted(app: App, user: UUID) -
 
     def extract(source: Source) -> Extraction:
         with app.sessions.begin() as session:
-            libraries.delete_media(session, media_id, user)
+            catalog.delete_media(session, media_id, user)
         return Extraction.plain(None, "new")
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract

@@ -10,11 +10,12 @@ from nexus.db.session import Statement
 from nexus.db.tables import fragments
 from nexus.errors import Forbidden, InvalidState, NotFound
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.ingest import access, pipeline, submit
-from nexus.ingest.access import Role
-from nexus.ingest.add import add_url
-from nexus.ingest.media import retry_media
-from nexus.ingest.pipeline import Outcome
+from nexus.libraries import access
+from nexus.libraries.access import Role
+from nexus.media import runner, submit
+from nexus.media.add import add_url
+from nexus.media.lifecycle import retry_media
+from nexus.media.runner import Outcome
 from nexus.states.media import Kind, Stage, Status
 from tests.support import SetClock, history_of, new_media, row_of
 from tests.walks import (
@@ -83,7 +84,7 @@ def test_a_retried_upload_waits_for_its_bytes(app: App) -> None:
     retry(app, media_id, user)
     assert status_of(app.sessions, media_id) is Status.PENDING
     AVAILABLE_EXTRACTORS[Kind.PDF] = good
-    assert pipeline.run(app.tools, media_id) is Outcome.NOTHING
+    assert runner.run(app.tools, media_id) is Outcome.NOTHING
     assert events_of(app.sessions, media_id) == ["create", "fail", "retry"]
 
 

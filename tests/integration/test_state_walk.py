@@ -18,10 +18,10 @@ from nexus.db.session import Row, Statement
 from nexus.db.tables import media
 from nexus.errors import InvalidState, NotFound
 from nexus.extract import Extraction
-from nexus.ingest import libraries
-from nexus.ingest.add import add_url
-from nexus.ingest.documents import Origin
-from nexus.ingest.media import (
+from nexus.libraries import catalog
+from nexus.media.add import add_url
+from nexus.media.documents import Origin
+from nexus.media.lifecycle import (
     MAX_TRIES,
     give_back,
     mark_embedded,
@@ -275,10 +275,10 @@ class Walk(RuleBasedStateMachine):
             return
         if model is None:
             with pytest.raises(NotFound), self.app.sessions.begin() as session:
-                libraries.delete_media(session, media_id, self.user)
+                catalog.delete_media(session, media_id, self.user)
             return
         with self.app.sessions.begin() as session:
-            libraries.delete_media(session, media_id, self.user)
+            catalog.delete_media(session, media_id, self.user)
         del self.models[media_id], self.ids[url]
 
     @invariant()

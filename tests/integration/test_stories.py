@@ -13,7 +13,7 @@ import pytest
 
 from nexus.states.machine import Edge, Verdict
 from nexus.states.story import STORY, Status
-from nexus.web import events as web_events
+from nexus.web.api import events as web_events
 from tests.editorial import TEXT, app, call, events, job_of, me, pages, parsers, site
 from tests.http import Caller, Site, Stream, follow, refused
 from tests.job_walks import way

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from nexus.app import App
 from nexus.states.story import Status
-from nexus.web import auth
+from nexus.web.http import auth
 from tests.editorial import TEXT, app, call, job_of, me, pages, parsers, ready, site
 from tests.http import Caller, Site, problem, refused, serve
 from tests.integration.test_stories import (

@@ -14,16 +14,24 @@ from nexus.app import App, build
 from nexus.db.editorial import jobs as jobs_table
 from nexus.db.session import Statement, wall_clock
 from nexus.db.tables import media, refreshes
+from nexus.editorial import editing, jobs
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.ingest import editing, jobs, libraries, pipeline, read, refresh, submit
-from nexus.ingest.documents import Origin
-from nexus.ingest.leases import Leases
-from nexus.ingest.media import claim_due, mark_ready_for_reading, release, renew_leases, worker_start_attempt
-from nexus.ingest.pipeline import Outcome
-from nexus.ingest.quota import Operation
-from nexus.ingest.turns import Turns
+from nexus.libraries import catalog
+from nexus.libraries.quota import Operation
+from nexus.media import queries, refresh, runner, submit
+from nexus.media.documents import Origin
+from nexus.media.lifecycle import (
+    claim_due,
+    mark_ready_for_reading,
+    release,
+    renew_leases,
+    worker_start_attempt,
+)
+from nexus.media.runner import Outcome
+from nexus.media.turns import Turns
 from nexus.queue.local import Local
 from nexus.states.media import Kind, Status
+from nexus.work.leases import Leases
 from nexus.worker.threads import Workers
 from tests.editorial import TEXT
 from tests.job_walks import LEASE, PAGE, job_events, new_job
@@ -47,14 +55,14 @@ def test_a_lease_is_not_renewed_beyond_what_one_media_may_take(app: App) -> None
 
 
 def works_on_an_item(app: App) -> None:
-    assert pipeline.run(app.tools, new_media(app)) is Outcome.READABLE
+    assert runner.run(app.tools, new_media(app)) is Outcome.READABLE
 
 
 def works_on_a_refresh(app: App) -> None:
     user, extract = uuid4(), AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE]
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction.plain(None, "old")
     media_id = new_media(app, user)
-    pipeline.run(app.tools, media_id)
+    runner.run(app.tools, media_id)
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     refresh.request(app.sessions, Local(), media_id, user, None)
     assert refresh.run(app.tools, media_id) == "revision 2"
@@ -102,7 +110,7 @@ def test_text_that_no_database_can_hold_is_cleaned(app: App) -> None:
         "A \ud800title\x00", "bad \ud800 text"
     )
     media_id = new_media(app)
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     assert row_of(app.sessions, media_id).title == "A title"
 
 
@@ -110,7 +118,7 @@ def test_text_that_no_database_can_hold_is_cleaned(app: App) -> None:
 def test_what_holds_no_text_is_not_readable(app: App, empty: tuple[str, ...]) -> None:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction.plain("A title", *empty)
     media_id = new_media(app)
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     assert row_of(app.sessions, media_id).last_error_code == "E_EMPTY_CONTENT"
 
 
@@ -130,7 +138,7 @@ def test_a_worker_that_stumbles_gives_back_what_it_did_not_begin(
     def breaks(*_: object) -> None:
         raise ConnectionError
 
-    monkeypatch.setattr(pipeline, "attempt", breaks)
+    monkeypatch.setattr(runner, "attempt", breaks)
     with pytest.raises(ConnectionError):
         Once(app).run_once()
     begun = {media_id for media_id in waiting if status_of(app.sessions, media_id) is Status.EXTRACTING}
@@ -151,7 +159,7 @@ def test_giving_back_and_renewing_at_once_do_not_deadlock(clean_postgres: str, t
         with ThreadPoolExecutor(1) as other:
             renewed = other.submit(renew_together, app, holds, barrier)
             barrier.wait()
-            pipeline.give_back(app.tools, holds)
+            runner.give_back(app.tools, holds)
             renewed.result()
     app.close()
 
@@ -167,7 +175,7 @@ def test_a_claim_of_another_process_is_not_given_back(app: App) -> None:
     media_id = new_media(app)
     attempt = start(app, media_id)
     assert app.tools.leases.held() == []
-    pipeline.give_back(app.tools, app.tools.leases.held())
+    runner.give_back(app.tools, app.tools.leases.held())
     with app.sessions.begin() as session:
         assert mark_ready_for_reading(
             session, media_id, attempt, Extraction.plain(None, "text"), Origin("tests")
@@ -198,15 +206,15 @@ def test_a_viewer_of_many_libraries_sees_each_media_once(app: App) -> None:
     user = uuid4()
     wanted = [new_media(app, user) for _ in range(7)]
     with app.sessions.begin() as session:
-        for number in range(read.WALKS + 3):
-            library = libraries.create(session, user, f"Library {number}")
-            libraries.add_media(session, library, wanted[number % 7], user)
+        for number in range(queries.WALKS + 3):
+            library = catalog.create(session, user, f"Library {number}")
+            catalog.add_media(session, library, wanted[number % 7], user)
     seen: list[UUID] = []
     cursor = None
     while True:
         with app.sessions.read() as session:
-            page = read.newest(session, user, cursor=cursor, most=2)
-            assert len(read.newest(session, user, status=Status.PENDING, most=50).items) == 7
+            page = queries.newest(session, user, cursor=cursor, most=2)
+            assert len(queries.newest(session, user, status=Status.PENDING, most=50).items) == 7
         seen += [view.row.id for view in page.items]
         cursor = page.next_cursor
         if cursor is None:

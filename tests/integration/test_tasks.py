@@ -13,7 +13,7 @@ from nexus import logging
 from nexus.app import App, build
 from nexus.errors import FetchFailed, InvalidState
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.ingest import submit
+from nexus.media import submit
 from nexus.states.media import Kind, Status
 from nexus.worker import tasks  # noqa: F401 registers the tasks
 from tests.support import SetClock, make_settings, new_media, row_of

@@ -8,8 +8,8 @@ import pytest
 
 from nexus.app import App
 from nexus.db.session import Row
-from nexus.ingest.media import give_back, release
-from nexus.ingest.turns import USERS, Turns
+from nexus.media.lifecycle import give_back, release
+from nexus.media.turns import USERS, Turns
 from nexus.states.media import Kind, Status
 from tests.support import SetClock, new_media
 from tests.walks import new_file, status_of

@@ -17,10 +17,10 @@ from nexus.app import App, build
 from nexus.db.session import Statement
 from nexus.db.tables import uploads
 from nexus.errors import InvalidFileType
-from nexus.ingest import clean
 from nexus.settings import Settings
 from nexus.states.media import Kind
 from nexus.storage.local import DRAFTS, Local
+from nexus.upkeep import clean
 from nexus.worker import threads
 from nexus.worker.threads import Sweeper, Upkeep, rounds
 from tests import servers

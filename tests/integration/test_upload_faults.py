@@ -13,10 +13,11 @@ import httpx2
 import pytest
 
 from nexus.app import App, build
-from nexus.ingest import clean, doctor, uploads
-from nexus.ingest.doctor import Patient, Verdict
+from nexus.media import uploads
 from nexus.settings import Settings
 from nexus.storage.local import Local
+from nexus.upkeep import clean, doctor
+from nexus.upkeep.doctor import Patient, Verdict
 from tests import servers
 from tests.deadly import confirm, delete, killed, take_in
 from tests.files import PDF, Person, count, pdf, stored

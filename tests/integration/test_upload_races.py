@@ -11,7 +11,7 @@ import pytest
 
 from nexus.app import App, build
 from nexus.errors import InvalidFileType, InvalidState, NotFound
-from nexus.ingest.uploads import Confirmed
+from nexus.media.uploads import Confirmed
 from tests.files import Person, count, pdf, stored
 from tests.integration.test_races import Crowd, assert_consistent
 from tests.runs import run_prefix

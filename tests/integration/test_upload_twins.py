@@ -19,9 +19,10 @@ from nexus.errors import (
     NotReady,
     SignUploadFailed,
 )
-from nexus.ingest import access, libraries, uploads
-from nexus.ingest import files as store
-from nexus.ingest.access import Role
+from nexus.libraries import access, catalog
+from nexus.libraries.access import Role
+from nexus.media import files as store
+from nexus.media import uploads
 from nexus.states.media import Kind, Stage, Status
 from nexus.storage import StorageError
 from tests.files import Person, count, epub, expected, pdf, stored, waits_for
@@ -89,7 +90,7 @@ class TestDuplicates:
         shared = let_in(app, me.id, first)
         with app.sessions.begin() as session:
             default = access.default_library(session, me.id)
-            assert libraries.remove_media(session, default, first, me.id) == []
+            assert catalog.remove_media(session, default, first, me.id) == []
         assert whole(app.sessions, first).holders == [shared]
         me.upload(body)
         assert set(whole(app.sessions, first).holders) == {shared, default}
@@ -244,7 +245,7 @@ class TestTakeIn:
 def test_a_file_is_deleted_after_the_commit(app: App, me: Person) -> None:
     media_id: UUID = me.upload(pdf())
     with app.sessions.begin() as session:
-        gone = libraries.delete_media(session, media_id, me.id)
+        gone = catalog.delete_media(session, media_id, me.id)
         assert len(stored(app)) == 1
     store.discard_all(app.files, gone)
     assert stored(app) == []

@@ -26,12 +26,12 @@ from nexus.errors import (
     UploadExpired,
 )
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.ingest import files as store
-from nexus.ingest import pipeline, read, uploads
-from nexus.ingest.access import Role
-from nexus.ingest.files import Files
-from nexus.ingest.media import claim_due
-from nexus.ingest.uploads import Expected
+from nexus.libraries.access import Role
+from nexus.media import files as store
+from nexus.media import queries, runner, uploads
+from nexus.media.files import Files
+from nexus.media.lifecycle import claim_due
+from nexus.media.uploads import Expected
 from nexus.states.media import Kind, Status
 from nexus.storage import ObjectMissing, StorageError
 from nexus.storage.local import Local
@@ -82,7 +82,7 @@ class TestBegin:
         assert [(entry.event, entry.actor) for entry in found.history] == [("create", str(me.id))]
         assert len(found.holders) == 1
         with app.sessions.read() as session:
-            assert not read.get(session, begun.media_id, me.id).capabilities.can_download_file
+            assert not queries.get(session, begun.media_id, me.id).capabilities.can_download_file
 
     def test_the_path_names_no_user(self, me: Person) -> None:
         assert str(me.id) not in me.begin(pdf()).storage_path
@@ -179,11 +179,11 @@ class TestConfirm:
     def test_work_is_due_after_it_and_not_before(self, app: App, me: Person) -> None:
         AVAILABLE_EXTRACTORS[Kind.PDF] = good
         media_id = me.sent(pdf())
-        assert pipeline.run(app.tools, media_id) is pipeline.Outcome.NOTHING
+        assert runner.run(app.tools, media_id) is runner.Outcome.NOTHING
         with app.sessions.begin() as session:
             assert claim_due(session, Kind.PDF, me.id, 9) == []
         assert me.confirm(media_id).enqueued
-        assert pipeline.run(app.tools, media_id) is pipeline.Outcome.READABLE
+        assert runner.run(app.tools, media_id) is runner.Outcome.READABLE
         assert events_of(app.sessions, media_id) == ["create", "start", "readable"]
 
     def test_nothing_is_announced_where_nobody_can_work_on_it(self, me: Person) -> None:

@@ -20,12 +20,14 @@ from nexus.db.tables import assets, documents, fragments, media_file
 from nexus.extract.builtin import READERS
 from nexus.extract.registry import load_installed
 from nexus.extract.sandbox import Sandbox
-from nexus.ingest import clean, libraries, pipeline, refresh, submit
-from nexus.ingest.documents import Kept, keep_files
-from nexus.ingest.files import discard_all
-from nexus.ingest.pipeline import Outcome
+from nexus.libraries import catalog
+from nexus.media import refresh, runner, submit
+from nexus.media.documents import Kept, keep_files
+from nexus.media.files import discard_all
+from nexus.media.runner import Outcome
 from nexus.queue.local import Local
 from nexus.states.media import Kind
+from nexus.upkeep import clean
 from tests import documents as made
 from tests.files import Person, stored
 from tests.pages import Answer, Pages
@@ -87,7 +89,7 @@ def failure(app: App, media_id: UUID) -> str | None:
 def test_an_article_becomes_clean_text(app: App, pages: Pages) -> None:
     pages["/boats"] = Answer(ARTICLE.encode())
     media_id = new_media(app, url=pages.url("/boats"))
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     (piece,) = rows(app, _FRAGMENTS, media_id)
     for sentence in SENTENCES:
         assert sentence in piece.text
@@ -105,7 +107,7 @@ def test_what_a_fetch_ends_at_is_kept_beside_the_address(app: App, pages: Pages)
     pages["/old"] = Answer(b"", status=301, headers={"Location": "/boats"})
     pages["/boats"] = Answer(ARTICLE.encode())
     media_id = new_media(app, url=pages.url("/old"))
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     assert row_of(app.sessions, media_id).canonical_url == pages.url("/old")
     assert rows(app, _DOCUMENT, media_id)[0].fetched_url == pages.url("/boats")
 
@@ -113,7 +115,7 @@ def test_what_a_fetch_ends_at_is_kept_beside_the_address(app: App, pages: Pages)
 def test_plain_text_at_an_address_is_read_too(app: App, pages: Pages) -> None:
     pages["/notes.txt"] = Answer("\n\n".join(SENTENCES).encode(), "text/plain")
     media_id = new_media(app, url=pages.url("/notes.txt"))
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     assert SENTENCES[2] in rows(app, _FRAGMENTS, media_id)[0].text
 
 
@@ -136,7 +138,7 @@ BAD = {
 def test_what_is_no_article_fails_with_its_own_code(app: App, pages: Pages, what: str) -> None:
     pages["/page"], expected = BAD[what]
     media_id = new_media(app, url=pages.url("/page"))
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     assert failure(app, media_id) == expected
     assert rows(app, _FRAGMENTS, media_id) == rows(app, _DOCUMENT, media_id) == []
 
@@ -145,16 +147,16 @@ def test_a_mended_page_is_readable_after_a_retry(app: App, pages: Pages) -> None
     user = uuid4()
     pages["/boats"] = Answer(CHALLENGE.encode())
     media_id = new_media(app, user, pages.url("/boats"))
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     pages["/boats"] = Answer(ARTICLE.encode())
     submit.retry(app.sessions, Local(), media_id, user)
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
 
 
 def test_a_private_address_is_not_fetched(app: App, pages: Pages) -> None:
     port = int(pages.place.rpartition(":")[2])
     media_id = new_media(app, url=f"http://localhost:{port}/boats")
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     assert failure(app, media_id) == "E_FETCH_BLOCKED_ADDRESS"
     assert pages.asked == []
 
@@ -163,7 +165,7 @@ def test_a_site_that_asks_for_rest_gets_it(app: App, pages: Pages) -> None:
     pages["/busy"] = Answer(b"", status=429, headers={"Retry-After": "120"})
     media_id = new_media(app, url=pages.url("/busy"))
     before = app.sessions.clock()
-    assert pipeline.run(app.tools, media_id) is Outcome.RELEASED
+    assert runner.run(app.tools, media_id) is Outcome.RELEASED
     assert (row_of(app.sessions, media_id).run_after - before).total_seconds() > 100
 
 
@@ -172,7 +174,7 @@ def test_an_address_that_answers_with_a_pdf_keeps_it_as_its_file(app: App, pages
     body = made.pdf("\n".join(SENTENCES))
     pages["/papers/The%20harbour.pdf"] = Answer(body, "application/pdf")
     media_id = new_media(app, user, pages.url("/papers/The%20harbour.pdf"))
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     assert row_of(app.sessions, media_id).kind == "web_article"
     (file,) = rows(app, _FILE, media_id)
     assert (file.content_type, file.size_bytes, file.filename) == (
@@ -185,7 +187,7 @@ def test_an_address_that_answers_with_a_pdf_keeps_it_as_its_file(app: App, pages
     assert clean.missing_objects(app.sessions, app.files) == []
 
     with app.sessions.begin() as session:
-        gone = libraries.delete_media(session, media_id, user)
+        gone = catalog.delete_media(session, media_id, user)
     discard_all(app.files, gone)
     assert stored(app) == []
 
@@ -194,20 +196,20 @@ def test_a_pdf_of_pictures_at_an_address_can_still_be_had(app: App, pages: Pages
     user = uuid4()
     pages["/scan"] = Answer(made.pdf(""), "application/pdf")
     media_id = new_media(app, user, pages.url("/scan"))
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     assert failure(app, media_id) == "E_PDF_NO_TEXT"
     assert len(rows(app, _FILE, media_id)) == 1
     pages["/scan"] = Answer(ARTICLE.encode())
     submit.retry(app.sessions, Local(), media_id, user)
     assert rows(app, _FILE, media_id) == []
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
 
 
 def test_a_pdf_that_becomes_a_page_leaves_no_file(app: App, pages: Pages) -> None:
     user = uuid4()
     pages["/paper"] = Answer(made.pdf("\n".join(SENTENCES)), "application/pdf")
     media_id = new_media(app, user, pages.url("/paper"))
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     pages["/paper"] = Answer(ARTICLE.encode())
     refresh.request(app.sessions, Local(), media_id, user, None)
     assert refresh.run(app.tools, media_id) == "revision 2"
@@ -218,7 +220,7 @@ def test_a_page_that_has_not_changed_is_not_read_again(app: App, pages: Pages) -
     user = uuid4()
     pages["/boats"] = Answer(ARTICLE.encode(), headers={"ETag": '"1"'})
     media_id = new_media(app, user, pages.url("/boats"))
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     refresh.request(app.sessions, Local(), media_id, user, None)
     assert refresh.run(app.tools, media_id) == "unchanged"
     assert [headers.get("if-none-match") for _, headers in pages.asked] == [None, '"1"']
@@ -230,7 +232,7 @@ def test_a_page_that_has_not_changed_is_not_read_again(app: App, pages: Pages) -
 
 def test_a_pdf_becomes_pages_of_text(app: App) -> None:
     media_id = Person(app).upload(made.pdf("\n".join(SENTENCES[:3]), "\n".join(SENTENCES[3:])))
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     found = rows(app, _FRAGMENTS, media_id)
     assert len(found) == 2
     assert SENTENCES[0].split()[1] in found[0].text
@@ -241,7 +243,7 @@ def test_an_epub_becomes_chapters(app: App) -> None:
         f"c{number}.xhtml": made.chapter(f"<h1>Chapter {number}</h1>{PARAGRAPHS}") for number in (1, 2)
     }
     media_id = Person(app).upload(made.epub(chapters), "epub")
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     assert len(rows(app, _FRAGMENTS, media_id)) == 2
     (document,) = rows(app, _DOCUMENT, media_id)
     assert [line[0] for line in json.loads(document.outline)] == ["Chapter 1", "Chapter 2"]
@@ -255,7 +257,7 @@ def test_a_text_file_is_read_by_its_name(app: App) -> None:
     app.files.storage.put(path, [body], "text/markdown")
     with app.sessions.begin() as session:
         keep_files(session, {media_id: Kept(path, "text/markdown", len(body), "boats.md")})
-    assert pipeline.run(app.tools, media_id) is Outcome.READABLE
+    assert runner.run(app.tools, media_id) is Outcome.READABLE
     assert "<em>sail</em>" in rows(app, _FRAGMENTS, media_id)[0].html
 
 
@@ -269,7 +271,7 @@ def test_a_text_file_is_read_by_its_name(app: App) -> None:
 )
 def test_a_file_that_cannot_be_read_says_why(app: App, body: bytes, kind: str, code: str) -> None:
     media_id = Person(app).upload(body, kind)
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     assert failure(app, media_id) == code
 
 
@@ -278,14 +280,14 @@ def test_bytes_that_were_changed_in_the_store_are_not_read(app: App) -> None:
     path = app.files.path(media_id, Kind.PDF)
     app.files.storage.delete(path)
     app.files.storage.put(path, [made.pdf("Something else")], "application/pdf")
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     assert failure(app, media_id) == "E_FILE_CHANGED"
 
 
 def test_a_file_that_is_gone_from_the_store_says_so(app: App) -> None:
     media_id = Person(app).upload(made.pdf("\n".join(SENTENCES)))
     app.files.storage.delete(app.files.path(media_id, Kind.PDF))
-    assert pipeline.run(app.tools, media_id) is Outcome.FAILED
+    assert runner.run(app.tools, media_id) is Outcome.FAILED
     assert failure(app, media_id) == "E_FILE_MISSING"
 
 

@@ -23,9 +23,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from structlog.testing import capture_logs
 
 from nexus.errors import CancellationFailed
-from nexus.ingest.imports.attempts import IDLE, Answer, Registry, State
-from nexus.ingest.imports.flags import Flags
-from nexus.ingest.imports.workspaces import LOCK, Workspace, WorkspaceFailed, Workspaces
+from nexus.imports.attempts import IDLE, Answer, Registry, State
+from nexus.imports.flags import Flags
+from nexus.imports.workspaces import LOCK, Workspace, WorkspaceFailed, Workspaces
 from nexus.states.attempt import Phase, Status
 from nexus.states.machine import Verdict
 
@@ -487,7 +487,7 @@ class TestWorkspaces:
         workspaces.create(kept).put("one", b"text")
         code = (
             "import os, signal, sys; from pathlib import Path; from uuid import uuid4\n"
-            "from nexus.ingest.imports.workspaces import Workspaces\n"
+            "from nexus.imports.workspaces import Workspaces\n"
             "Workspaces(Path(sys.argv[1])).create(uuid4()).put('one', b'text')\n"
             "os.kill(os.getpid(), signal.SIGKILL)"
         )

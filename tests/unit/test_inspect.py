@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus.errors import FileTooLarge, IngestTimeout, InvalidFileType
-from nexus.ingest import inspect as looking
-from nexus.ingest.inspect import PDF_WITHIN, inspect, looks_like
+from nexus.media import inspect as looking
+from nexus.media.inspect import PDF_WITHIN, inspect, looks_like
 from nexus.states.media import Kind
 from nexus.storage.digest import HEAD, Digest
 from tests.files import EPUB, epub, pdf

@@ -1,0 +1,217 @@
+"""The life of a story: saved with its job, edited, published or put away.
+
+Each change names the revision that it was made on, so that two editors can't overwrite each other unseen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unicodedata import normalize
+from uuid import UUID
+
+from sqlalchemy import bindparam, insert, literal_column, update
+
+from nexus.db.editorial import stories
+from nexus.db.moves import STORY_ROWS, Missed, Move, log_created
+from nexus.db.session import Row, Session, Statement
+from nexus.db.tables import one_of
+from nexus.draft import BACKGROUND, CLAIM, HEADLINE, QUOTE, SUMMARY, WHAT_HAPPENED, Claim, Draft, Evidence
+from nexus.draft.grounding import Source
+from nexus.errors import Conflict, InvalidRequest, InvalidState
+from nexus.media.extraction import UNSTORABLE
+from nexus.states.machine import Verdict
+from nexus.states.story import PUBLISH, STORY, Status
+
+#: Of the headline, in a slug; what makes it the only one of its kind comes after it.
+MOST_SLUG = 80
+OPEN = frozenset({Status.DRAFT, Status.REVIEW})
+CHANGED = "Somebody has changed this story since. Look at it again, then repeat your change."
+
+_now = bindparam("now", type_=stories.c.updated_at.type)
+_NEXT = stories.c.revision + literal_column("1")
+_NEW = Statement(
+    insert(stories).values(
+        {
+            column: bindparam(column.name)
+            for column in stories.c
+            if column.name not in {"status", "status_before", "revision", "edited_at", "published_at"}
+        }
+    )
+)
+_EDIT = Statement(
+    update(stories)
+    .where(
+        stories.c.id == bindparam("story_id"),
+        stories.c.revision == bindparam("fence"),
+        one_of(stories.c.status, OPEN),
+    )
+    .values(
+        {
+            **{name: bindparam(f"new_{name}") for name in ("headline", "summary", "sections")},
+            "revision": _NEXT,
+            "edited_at": _now,
+            "updated_at": _now,
+        }
+    )
+    .returning(stories)
+)
+_MOVES = {
+    edge.verb: Move(
+        STORY_ROWS,
+        edge,
+        sets={"revision": _NEXT, **({"published_at": _now} if edge is PUBLISH else {})},
+        fenced=True,
+    )
+    for edge in STORY
+}
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A story as an editor wants it: each claim with the quote that it rests on, or with none."""
+
+    headline: str
+    summary: str
+    what_happened: Sequence[tuple[str, str]]
+    background: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Sections:
+    what_happened: tuple[Claim, ...]
+    background: tuple[Claim, ...]
+
+    @property
+    def unsupported(self) -> int:
+        return sum(not claim.evidence.found for claim in (*self.what_happened, *self.background))
+
+    @classmethod
+    def of(cls, row: Row) -> Sections:
+        kept = json.loads(row.sections)
+        return cls(*(tuple(map(_claim, kept[name])) for name in ("what_happened", "background")))
+
+    def as_json(self) -> str:
+        parts = {"what_happened": self.what_happened, "background": self.background}
+        return json.dumps({name: list(map(_plain, claims)) for name, claims in parts.items()})
+
+
+@dataclass(frozen=True)
+class Grounded:
+    """A wording that may be saved."""
+
+    headline: str
+    summary: str
+    sections: Sections
+
+
+def save(session: Session, job: Row, draft: Draft, story_id: UUID, actor: str) -> None:
+    """A draft as a story of its job."""
+    session.run(
+        _NEW,
+        id=story_id,
+        job_id=job.id,
+        slug=slug(draft.headline, story_id),
+        headline=draft.headline,
+        summary=draft.summary,
+        sections=Sections(draft.what_happened, draft.background).as_json(),
+        sources=json.dumps([{"title": job.extracted_title, "url": job.canonical_url}]),
+        article_text=job.extracted_text,
+        model=draft.model,
+        prompt_version=draft.prompt_version,
+        tokens_used=draft.tokens_used,
+        generated_at=session.now,
+        created_at=session.now,
+        updated_at=session.now,
+    )
+    log_created(session, STORY_ROWS, story_id, actor=actor)
+
+
+def ground(story: Row, wording: Wording) -> Grounded:
+    """What an editor wrote, with its quotes looked up anew; that takes its time, and so no transaction. Raises
+    InvalidRequest."""
+    kept = Sections.of(story)
+    known = {(claim.text, claim.evidence.quote): claim for claim in (*kept.what_happened, *kept.background)}
+    source = Source(story.article_text)
+    return Grounded(
+        _sized(wording.headline, HEADLINE, "The headline"),
+        _sized(wording.summary, SUMMARY, "The summary"),
+        Sections(
+            _claims(wording.what_happened, known, source, WHAT_HAPPENED, "What happened"),
+            _claims(wording.background, known, source, BACKGROUND, "The background"),
+        ),
+    )
+
+
+def edit(session: Session, story: Row, revision: int, grounded: Grounded) -> Row:
+    """Raises InvalidState, Conflict."""
+    row = session.first(
+        _EDIT,
+        story_id=story.id,
+        fence=revision,
+        new_headline=grounded.headline,
+        new_summary=grounded.summary,
+        new_sections=grounded.sections.as_json(),
+        now=session.now,
+    )
+    if row is None:
+        if Status(story.status) not in OPEN:
+            raise InvalidState("Only a draft or a story in review can be changed. Restore it first.")
+        raise Conflict(CHANGED)
+    return row
+
+
+def change(session: Session, story_id: UUID, verb: str, revision: int, actor: str) -> Row | None:
+    """Walk an edge of the story's table; None where it was walked before. Raises InvalidState, Conflict."""
+    row = _MOVES[verb](session, story_id, actor=actor, fence=revision)
+    if not isinstance(row, Missed):
+        return row
+    if row.verdict is Verdict.SKIP:
+        return None
+    if row.stale:
+        raise Conflict(CHANGED)
+    raise InvalidState(f"A story that is {row.state} can't be changed so.")
+
+
+def slug(headline: str, story_id: UUID) -> str:
+    plain = normalize("NFKD", headline).encode("ascii", "ignore").decode().lower()
+    words = re.sub(r"[^a-z0-9]+", "-", plain)[:MOST_SLUG].strip("-")
+    return f"{words or 'story'}-{story_id.hex[:12]}"
+
+
+def _claims(
+    said: Sequence[tuple[str, str]],
+    known: Mapping[tuple[str, str], Claim],
+    source: Source,
+    count: tuple[int, int],
+    what: str,
+) -> tuple[Claim, ...]:
+    """Claims that stay as they are were all right once, however short they are."""
+    least, most = count
+    if not least <= len(said) <= most:
+        raise InvalidRequest(f"{what} has {len(said)} claims. Give {least} to {most}.")
+    return tuple(known.get(one) or _claimed(*one, source) for one in said)
+
+
+def _claimed(text: str, quote: str, source: Source) -> Claim:
+    rests_on = _sized(quote, QUOTE, "A quote") if quote.strip() else ""
+    return Claim(_sized(text, CLAIM, "A claim"), source.evidence(rests_on))
+
+
+def _sized(given: str, size: tuple[int, int], what: str) -> str:
+    text = " ".join(UNSTORABLE.sub("", given).split())
+    least, most = size
+    if not least <= len(text) <= most:
+        raise InvalidRequest(f"{what} has {len(text)} characters. Give {least} to {most}.")
+    return text
+
+
+def _claim(kept: Mapping[str, Any]) -> Claim:
+    return Claim(kept["text"], Evidence(kept["quote"], kept["start"], kept["end"]))
+
+
+def _plain(claim: Claim) -> dict[str, object]:
+    return {"text": claim.text, **vars(claim.evidence)}

@@ -1,0 +1,132 @@
+"""The store as the verbs see it: where a media's file stands, a link to it, and its removal.
+
+An object is removed after the commit that makes it unneeded, by a process that may be frozen in between for as long as
+it likes. So there are two ways to remove one:
+
+- `Files.remove`, at once, for paths that are never used again: those of media whose row is gone, and those of fetched
+  files that no row names.
+- `discard`, for everything else: it locks the media's row and looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import and_, bindparam, exists, or_, select, text
+
+from nexus import logging
+from nexus.db.session import Session, Sessions, Statement, is_away
+from nexus.db.tables import media, media_file, uploads
+from nexus.errors import ApiError, NotFound, NotReady, StorageFull
+from nexus.libraries.catalog import Gone
+from nexus.media import documents
+from nexus.states.media import FILE_KINDS, Kind, Status
+from nexus.storage import Link, NoRoom, Storage, StorageError
+from nexus.storage.names import object_path
+
+log = logging.get(__name__)
+
+CONTENT_TYPES = {Kind.PDF: "application/pdf", Kind.EPUB: "application/epub+zip"}
+
+#: Younger objects may belong to an upload that is being begun or confirmed right now.
+GRACE = timedelta(hours=1)
+
+_LOCK = Statement(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update())
+_STAY_LOCKED = Statement(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+#: A row of media names this path as its file.
+IS_FILE = exists(
+    select(media_file.c.media_id)
+    .where(media_file.c.media_id == media.c.id, media_file.c.storage_path == bindparam("path"))
+    .correlate(media)
+)
+_IS_AWAITED = and_(
+    media.c.processing_status == Status.PENDING.value,
+    exists(select(uploads.c.media_id).where(uploads.c.media_id == media.c.id).correlate(media)),
+)
+_NEEDED = Statement(select(media.c.id).where(media.c.id == bindparam("media_id"), or_(IS_FILE, _IS_AWAITED)))
+
+
+@dataclass(frozen=True)
+class Files:
+    """The store, and what it takes."""
+
+    storage: Storage
+    prefix: str
+    most_bytes: Mapping[Kind, int]
+    link_life: timedelta
+    #: An upload that was begun longer ago is not confirmed any more.
+    upload_life: timedelta
+    check_seconds: float
+
+    def path(self, media_id: UUID, kind: Kind) -> str:
+        return object_path(media_id, kind.value, self.prefix)
+
+    def remove(self, path: str) -> bool:
+        """Whether it is gone. If the store can't remove it now, upkeep finds it later."""
+        try:
+            self.storage.delete(path)
+        except StorageError as error:
+            log.warning("object_left_behind", reason=str(error))
+            return False
+        return True
+
+
+def link(session: Session, files: Files, media_id: UUID) -> Link:
+    """To the file of a media that the caller may read. Raises NotFound where it has none."""
+    found = documents.file_of(session, media_id)
+    if found is None:
+        raise NotFound
+    try:
+        return files.storage.sign_download(
+            found.storage_path, found.filename, found.content_type, files.link_life
+        )
+    except StorageError as error:
+        raise refusal(error) from error
+
+
+def refusal(error: StorageError) -> ApiError:
+    """What to answer when the store can't do what a request needs; the log says why."""
+    log.warning("store_failed", reason=str(error))
+    if isinstance(error, NoRoom):
+        return StorageFull()
+    return NotReady("The file store can't be used at the moment. Try again; if it stays, run: nexus doctor")
+
+
+@contextmanager
+def locked(sessions: Sessions, media_id: UUID) -> Iterator[Session]:
+    """A transaction that holds the media's row, in which its objects can be looked at and removed."""
+    with sessions.begin() as session:
+        if not session.is_sqlite:
+            # PostgreSQL would end the transaction of a process that is frozen for a minute, and its lock with it: the
+            # process would wake up between its look and its removal, and remove what others have put there meanwhile.
+            session.run(_STAY_LOCKED)
+        session.first(_LOCK, media_id=media_id)
+        yield session
+
+
+def discard(sessions: Sessions, files: Files, media_id: UUID, path: str) -> None:
+    """Remove an object unless its media needs it (again) by now: as its file, or as the upload that it waits for.
+
+    What can't be looked at now is left to upkeep: whatever was to be done before is committed.
+    """
+    try:
+        with locked(sessions, media_id) as session:
+            if session.first(_NEEDED, media_id=media_id, path=path) is None:
+                files.remove(path)
+    except Exception as error:
+        if not is_away(error):
+            raise
+        log.warning("object_left_behind", reason=type(error).__name__)
+
+
+def discard_all(files: Files, gone: Iterable[Gone]) -> None:
+    """After the commit: the objects of media that no library holds any more."""
+    for each in gone:
+        if each.storage_path is not None:
+            files.remove(each.storage_path)
+        elif each.kind in FILE_KINDS:
+            files.remove(files.path(each.media_id, each.kind))

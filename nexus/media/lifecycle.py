@@ -1,0 +1,352 @@
+"""The life of a media: every function here walks one edge, in the caller's transaction.
+
+A worker's call carries the attempt it was given. When that attempt is no longer the present one, the call changes
+nothing, so a worker that froze, lost its lease and woke up can't write.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from logging import INFO, WARNING
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, case, func, literal_column, null, select, text, update
+
+from nexus import logging
+from nexus.db.bulk import BulkMove
+from nexus.db.moves import MEDIA_ROWS, Missed, Move
+from nexus.db.session import Row, Session, Statement
+from nexus.db.tables import WAITING, media
+from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout, WorkError
+from nexus.extract import Extraction
+from nexus.libraries import access
+from nexus.media import documents
+from nexus.media.documents import Origin, Readable
+from nexus.states import media as edges
+from nexus.states.media import HELD, URL_KINDS, Kind, Stage, Status
+
+log = logging.get(__name__)
+
+DEFAULT_LEASE = timedelta(seconds=60)
+MAX_TRIES = 3
+#: A site that asks to be left alone for longer is asked again all the same.
+LONGEST_WAIT = timedelta(hours=1)
+WORKER = "worker"
+SWEEP = "sweep"
+
+_NO_FAILURE = dict.fromkeys(("failure_stage", "last_error_code", "last_error_message", "failed_at"), null())
+_NO_LEASE = {"lease_expires_at": null()}
+_CLAIM = {
+    "processing_attempts": media.c.processing_attempts + literal_column("1"),
+    "tries": media.c.tries + literal_column("1"),
+    "lease_expires_at": bindparam("until", type_=media.c.lease_expires_at.type),
+}
+_START_SETS = {**_CLAIM, "processing_started_at": bindparam("now")}
+_DUE = media.c.run_after <= bindparam("now")
+_EXPIRED = media.c.lease_expires_at <= bindparam("now")
+_FAILURE = {
+    "failure_stage": bindparam("stage"),
+    "last_error_code": bindparam("code"),
+    "last_error_message": bindparam("message"),
+    "failed_at": bindparam("now"),
+    **_NO_LEASE,
+}
+_RELEASE = {"run_after": bindparam("run_after", type_=media.c.run_after.type), **_NO_LEASE}
+_AGAIN = {
+    **_NO_FAILURE,
+    "tries": literal_column("0"),
+    "run_after": bindparam("now"),
+    "processing_started_at": null(),
+    "processing_completed_at": null(),
+}
+_RETRY = {
+    **_AGAIN,
+    "file_sha256": case((media.c.failure_stage == "upload", null()), else_=media.c.file_sha256),
+}
+
+_START = Move(MEDIA_ROWS, edges.START, sets=_START_SETS, guards=[_DUE, text(WAITING)])
+_START_ALL = BulkMove(
+    MEDIA_ROWS,
+    edges.START,
+    values={"until": media.c.lease_expires_at.type},
+    sets=lambda given: {**_START_SETS, "lease_expires_at": given("until")},
+    beside=(),
+)
+_READABLE = BulkMove(
+    MEDIA_ROWS,
+    edges.READABLE,
+    values={"title": media.c.title.type},
+    sets=lambda given: {
+        **_NO_LEASE,
+        "tries": literal_column("0"),
+        "processing_completed_at": bindparam("now"),
+        "title": func.coalesce(given("title"), media.c.title),
+    },
+    beside=documents.TEXT,
+)
+_EMBED = Move(MEDIA_ROWS, edges.EMBED, sets=_CLAIM, guards=[_DUE])
+_EMBEDDED = Move(
+    MEDIA_ROWS,
+    edges.EMBEDDED,
+    sets={**_NO_LEASE, "tries": literal_column("0"), "processing_completed_at": bindparam("now")},
+    fenced=True,
+)
+_RELEASE_EXTRACTING = Move(MEDIA_ROWS, edges.RELEASE, sets=_RELEASE, fenced=True)
+_RELEASE_EMBEDDING = Move(MEDIA_ROWS, edges.RELEASE_EMBEDDING, sets=_RELEASE, fenced=True)
+_GIVE_BACK = Move(
+    MEDIA_ROWS,
+    edges.RELEASE,
+    sets={**_RELEASE, "tries": media.c.tries - literal_column("1")},
+    fenced=True,
+)
+_FAIL_HELD = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=HELD, fenced=True)
+_FAIL_PENDING = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=frozenset({Status.PENDING}))
+_SAME_STAGE = media.c.failure_stage == bindparam("stage")
+_RETRY_ALL = Move(MEDIA_ROWS, edges.RETRY, sets=_RETRY, guards=[_SAME_STAGE])
+_RETRY_EMBEDDING = Move(
+    MEDIA_ROWS,
+    edges.RETRY_EMBEDDING,
+    sets=_AGAIN,
+    guards=[_SAME_STAGE],
+)
+
+_KIND = Statement(select(media.c.kind).where(media.c.id == bindparam("media_id")))
+_STAGE = Statement(select(media.c.failure_stage).where(media.c.id == bindparam("media_id")))
+_RENEW = Statement(
+    update(media)
+    .where(
+        media.c.id == bindparam("media_id"),
+        media.c.processing_attempts == bindparam("attempt"),
+        media.c.lease_expires_at.is_not(None),
+    )
+    .values(lease_expires_at=bindparam("until", type_=media.c.lease_expires_at.type))
+)
+
+
+@cache
+def _expired_rows(most: int) -> Statement:
+    """With the number written out, as in `_start_due`."""
+    return Statement(
+        select(media.c.id, media.c.processing_status, media.c.processing_attempts, media.c.tries)
+        .where(media.c.lease_expires_at.is_not(None), _EXPIRED)
+        .order_by(media.c.lease_expires_at)
+        .limit(literal_column(str(most)))
+        .with_for_update(skip_locked=True)
+    )
+
+
+def worker_start_attempt(session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE) -> Row | None:
+    """pending → extracting. The claimed row, whose processing_attempts is the fence; None when it is not due."""
+    row = _START(session, media_id, actor=WORKER, until=session.now + lease)
+    if isinstance(row, Missed):
+        log.info("worker_start_attempt_noop", media_id=str(media_id), status=row.state)
+        return None
+    return row
+
+
+def start_all(session: Session, attempts: Mapping[UUID, int], lease: timedelta = DEFAULT_LEASE) -> set[UUID]:
+    """The same for several at once, each with the attempts that it has had: which of them are started now."""
+    until = session.now + lease
+    moves = [{"row_id": media_id, "fence": attempt, "until": until} for media_id, attempt in attempts.items()]
+    return _START_ALL(session, moves, {}, actor=WORKER)
+
+
+def claim_due(
+    session: Session, kind: Kind, user_id: UUID, most: int, lease: timedelta = DEFAULT_LEASE
+) -> list[Row]:
+    """The same for up to `most` due media of one kind and user, the longest waiting first."""
+    start = _start_due(most)
+    return start.batch(session, actor=WORKER, until=session.now + lease, kind=kind.value, user=user_id)
+
+
+@cache
+def _start_due(most: int) -> Move[Status]:
+    """With the number written out: for a limit that it does not know, PostgreSQL makes a new plan at each call."""
+    waiting = (
+        select(media.c.id)
+        .where(
+            text(WAITING),
+            media.c.kind == bindparam("kind"),
+            media.c.created_by_user_id == bindparam("user"),
+            _DUE,
+        )
+        .order_by(media.c.run_after, media.c.id)
+        .limit(literal_column(str(most)))
+        .with_for_update(skip_locked=True)
+    )
+    return Move(MEDIA_ROWS, edges.START, sets=_START_SETS, guards=[_DUE], pick=waiting)
+
+
+def mark_ready_for_reading(
+    session: Session, media_id: UUID, attempt: int, found: Extraction, origin: Origin
+) -> bool:
+    """extracting → ready_for_reading, with its text. False when the attempt is no longer the present one."""
+    return bool(mark_all_ready_for_reading(session, [Readable.of(media_id, attempt, found, origin)]))
+
+
+def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> set[UUID]:
+    """The same for several at once: which of them are readable now."""
+    moves = [{"row_id": one.media_id, "fence": one.attempt, "title": one.title} for one in ready]
+    moved = _READABLE(session, moves, documents.text_rows(ready, session.now), actor=WORKER)
+    documents.write_rest(session, [one for one in ready if one.media_id in moved])
+    for one in ready:
+        if one.media_id not in moved:
+            missed = _READABLE.missed(session, one.media_id, WORKER, one.attempt)
+            if _is_done("mark_ready_for_reading", one.media_id, one.attempt, missed):
+                moved.add(one.media_id)
+    return moved
+
+
+def worker_start_embedding(session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE) -> Row | None:
+    """ready_for_reading → embedding. The claimed row, or None."""
+    row = _EMBED(session, media_id, actor=WORKER, until=session.now + lease)
+    return None if isinstance(row, Missed) else row
+
+
+def mark_embedded(session: Session, media_id: UUID, attempt: int) -> bool:
+    """embedding → ready. False when the attempt is no longer the present one."""
+    row = _EMBEDDED(session, media_id, actor=WORKER, fence=attempt)
+    return _is_done("mark_embedded", media_id, attempt, row)
+
+
+def mark_failed(
+    session: Session,
+    media_id: UUID,
+    stage: Stage,
+    error_code: str,
+    error_message: str,
+    attempt: int | None = None,
+    actor: str = WORKER,
+) -> bool:
+    """→ failed. False when it is not the failure of the present attempt: a late one never overwrites a success.
+
+    Without an attempt it is the failure of an upload that nobody has begun to work on.
+    """
+    values: dict[str, Any] = {"stage": stage.value, "code": error_code, "message": error_message}
+    if attempt is None:
+        row = _FAIL_PENDING(session, media_id, actor=actor, error_code=error_code, **values)
+    else:
+        row = _FAIL_HELD(session, media_id, actor=actor, error_code=error_code, fence=attempt, **values)
+    if isinstance(row, Missed) and row.state in {Status.READY, Status.READY_FOR_READING}:
+        log.warning("late_failure_ignored", media_id=str(media_id), error_code=error_code, status=row.state)
+        return False
+    return _is_done("mark_failed", media_id, attempt, row)
+
+
+def release(
+    session: Session, media_id: UUID, attempt: int, error_code: str, run_after: datetime, actor: str = WORKER
+) -> bool:
+    """Back to where the claim found it, to be tried again at `run_after`."""
+    values: dict[str, Any] = {"fence": attempt, "run_after": run_after}
+    row = _RELEASE_EXTRACTING(session, media_id, actor=actor, error_code=error_code, **values)
+    if isinstance(row, Missed) and row.state is Status.EMBEDDING:
+        row = _RELEASE_EMBEDDING(session, media_id, actor=actor, error_code=error_code, **values)
+    return _is_done("release", media_id, attempt, row)
+
+
+def give_back(
+    session: Session,
+    media_id: UUID,
+    attempt: int,
+    wait: timedelta = timedelta(0),
+    error_code: str | None = None,
+) -> bool:
+    """A claim that nobody began to work on, or that has to wait for something: due again, at once or later, and no try
+    is counted."""
+    run_after = session.now + wait
+    row = _GIVE_BACK(
+        session, media_id, actor=WORKER, error_code=error_code, fence=attempt, run_after=run_after
+    )
+    return _is_done("give_back", media_id, attempt, row)
+
+
+def kind_of(session: Session, media_id: UUID) -> Kind | None:
+    found = session.first(_KIND, media_id=media_id)
+    return None if found is None else Kind(found.kind)
+
+
+def retry_media(session: Session, media_id: UUID, actor_user_id: UUID) -> Row:
+    """failed → pending, or ready_for_reading where only the embedding failed; what the failed stage made is deleted.
+
+    Raises NotFound, Forbidden, or InvalidState for everything that has not failed.
+    """
+    access.require_manager(session, media_id, actor_user_id)
+    return reset_failed(session, media_id, actor_user_id)
+
+
+def reset_failed(session: Session, media_id: UUID, actor_user_id: UUID) -> Row:
+    """The reset alone, for callers who have a right of their own to it (a URL that is submitted again)."""
+    found = session.first(_STAGE, media_id=media_id)
+    if found is None or found.failure_stage is None:
+        raise InvalidState
+    stage = Stage(found.failure_stage)
+    move = _RETRY_EMBEDDING if stage is Stage.EMBED else _RETRY_ALL
+    row = move(session, media_id, actor=str(actor_user_id), stage=stage.value)
+    if isinstance(row, Missed):
+        raise InvalidState
+    if stage is Stage.UPLOAD or (stage is not Stage.EMBED and Kind(row.kind) in URL_KINDS):
+        documents.drop_file(session, media_id)
+    if stage is not Stage.EMBED:
+        documents.drop(session, media_id)
+    return row
+
+
+def renew_leases(
+    session: Session, held: Iterable[tuple[UUID, int]], lease: timedelta = DEFAULT_LEASE
+) -> None:
+    """A sign of life for each (media, attempt); those that were taken over stay as they are."""
+    until = session.now + lease
+    session.run_many(
+        _RENEW, [{"media_id": media_id, "attempt": attempt, "until": until} for media_id, attempt in held]
+    )
+
+
+def release_expired(session: Session, backoff_seconds: float, most: int = 100) -> int:
+    """Media whose worker is gone: back to be tried again, or failed after the third try. How many."""
+    rows = session.all(_expired_rows(most), now=session.now)
+    for row in rows:
+        if row.tries < MAX_TRIES:
+            run_after = session.now + backoff(backoff_seconds, row.tries)
+            release(session, row.id, row.processing_attempts, JobTimeout.code, run_after, actor=SWEEP)
+        else:
+            _fail_timed_out(session, row)
+    return len(rows)
+
+
+def backoff(seconds: float, tries: int) -> timedelta:
+    """Doubled with each try, and somewhere between half and all of that, so that a crowd does not return at once."""
+    return timedelta(seconds=seconds * 2 ** max(tries - 1, 0) * random.uniform(0.5, 1.0))  # noqa: S311
+
+
+def wait_for(error: WorkError, seconds: float, tries: int) -> timedelta:
+    """Until the next try: the backoff, or what the other side asked for where that is longer."""
+    asked = timedelta(seconds=error.retry_after or 0)
+    return max(backoff(seconds, tries), min(asked, LONGEST_WAIT))
+
+
+def _fail_timed_out(session: Session, row: Row) -> None:
+    embedding = Status(row.processing_status) is Status.EMBEDDING
+    error = EmbeddingTimeout() if embedding else JobTimeout()
+    attempt = row.processing_attempts
+    mark_failed(session, row.id, Stage(error.stage), error.code, error.message, attempt, actor=SWEEP)
+
+
+def _is_done(verb: str, media_id: UUID, attempt: int | None, row: Row | Missed[Status]) -> bool:
+    """Whether this attempt's write is there, by this call or by an earlier one whose answer was lost."""
+    if not isinstance(row, Missed):
+        return True
+    log.log(
+        INFO if row.repeated else WARNING,
+        "unexpected_state",
+        verb=verb,
+        media_id=str(media_id),
+        attempt=attempt,
+        status=row.state,
+        stale=row.stale,
+        repeated=row.repeated,
+    )
+    return row.repeated

@@ -1,0 +1,315 @@
+"""What a viewer sees: media with their capabilities, their text, their history, and what happens to them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Select,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    select,
+    tuple_,
+    union_all,
+)
+
+from nexus.db.session import Row, Session, Statement
+from nexus.db.tables import fragments, history, library_media, media, media_file, memberships
+from nexus.errors import InvalidRequest, NotFound
+from nexus.libraries import access, catalog
+from nexus.states import capabilities
+from nexus.states.capabilities import Capabilities
+from nexus.states.media import Kind, Status
+
+T = TypeVar("T")
+PAGE = 50
+MOST = 200
+#: With more libraries than this, the list is sorted as a whole instead of walked library by library.
+WALKS = 8
+#: Statements of the list that are kept: those of the usual page sizes stay.
+SHAPES = 128
+NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
+
+_WITH_FILE = media_file.c.media_id == media.c.id
+_HAS_TEXT = exists(select(fragments.c.media_id).where(fragments.c.media_id == media.c.id).correlate(media))
+_FACTS = [
+    *media.c,
+    media_file.c.media_id.is_not(None).label("has_file"),
+    media_file.c.filename.label("file_name"),
+    media_file.c.size_bytes.label("file_size"),
+    _HAS_TEXT.label("has_text"),
+    access.MANAGED.label("managed"),
+]
+_ONE = Statement(
+    select(*_FACTS)
+    .outerjoin_from(media, media_file, _WITH_FILE)
+    .where(media.c.id == bindparam("media_id"), access.READABLE)
+)
+_FRAGMENTS = Statement(
+    select(fragments.c.id, fragments.c.position, fragments.c.text, fragments.c.html)
+    .where(
+        fragments.c.media_id == bindparam("media_id"),
+        fragments.c.position > bindparam("after", type_=BigInteger),
+    )
+    .order_by(fragments.c.position)
+    .limit(bindparam("most"))
+)
+_HISTORY = Statement(
+    select(history)
+    .where(
+        history.c.subject == "media",
+        history.c.subject_id == bindparam("media_id"),
+        history.c.id > bindparam("after"),
+    )
+    .order_by(history.c.id)
+    .limit(bindparam("most"))
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """One media as one viewer sees it."""
+
+    row: Row
+    capabilities: Capabilities
+    may_retry: bool
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    items: list[T]
+    #: What to ask for next; None at the end.
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class Part(Page[T]):
+    """A page of what belongs to one media, and what the viewer can do with that."""
+
+    capabilities: Capabilities
+
+
+def get(session: Session, media_id: UUID, viewer: UUID) -> View:
+    """Raises NotFound where there is none that the viewer may read."""
+    row = session.first(_ONE, media_id=media_id, viewer=viewer)
+    if row is None:
+        raise NotFound
+    return _view(row)
+
+
+def newest(
+    session: Session,
+    viewer: UUID,
+    *,
+    library_id: UUID | None = None,
+    status: Status | None = None,
+    cursor: str | None = None,
+    most: int = PAGE,
+) -> Page[View]:
+    """What the viewer's libraries hold, the latest added first. A media in several of them stands once."""
+    if library_id is None:
+        chosen = [row.id for row in catalog.mine(session, viewer)]
+    else:
+        access.require_member(session, library_id, viewer)
+        chosen = [library_id]
+    if not chosen:
+        return Page([], None)
+    added_at, media_id = moment_and_id(cursor)
+    if len(chosen) > WALKS:
+        statement, values = _long_listing(status is not None, cursor is not None, most + 1), dict[str, Any]()
+    else:
+        statement = _listing(len(chosen), status is not None, cursor is not None, most + 1)
+        values = {f"library_{place}": value for place, value in enumerate(chosen)}
+    if cursor is not None:
+        values |= {"added_at": added_at, "last_id": media_id}
+    if status is not None:
+        values["status"] = status.value
+    rows = session.all(statement, viewer=viewer, **values)
+    more = len(rows) > most
+    rows = rows[:most]
+    return Page(
+        [_view(row) for row in rows],
+        cursor_after(rows[-1].added_at.isoformat(), rows[-1].id.hex) if more else None,
+    )
+
+
+def text(
+    session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
+) -> Part[Row]:
+    """Its fragments in reading order. Raises NotFound where there is none that the viewer may read."""
+    return _numbered(session, _FRAGMENTS, "position", get(session, media_id, viewer), cursor, most, start=-1)
+
+
+def events(
+    session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
+) -> Part[Row]:
+    """Its history, the first entry first. Raises NotFound likewise."""
+    return _numbered(session, _HISTORY, "id", get(session, media_id, viewer), cursor, most, start=0)
+
+
+def _numbered(
+    session: Session,
+    statement: Statement,
+    column: str,
+    found: View,
+    cursor: str | None,
+    most: int,
+    start: int,
+) -> Part[Row]:
+    rows = session.all(statement, media_id=found.row.id, after=_number(cursor, start), most=most + 1)
+    more = len(rows) > most
+    rows = rows[:most]
+    return Part(rows, cursor_after(getattr(rows[-1], column)) if more else None, found.capabilities)
+
+
+def _view(row: Row) -> View:
+    status = Status(row.processing_status)
+    derived = capabilities.derive(
+        Kind(row.kind),
+        status,
+        row.last_error_code,
+        has_file=row.has_file,
+        has_plain_text=row.has_text,
+        has_playback_url=row.external_playback_url is not None,
+    )
+    return View(row, derived, may_retry=bool(row.managed) and status is Status.FAILED)
+
+
+@lru_cache(SHAPES)
+def _listing(count: int, by_status: bool, resumed: bool, most: int) -> Statement:
+    """One limited walk along each library, then merged: the cost does not grow with the libraries' size."""
+    walks = [_walk(place, by_status, resumed, most, alone=count == 1) for place in range(count)]
+    merged = (union_all(*walks) if count > 1 else walks[0]).subquery("merged")
+    query = select(merged.c.media_id, func.max(merged.c.added_at).label("added_at"))
+    return _latest(query, merged, None, most)
+
+
+@lru_cache(SHAPES)
+def _long_listing(by_status: bool, resumed: bool, most: int) -> Statement:
+    """For a viewer of many libraries: everything they hold, once, sorted."""
+    held = library_media.join(memberships, memberships.c.library_id == library_media.c.library_id)
+    latest = func.max(library_media.c.added_at)
+    query = (
+        select(library_media.c.media_id, latest.label("added_at"))
+        .select_from(held)
+        .where(memberships.c.user_id == bindparam("viewer"))
+    )
+    if by_status:
+        query = query.where(_of_status(library_media.c.media_id))
+    place = _place()
+    having = tuple_(latest, library_media.c.media_id) < place if resumed else None
+    return _latest(query, library_media, having, most)
+
+
+def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None, most: int) -> Statement:
+    """The next of what a query holds, each once and the latest added first, with all that is known of it."""
+    grouped = query.group_by(held.c.media_id)
+    if having is not None:
+        grouped = grouped.having(having)
+    order = (func.max(held.c.added_at).desc(), held.c.media_id.desc())
+    latest = grouped.order_by(*order).limit(_written_out(most)).subquery("latest")
+    return Statement(
+        select(*_FACTS, latest.c.added_at)
+        .join_from(media, latest, latest.c.media_id == media.c.id)
+        .outerjoin(media_file, _WITH_FILE)
+        .order_by(latest.c.added_at.desc(), media.c.id.desc())
+    )
+
+
+def _written_out(most: int) -> ColumnElement[int]:
+    """Not a parameter: without the number PostgreSQL expects a tenth of the library, and plans anew at each call."""
+    return literal_column(str(most), Integer)
+
+
+def _place() -> Any:
+    """Where the page before ended."""
+    at = bindparam("added_at", type_=library_media.c.added_at.type)
+    return tuple_(at, bindparam("last_id", type_=library_media.c.media_id.type))
+
+
+def _of_status(media_id: ColumnElement[UUID]) -> ColumnElement[bool]:
+    return exists(
+        select(media.c.id).where(media.c.id == media_id, media.c.processing_status == bindparam("status"))
+    )
+
+
+def _walk(place: int, by_status: bool, resumed: bool, most: int, alone: bool) -> Select[Any]:
+    """The next entries of one library, less those that another library of the list shows earlier in it."""
+    mine = library_media.alias(f"held_{place}")
+    order = tuple_(mine.c.added_at, mine.c.media_id)
+    conditions: list[ColumnElement[bool]] = [
+        mine.c.library_id == bindparam(f"library_{place}", type_=mine.c.library_id.type)
+    ]
+    if resumed:
+        conditions.append(order < _place())
+        if not alone:
+            conditions.append(~_shown_earlier(mine))
+    if by_status:
+        conditions.append(_of_status(mine.c.media_id))
+    walk = (
+        select(mine.c.media_id, mine.c.added_at)
+        .where(*conditions)
+        .order_by(mine.c.added_at.desc(), mine.c.media_id.desc())
+        .limit(_written_out(most))
+    )
+    return select(walk.subquery(f"walk_{place}"))
+
+
+def _shown_earlier(mine: Any) -> ColumnElement[bool]:
+    other, member = library_media.alias(), memberships.alias()
+    return exists(
+        select(literal_column("1"))
+        .select_from(other.join(member, member.c.library_id == other.c.library_id))
+        .where(
+            other.c.media_id == mine.c.media_id,
+            member.c.user_id == bindparam("viewer"),
+            tuple_(other.c.added_at, other.c.media_id) >= _place(),
+        )
+        .correlate(mine)
+    )
+
+
+def cursor_after(*parts: str | int) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+
+def _parts(cursor: str) -> list[Any]:
+    try:
+        parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (binascii.Error, ValueError, RecursionError) as error:
+        raise InvalidRequest(NOT_OURS) from error
+    return parts if isinstance(parts, list) else []
+
+
+def moment_and_id(cursor: str | None) -> tuple[datetime, UUID] | tuple[None, None]:
+    if cursor is None:
+        return None, None
+    try:
+        moment, media_id = _parts(cursor)
+        added_at = datetime.fromisoformat(moment)
+        if added_at.tzinfo is None:
+            raise ValueError
+        return added_at.astimezone(UTC), UUID(hex=media_id)
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise InvalidRequest(NOT_OURS) from error
+
+
+def _number(cursor: str | None, start: int) -> int:
+    if cursor is None:
+        return start
+    match _parts(cursor):
+        case [int(number)] if 0 <= number < 2**63:
+            return number
+    raise InvalidRequest(NOT_OURS)

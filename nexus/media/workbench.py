@@ -1,0 +1,172 @@
+"""What the work needs, and the workbench of one attempt: the guarded GET, the media's file, parser processes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import ceil
+from pathlib import PurePosixPath
+from tempfile import TemporaryFile
+from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
+from uuid import UUID, uuid4
+
+from nexus.db.session import Row, Sessions
+from nexus.draft import Drafter
+from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, TranscriptionQuota
+from nexus.extract import Extraction, Extractor, Fetched, Hints, StoredFile
+from nexus.extract.sandbox import Sandbox
+from nexus.fetch import Fetcher, NotModified, Response
+from nexus.libraries.quota import Limits, Operation, check_quota, record_usage
+from nexus.media import documents
+from nexus.media.documents import Kept, Origin
+from nexus.media.files import Files
+from nexus.states.media import Kind
+from nexus.storage import ObjectMissing, StorageError
+from nexus.storage.names import fetched_path
+from nexus.work.leases import Leases
+
+NAME_LENGTH = 120
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the work needs."""
+
+    sessions: Sessions
+    extractors: Mapping[Kind, Extractor]
+    #: Those of media.
+    leases: Leases
+    #: Those of jobs.
+    step_leases: Leases
+    #: Those of media that are being refreshed.
+    refresh_leases: Leases
+    backoff_seconds: float
+    files: Files
+    fetcher: Fetcher
+    sandbox: Sandbox
+    drafter: Drafter
+    #: How long one draft may take.
+    draft_seconds: float
+    #: What a user may use in a day.
+    limits: Limits
+
+
+class Unchanged(Exception):
+    """The address answers with what it answered when it was read last."""
+
+
+class Bench:
+    """One attempt at one media. It remembers what was fetched and kept: that is where the text comes from."""
+
+    def __init__(
+        self, tools: Tools, media: Row, known: Row | None = None, attempt: int | None = None
+    ) -> None:
+        self._tools = tools
+        self._media = media
+        #: The media's own attempt; None while it is refreshed.
+        self._attempt = attempt
+        #: The document that is there already, where asking "has it changed?" is enough.
+        self._known = known
+        #: The media that usage is recorded with.
+        self._charged_for: UUID | None = media.id
+        self._fetched: Fetched | None = None
+        self.kept: Kept | None = None
+
+    def origin(self, extractor: str) -> Origin:
+        return Origin(extractor, self._fetched, self.kept)
+
+    def fetch(self, url: str) -> Fetched:
+        answer = self._ask(url)
+        if isinstance(answer, NotModified):
+            if self._known is not None and answer.url == self._known.fetched_url:
+                raise Unchanged
+            # Another page than the known one, now that the address leads elsewhere.
+            answer = self._tools.fetcher.get(url)
+        self._fetched = as_fetched(answer)
+        return self._fetched
+
+    def _ask(self, url: str) -> Response | NotModified:
+        """Has it changed? But only of the media's own address, and where there is something to compare with."""
+        if self._known is None or url != self._media.canonical_url:
+            return self._tools.fetcher.get(url)
+        return self._tools.fetcher.get(url, etag=self._known.etag, last_modified=self._known.last_modified)
+
+    @contextmanager
+    def file(self) -> Iterator[StoredFile]:
+        """A copy, which nobody can change after it was checked, and which is gone when it is closed."""
+        with self._tools.sessions.read() as session:
+            found = documents.file_of(session, self._media.id)
+        if found is None:
+            raise FileMissing
+        with _room() as copy:
+            self._copy(found.storage_path, copy)
+            yield StoredFile(copy, found.filename)
+
+    def _copy(self, path: str, copy: BinaryIO) -> None:
+        digest = hashlib.sha256()
+        try:
+            for piece in self._tools.files.storage.stream(path):
+                digest.update(piece)
+                copy.write(piece)
+            copy.flush()
+        except ObjectMissing as error:
+            raise FileMissing from error
+        except (StorageError, OSError) as error:
+            raise FileUnreachable from error
+        if digest.hexdigest() != self._media.file_sha256:
+            raise FileChanged
+
+    def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
+        return self._tools.sandbox.read(reader, data, hints)
+
+    def require_transcription(self, seconds: float) -> None:
+        user, amount = self._media.created_by_user_id, ceil(seconds)
+        with self._tools.sessions.begin() as session:
+            if not check_quota(session, self._tools.limits, user, Operation.TRANSCRIBE_SECONDS, amount):
+                raise TranscriptionQuota
+
+    def record_transcription(self, seconds: float) -> None:
+        user, amount = self._media.created_by_user_id, ceil(seconds)
+        with self._tools.sessions.begin() as session:
+            record_usage(session, user, Operation.TRANSCRIBE_SECONDS, amount, self._charged_for)
+
+    def keep(self, fetched: Fetched) -> None:
+        """Under a name of this attempt's own. What the attempt before it left goes: its result would be refused."""
+        files = self._tools.files
+        path = self._fetched_path(uuid4().hex if self._attempt is None else str(self._attempt))
+        try:
+            files.storage.put(path, [fetched.body], fetched.content_type)
+        except StorageError as error:
+            raise FileUnreachable from error
+        self.kept = Kept(path, fetched.content_type, len(fetched.body), file_name(fetched.url))
+        if self._attempt is not None and self._attempt > 1:
+            files.remove(self._fetched_path(str(self._attempt - 1)))
+
+    def _fetched_path(self, fetch: str) -> str:
+        return fetched_path(self._media.id, fetch, "pdf", self._tools.files.prefix)
+
+
+def _room() -> BinaryIO:
+    """On a disk that may be full now, and not a little later."""
+    try:
+        return TemporaryFile(prefix="nexus-")
+    except OSError as error:
+        raise FileUnreachable from error
+
+
+def as_fetched(answer: Response | NotModified) -> Fetched:
+    """What an unconditional request is answered with."""
+    if isinstance(answer, NotModified):
+        raise FetchBadAnswer
+    return Fetched(**vars(answer))
+
+
+def file_name(url: str) -> str:
+    """What a download is called: the last part of the address, ending as a PDF does."""
+    name = PurePosixPath(unquote(urlsplit(url).path)).name
+    safe = "".join(c for c in name if c.isprintable() and c not in '/\\:*?"<>|')[:NAME_LENGTH].strip()
+    stem = safe[:-4] if safe.lower().endswith(".pdf") else safe
+    return f"{stem or 'document'}.pdf"

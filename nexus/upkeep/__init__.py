@@ -1,0 +1,1 @@
+"""Is all well: the doctor and what it checks, the sweep, what crashes leave behind, counts and events."""

@@ -1,0 +1,365 @@
+"""What must hold, looked up: the promises of the specification, and what Nexus needs around it. Nothing is changed.
+
+A check that fails is a problem, or, where a worker or time heals it, a note.
+"""
+
+from __future__ import annotations
+
+import importlib
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from sqlalchemy import Text, bindparam, column, func, make_url, select, text, union_all
+
+from nexus.db import migrate, triggers
+from nexus.db.editorial import UNBEGUN, jobs
+from nexus.db.moves import SUBJECTS
+from nexus.db.session import Session, Sessions, Statement
+from nexus.db.tables import WAITING, media
+from nexus.extract import Extractor
+from nexus.media.files import Files
+from nexus.settings import SECRETS, Settings
+from nexus.states.media import Kind
+from nexus.storage import StorageError
+from nexus.upkeep import clean, counts
+from nexus.upkeep.promises import PROMISES, Promise, offenders
+
+#: How many of the offenders are named.
+NAMED = 5
+#: Leases and due work that nobody takes up for this many sweeps, and at least for so long, make a note.
+SWEEPS = 6
+PATIENCE = timedelta(minutes=1)
+REDIS_SECONDS = 3
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+SHORT = 32
+DATABASE_ADVICE = "Check the database; restore a copy if it is damaged."
+STORE_ADVICE = "Check that the file store runs, and that Nexus may list, read, write and delete there."
+
+
+class Verdict(StrEnum):
+    OK = "ok"  #: it holds
+    NOTE = "note"  #: worth knowing; nothing is broken
+    PROBLEM = "problem"  #: it must not be so
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found."""
+
+    name: str
+    verdict: Verdict
+    #: What holds, or what is wrong.
+    says: str
+    #: What to do about it; empty where it holds.
+    advice: str = ""
+    count: int = 0
+    #: Some of those that it concerns.
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Patient:
+    """What is examined."""
+
+    settings: Settings
+    sessions: Sessions
+    extractors: Mapping[Kind, Extractor]
+    files: Files
+
+    def late(self, now: datetime) -> datetime:
+        return now - max(PATIENCE, timedelta(seconds=self.settings.sweep_seconds) * SWEEPS)
+
+
+Check = Callable[[Patient], Finding]
+
+
+def examine(patient: Patient) -> list[Finding]:
+    """Every check that can be made: none of rows without a database, none of files without a store."""
+    findings = [check(patient) for check in (_secrets, _secrets_file, _redis, _store, _reachable)]
+    store, database = findings[-2:]
+    if database.verdict is Verdict.OK:
+        findings.append(_guarded("database.migrated", _migrated, patient))
+    if findings[-1].verdict is Verdict.OK:
+        findings += _rows(patient, FILE_CHECKS if store.verdict is Verdict.OK else [])
+    return findings
+
+
+def is_healthy(findings: Iterable[Finding]) -> bool:
+    return all(finding.verdict is not Verdict.PROBLEM for finding in findings)
+
+
+def _rows(patient: Patient, of_files: Sequence[tuple[str, Check]]) -> list[Finding]:
+    named: list[tuple[str, Check]] = [
+        ("database.triggers", _triggers),
+        ("database.integrity", _integrity),
+        *((promise.name, _asked(promise)) for promise in PROMISES),
+        ("work.leases", _expired),
+        ("work.due", _overdue),
+        ("work.processors", _unprocessed),
+        *of_files,
+    ]
+    return [_guarded(name, check, patient) for name, check in named]
+
+
+def _guarded(name: str, check: Check, patient: Patient) -> Finding:
+    """A check that breaks has found something too."""
+    try:
+        return check(patient)
+    except Exception as error:
+        says = f"This could not be checked: {_first_line(error)}."
+        return Finding(name, Verdict.PROBLEM, says, STORE_ADVICE if _is_of_store(error) else DATABASE_ADVICE)
+
+
+def _is_of_store(error: Exception) -> bool:
+    return isinstance(error, StorageError | OSError)
+
+
+def _ok(name: str, says: str) -> Finding:
+    return Finding(name, Verdict.OK, says)
+
+
+def _problem(name: str, says: str, advice: str, found: Sequence[str] = ()) -> Finding:
+    return Finding(name, Verdict.PROBLEM, says, advice, len(found), tuple(found[:NAMED]))
+
+
+def _note(name: str, says: str, advice: str, total: int = 0, found: Sequence[str] = ()) -> Finding:
+    return Finding(name, Verdict.NOTE, says, advice, total, tuple(found[:NAMED]))
+
+
+# The store
+
+
+def _missing_files(patient: Patient) -> Finding:
+    name = "files.missing"
+    missing = [str(media_id) for media_id in clean.missing_objects(patient.sessions, patient.files)]
+    if missing:
+        return _problem(
+            name, "Files are not in the store.", "Restore them from a copy, or delete the media.", missing
+        )
+    return _ok(name, "Every file is in the store.")
+
+
+def _orphaned_files(patient: Patient) -> Finding:
+    name = "files.orphaned"
+    orphans = [stored.path for stored in clean.orphaned_objects(patient.sessions, patient.files)]
+    if orphans:
+        says = "There are objects in the store that no media has."
+        return _note(
+            name, says, "Look at them, then remove them: nexus clean --remove", len(orphans), orphans
+        )
+    return _ok(name, "Every object in the store belongs to a media.")
+
+
+FILE_CHECKS: list[tuple[str, Check]] = [
+    ("files.missing", _missing_files),
+    ("files.orphaned", _orphaned_files),
+]
+
+
+# What Nexus needs around it
+
+
+def _store(patient: Patient) -> Finding:
+    name = "files.store"
+    trouble = patient.files.storage.trouble()
+    return _problem(name, *trouble) if trouble else _ok(name, "The file store answers.")
+
+
+def _secrets(patient: Patient) -> Finding:
+    chosen, name = patient.settings, "settings.secrets"
+    wanted = [secret for secret in SECRETS if not (chosen.jwks_url and secret.startswith("jwt"))]
+    missing = [f"NEXUS_{secret.upper()}" for secret in wanted if not getattr(chosen, secret)]
+    if missing:
+        return _problem(
+            name, f"Missing: {', '.join(missing)}.", "Set them in the environment or in .env.", missing
+        )
+    short = [f"NEXUS_{secret.upper()}" for secret in wanted if len(getattr(chosen, secret)) < SHORT]
+    if short:
+        advice = f"Use at least {SHORT} random characters."
+        return _note(name, f"Short enough to be guessed: {', '.join(short)}.", advice, len(short), short)
+    return _ok(name, "The secrets are there.")
+
+
+def _secrets_file(patient: Patient) -> Finding:
+    name, path = "settings.secrets_file", patient.settings.data_dir / "secrets.json"
+    if not path.exists():
+        return _ok(name, "There is no file with local secrets.")
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & OTHERS:
+        says = f"Others on this machine may read {path} (mode {mode:04o})."
+        return _problem(name, says, f"Run: chmod 600 {path}", [str(path)])
+    return _ok(name, "The local secrets are readable by you alone.")
+
+
+def _redis(patient: Patient) -> Finding:
+    name = "queue.reachable"
+    if patient.settings.queue != "celery":
+        return _ok(name, "The queue needs no server.")
+    try:
+        limits = {"socket_connect_timeout": REDIS_SECONDS, "socket_timeout": REDIS_SECONDS}
+        redis = importlib.import_module("redis")  # slow to load, and most installations have none
+        with redis.Redis.from_url(patient.settings.redis_url, **limits) as client:
+            client.ping()
+    except Exception as error:
+        says = f"Redis can't be reached, so no worker is told of new work: {_first_line(error)}."
+        return _problem(name, says, "Start it, or check NEXUS_REDIS_URL.")
+    return _ok(name, "Redis answers.")
+
+
+def _reachable(patient: Patient) -> Finding:
+    name = "database.reachable"
+    missing = missing_file(patient.settings.database)
+    if missing is not None:
+        return _problem(name, f"There is no database at {missing}.", "Make one with: nexus db upgrade")
+    try:
+        with patient.sessions.read() as session:
+            counts.is_alive(session)
+    except Exception as error:
+        says = f"The database can't be reached: {_first_line(error)}."
+        return _problem(name, says, "Start it, or check NEXUS_DATABASE_URL and the data folder.")
+    return _ok(name, "The database answers.")
+
+
+def missing_file(url: str) -> Path | None:
+    """The SQLite file that should be there and is not. Looked for first, because opening it would make it."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database:
+        return None
+    path = Path(parsed.database)
+    return None if path.exists() else path
+
+
+def _migrated(patient: Patient) -> Finding:
+    name = "database.migrated"
+    current, head = migrate.current(patient.settings.database), migrate.head()
+    if current == head:
+        return _ok(name, f"The database is at revision {head}.")
+    says = f"The database is at revision {current or 'base'}, and this Nexus needs {head}."
+    return _problem(name, says, "Run: nexus db upgrade")
+
+
+# The database as a whole
+
+_INTEGRITY = Statement(text("PRAGMA integrity_check(5)").columns(column("says", Text)))
+_DANGLING = Statement(
+    text("PRAGMA foreign_key_check").columns(
+        column("child", Text), column("row", Text), column("parent", Text), column("number", Text)
+    )
+)
+_UNCHECKED = Statement(
+    text("SELECT conname FROM pg_constraint WHERE NOT convalidated").columns(column("conname", Text))
+)
+
+
+def _integrity(patient: Patient) -> Finding:
+    name = "database.integrity"
+    with patient.sessions.read() as session:
+        broken = _sqlite_damage(session) if session.is_sqlite else _unchecked(session)
+    if broken:
+        return _problem(
+            name, "The database is damaged.", "Stop Nexus and restore a copy of the database.", broken
+        )
+    return _ok(name, "The database is whole, and every reference leads somewhere.")
+
+
+def _sqlite_damage(session: Session) -> list[str]:
+    broken = [row.says for row in session.all(_INTEGRITY) if row.says != "ok"]
+    return broken + [f"{row.child} refers to a missing row of {row.parent}" for row in session.all(_DANGLING)]
+
+
+def _unchecked(session: Session) -> list[str]:
+    return [f"{row.conname} was never checked" for row in session.all(_UNCHECKED)]
+
+
+def _triggers(patient: Patient) -> Finding:
+    name = "database.triggers"
+    with patient.sessions.begin() as session:
+        differing = [guard for subject in SUBJECTS for guard in triggers.differing(session, subject)]
+    if differing:
+        says = "Guards of a status column are missing or differ from the table of edges."
+        return _problem(
+            name, says, "Restore a copy of the database, or have its guards made anew.", differing
+        )
+    return _ok(name, "The guards of every status column are in place.")
+
+
+# What the rows promise
+
+
+def _asked(promise: Promise) -> Check:
+    def check(patient: Patient) -> Finding:
+        with patient.sessions.read() as session:
+            rows = session.all(promise.offenders, most=NAMED)
+        if not rows:
+            return _ok(promise.name, promise.holds)
+        ids = tuple(str(row.id) for row in rows)
+        return Finding(promise.name, Verdict.PROBLEM, promise.broken, promise.advice, rows[0].total, ids)
+
+    return check
+
+
+# Whether someone works
+
+_LATE = bindparam("late", type_=media.c.run_after.type)
+_EXPIRED = offenders(
+    union_all(*(select(held.c.id).where(held.c.lease_expires_at < _LATE) for held in (media, jobs)))
+)
+_OVERDUE = offenders(
+    select(media.c.id).where(text(WAITING), media.c.kind == bindparam("kind"), media.c.run_after < _LATE)
+)
+_UNBEGUN = offenders(select(jobs.c.id).where(text(UNBEGUN), jobs.c.updated_at < _LATE))
+_WAITING_KINDS = Statement(
+    select(media.c.kind, func.count().label("total")).where(text(WAITING)).group_by(media.c.kind)
+)
+START_ONE = "Is a worker running? Start one with: nexus serve or nexus worker"
+
+
+def _expired(patient: Patient) -> Finding:
+    name = "work.leases"
+    with patient.sessions.read() as session:
+        rows = session.all(_EXPIRED, late=patient.late(session.now), most=NAMED)
+    if not rows:
+        return _ok(name, "No worker has left anything behind.")
+    says = "Media or jobs that a worker left behind, and that nobody has taken up again."
+    return _note(name, says, START_ONE, rows[0].total, [str(row.id) for row in rows])
+
+
+def _overdue(patient: Patient) -> Finding:
+    name = "work.due"
+    with patient.sessions.read() as session:
+        late = patient.late(session.now)
+        waiting = [
+            *(
+                session.all(_OVERDUE, kind=kind.value, late=late, most=NAMED)
+                for kind in sorted(patient.extractors)
+            ),
+            session.all(_UNBEGUN, late=late, most=NAMED),
+        ]
+    found = [row for rows in waiting for row in rows]
+    if not found:
+        return _ok(name, "Nothing has waited long for a worker.")
+    total = sum(rows[0].total for rows in waiting if rows)
+    says = "Media or jobs that have waited long for a worker."
+    return _note(name, says, START_ONE, total, [str(row.id) for row in found])
+
+
+def _unprocessed(patient: Patient) -> Finding:
+    name = "work.processors"
+    with patient.sessions.read() as session:
+        rows = session.all(_WAITING_KINDS)
+    waiting = {row.kind: row.total for row in rows if Kind(row.kind) not in patient.extractors}
+    if not waiting:
+        return _ok(name, "Everything that waits has a processor.")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(waiting.items()))
+    says = f"These wait, and this command knows no processor for them: {kinds}."
+    return _note(
+        name, says, "A server or worker that has one takes them up; see NEXUS_PLUGINS.", sum(waiting.values())
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

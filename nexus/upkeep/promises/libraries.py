@@ -1,0 +1,55 @@
+"""What must hold of users and their libraries."""
+
+from __future__ import annotations
+
+from sqlalchemy import and_, exists, func, select
+
+from nexus.db.tables import libraries, memberships, users
+from nexus.libraries.access import Role
+from nexus.upkeep.promises.promise import RESTORE, Promise, offenders, rows
+
+_OWN_DEFAULT = libraries.c.owner_user_id == users.c.id
+_DEFAULTS = (
+    select(func.count()).select_from(libraries).where(_OWN_DEFAULT, libraries.c.is_default).correlate(users)
+)
+_IS_ADMIN = and_(memberships.c.library_id == libraries.c.id, memberships.c.role == Role.ADMIN.value)
+_ADMINS = select(memberships.c.user_id).where(_IS_ADMIN)
+_OWNER_IS_ADMIN = exists(
+    _ADMINS.where(memberships.c.user_id == libraries.c.owner_user_id).correlate(libraries)
+)
+
+PROMISES = (
+    Promise(
+        "users.default_library",
+        "Every user has one default library.",
+        "Users without a default library, or with several.",
+        "One that is missing is made at the user's next request; several: restore a copy of the database.",
+        rows(users, _DEFAULTS.scalar_subquery() != 1),
+    ),
+    Promise(
+        "libraries.owner",
+        "Every user administers his default library.",
+        "Default libraries whose owner is not their admin.",
+        RESTORE,
+        rows(libraries, libraries.c.is_default, ~_OWNER_IS_ADMIN),
+    ),
+    Promise(
+        "libraries.admin",
+        "Every library has an admin.",
+        "Libraries without an admin: nobody can change them.",
+        RESTORE,
+        rows(libraries, ~exists(_ADMINS.correlate(libraries))),
+    ),
+    Promise(
+        "libraries.private",
+        "A default library has its owner alone.",
+        "Default libraries that someone else can see.",
+        "Find out who let him in, then restore a copy of the database.",
+        offenders(
+            select(libraries.c.id)
+            .join(memberships, memberships.c.library_id == libraries.c.id)
+            .where(libraries.c.is_default, memberships.c.user_id != libraries.c.owner_user_id)
+            .distinct()
+        ),
+    ),
+)

@@ -1,0 +1,119 @@
+"""The local store's links. What a link allows is what its signature covers; there is no other way in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Annotated
+
+import anyio.to_thread
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import FileResponse
+from starlette.requests import ClientDisconnect
+
+from nexus.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from nexus.media.files import refusal
+from nexus.storage import ObjectExists, StorageError
+from nexus.storage.local import ROUTE, Draft, Grant, Local
+from nexus.storage.names import disposition
+from nexus.web.http.context import app_of
+from nexus.web.http.envelope import answer
+
+router = APIRouter(prefix=ROUTE, include_in_schema=False)
+
+_SAFE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cache-Control": "private, no-store",
+}
+#: How much of an upload waits to be written.
+IN_FLIGHT = 4 * 1024 * 1024
+Signature = Annotated[str, Query(max_length=128)]
+Expires = Annotated[int, Query(ge=0, lt=2**40)]
+
+
+@router.put("/{path:path}")
+async def put_object(
+    request: Request,
+    path: str,
+    expires: Expires,
+    size: Annotated[int, Query(ge=1, lt=2**50)],
+    signature: Signature,
+    content_type: Annotated[str, Header()] = "",
+) -> Response:
+    store = _store(request)
+    _require(store, Grant("PUT", path, expires, content_type, size), signature)
+    if request.headers.get("content-length", str(size)) != str(size):
+        raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
+    try:
+        await _store_whole(request, store.draft(path), size)
+    except ObjectExists as error:
+        raise Conflict("A file is there already, and it stays. Confirm it, or begin a new upload.") from error
+    except StorageError as error:
+        raise refusal(error) from error
+    return answer({"done": True})
+
+
+@router.get("/{path:path}")
+def get_object(
+    request: Request,
+    path: str,
+    expires: Expires,
+    signature: Signature,
+    content_type: Annotated[str, Query(alias="type", max_length=200)],
+    filename: Annotated[str, Query(max_length=1000)],
+) -> Response:
+    store = _store(request)
+    _require(store, Grant("GET", path, expires, content_type, filename=filename), signature)
+    try:
+        if store.head(path) is None:
+            raise NotFound
+    except StorageError as error:
+        raise refusal(error) from error
+    headers = {**_SAFE_HEADERS, "Content-Disposition": disposition(filename)}
+    return FileResponse(store.locate(path), media_type=content_type, headers=headers)
+
+
+async def _store_whole(request: Request, draft: Draft, size: int) -> None:
+    await anyio.to_thread.run_sync(draft.__enter__)
+    try:
+        if await _receive(request, draft, size) != size:
+            raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
+        await anyio.to_thread.run_sync(draft.publish)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(draft.__exit__)
+
+
+async def _receive(request: Request, draft: Draft, most: int) -> int:
+    """Writes what has arrived while more arrives: `IN_FLIGHT` is all that is ever in memory."""
+    loop = asyncio.get_running_loop()
+    received, pieces = 0, deque[bytes]()
+    writing = loop.run_in_executor(None, draft.write_all, pieces)
+    try:
+        async for piece in request.stream():
+            received += len(piece)
+            if received > most:
+                break
+            pieces.append(piece)
+            if received - draft.written > IN_FLIGHT or writing.done():
+                await writing
+                writing = loop.run_in_executor(None, draft.write_all, pieces)
+    except ClientDisconnect as error:
+        raise InvalidRequest("The upload broke off. Send the file again while the link lives.") from error
+    finally:
+        await writing
+    await loop.run_in_executor(None, draft.write_all, pieces)
+    return received
+
+
+def _store(request: Request) -> Local:
+    storage = app_of(request).files.storage
+    if not isinstance(storage, Local):
+        raise NotFound
+    return storage
+
+
+def _require(store: Local, grant: Grant, signature: str) -> None:
+    if not store.allows(grant, signature):
+        raise Forbidden("This link is not valid, or its time is over. Ask for a new one.")

@@ -1,0 +1,112 @@
+"""The web application: routers, errors, pages, and what lives as long as the server does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+
+import nexus
+from nexus.app import App
+from nexus.web.api import events, health, imports, jobs, libraries, media, objects, stories, uploads
+from nexus.web.api.events import Feed
+from nexus.web.http import envelope
+from nexus.web.http.auth import Gate
+from nexus.web.http.metrics import Metrics
+from nexus.web.http.readiness import Readiness
+from nexus.web.http.routing import Route
+from nexus.web.pages import imports as page_imports
+from nexus.web.pages import jobs as page_jobs
+from nexus.web.pages import library as pages
+from nexus.web.pages import reader as page_reader
+from nexus.web.pages import stories as page_stories
+from nexus.web.pages import uploads as page_uploads
+
+STATIC = Path(__file__).parent / "static"
+DESCRIPTION = """
+Every call carries `Authorization: Bearer …` and `X-Nexus-Internal: …`; `nexus token --json` prints both.
+Success is `{"data": …}`, failure `{"error": {"code", "message", "request_id"}}`.
+"""
+
+
+#: In the order in which an address is looked for.
+ROUTERS = (
+    uploads.router,
+    media.router,
+    libraries.router,
+    imports.router,
+    jobs.router,
+    stories.router,
+    events.router,
+    health.router,
+    objects.router,
+    page_reader.router,
+    page_imports.router,
+    page_jobs.router,
+    page_stories.router,
+    pages.router,
+    page_uploads.router,
+    page_imports.quick,
+)
+
+
+def create(app: App, readiness: Readiness | None = None) -> FastAPI:
+    """Without a readiness of the caller's it is ready at once."""
+
+    @asynccontextmanager
+    async def lifespan(api: FastAPI) -> AsyncIterator[None]:
+        feed = api.state.feed = Feed(app.sessions)
+        loop = asyncio.get_running_loop()
+        app.imports.listener = partial(loop.call_soon_threadsafe, feed.nudge)
+        yield
+        app.imports.listener = lambda: None
+
+    api = FastAPI(
+        title="Nexus",
+        version=nexus.__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        # Not included, which would make every route a second time.
+        routes=[route for router in ROUTERS for route in router.routes],
+        redoc_url=None,
+        docs_url=None,
+    )
+    api.state.nexus = app
+    api.state.gate = Gate(app)
+    api.state.readiness = readiness or Readiness()
+    api.state.metrics = Metrics(app.sessions, app.queue)
+    api.mount("/static", StaticFiles(directory=STATIC), name="static")
+    envelope.install(api, api.state.metrics, pages.refusal)
+    _document(api)
+    return api
+
+
+def _document(api: FastAPI) -> None:
+    """What FastAPI can't know: the two headers of every call but the health ones, and that we answer 400, not 422.
+
+    Made when somebody asks for it: it takes longer than the rest of a start.
+    """
+    plain = api.openapi
+
+    def openapi() -> dict[str, Any]:
+        for route in api.routes:
+            if isinstance(route, Route):
+                route.document()
+        document = plain()
+        document["components"]["securitySchemes"] = {
+            "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+            "internal": {"type": "apiKey", "in": "header", "name": "X-Nexus-Internal"},
+        }
+        for calls in document["paths"].values():
+            for call in calls.values():
+                call["responses"].pop("422", None)
+                call["security"] = [] if call["tags"] == ["health"] else [{"bearer": [], "internal": []}]
+        return document
+
+    api.openapi = openapi  # type: ignore[method-assign]

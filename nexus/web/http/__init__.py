@@ -1,0 +1,1 @@
+"""What every request passes through: protocol, envelope, who is asking, metrics."""

@@ -1,0 +1,175 @@
+"""The page on which a media is read: its text or its pages, the pictures in them, and reading it anew."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from nexus.app import App
+from nexus.db.session import Row, Session
+from nexus.errors import NotFound
+from nexus.media import passages, queries, reader, refresh
+from nexus.media.passages import Passage
+from nexus.media.queries import View
+from nexus.media.reader import Document
+from nexus.states.capabilities import UNRENDERABLE
+from nexus.storage.names import disposition
+from nexus.web.http.context import Nexus, PageViewer
+from nexus.web.http.envelope import PAGE, picture, request_id
+from nexus.web.views import items
+from nexus.web.views.render import by_htmx, changed, fragment, go, page, policy
+
+router = APIRouter(prefix="/items", tags=[PAGE], include_in_schema=False)
+
+#: A browser shows it in a frame of ours and of nobody else. Viewers bring their own styles; a sandbox shuts them out.
+_PDF_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Content-Security-Policy": (
+        "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+    ),
+    "Cache-Control": "private, no-cache",
+}
+_NOTHING = Passage([], None, None)
+_NEW, _SAME = "This is the text as it is now.", "It was read anew, and nothing has changed."
+
+Start = Annotated[int | None, Query(alias="from", ge=0, lt=2**31, description="The fragment to begin with.")]
+End = Annotated[int | None, Query(alias="before", ge=0, lt=2**31, description="The fragment to end before.")]
+Since = Annotated[int, Query(ge=0, description="The revision that the page shows.")]
+
+
+@router.get("/{media_id}")
+def item(
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    media_id: UUID,
+    start: Start = None,
+    end: End = None,
+    view: str = "",
+) -> Response:
+    at_a_place = start is not None or end is not None
+    with nexus.sessions.read() as session:
+        found = queries.get(session, media_id, viewer)
+        document = _document(session, found, viewer)
+        passage = _passage(session, found, start, end)
+        has_pdf = _pdf(session, found) is not None
+        asked = refresh.present(session, media_id)
+        events = _events(session, media_id, viewer)
+    return page(
+        request,
+        "item.html",
+        headers=_pictures(nexus),
+        item=items.item(found, nexus.tools.extractors, viewer),
+        reading=items.reading(found, view or ("text" if at_a_place else ""), document, passage, has_pdf),
+        document=document,
+        renewal=items.renewal(found, asked, nexus.tools.extractors),
+        history=[items.moment(row, viewer) for row in events],
+    )
+
+
+@router.get("/{media_id}/text")
+def text(
+    request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, start: Start = None, end: End = None
+) -> Response:
+    """More of the text, for htmx to put where the last of it ended."""
+    with nexus.sessions.read() as session:
+        found = queries.get(session, media_id, viewer)
+        passage = _passage(session, found, start, end)
+        has_pdf = _pdf(session, found) is not None
+    return fragment(
+        request,
+        "prose.html",
+        headers=_pictures(nexus),
+        item=items.item(found, nexus.tools.extractors, viewer),
+        reading=items.reading(found, "text", None, passage, has_pdf),
+        document=None,
+    )
+
+
+@router.get("/{media_id}/assets/{name}")
+def asset(nexus: Nexus, viewer: PageViewer, media_id: UUID, name: str) -> Response:
+    with nexus.sessions.read() as session:
+        return picture(reader.asset(session, media_id, viewer, name))
+
+
+@router.get("/{media_id}/pdf")
+def pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+    with nexus.sessions.read() as session:
+        file = _pdf(session, queries.get(session, media_id, viewer))
+    if file is None:
+        raise NotFound("This has no PDF to show.")
+    headers = {
+        **_PDF_HEADERS,
+        "Content-Length": str(file.size_bytes),
+        "Content-Disposition": disposition(file.filename).replace("attachment", "inline", 1),
+    }
+    return StreamingResponse(
+        passages.stream(nexus.files, file), headers=headers, media_type=file.content_type
+    )
+
+
+@router.post("/{media_id}/refresh")
+def read_anew(
+    request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, since: Since = 0
+) -> Response:
+    refresh.request(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
+    if by_htmx(request):
+        return renewal(request, nexus, viewer, media_id, since)
+    return go(f"/items/{media_id}")
+
+
+@router.get("/{media_id}/refresh")
+def renewal(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, since: Since = 0) -> Response:
+    """How far the reading anew is; where it is done, the page is told to look for itself."""
+    with nexus.sessions.read() as session:
+        found = queries.get(session, media_id, viewer)
+        document = _document(session, found, viewer)
+        asked = refresh.present(session, media_id)
+    said, headers = "", dict[str, str]()
+    if asked is None:
+        said = _NEW if document and document.row.revision > since else _SAME
+        headers = changed(media_id)
+    look = items.renewal(found, asked, nexus.tools.extractors, said)
+    return fragment(request, "renewal.html", headers=headers, media_id=media_id, revision=since, renewal=look)
+
+
+def _document(session: Session, found: View, viewer: UUID) -> Document | None:
+    """None for what has no text, and for a text from before documents were kept."""
+    if not found.capabilities.can_read:
+        return None
+    try:
+        return reader.document(session, found.row.id, viewer)
+    except NotFound:
+        return None
+
+
+def _passage(session: Session, found: View, start: int | None, end: int | None) -> Passage:
+    if not (found.capabilities.can_read and found.row.has_text):
+        return _NOTHING
+    if end is not None:
+        return passages.before(session, found.row.id, end)
+    return passages.onward(session, found.row.id, start or 0)
+
+
+def _pdf(session: Session, found: View) -> Row | None:
+    """What the viewer can show: also the PDF that an address answered with."""
+    if not found.capabilities.can_download_file or found.row.last_error_code in UNRENDERABLE:
+        return None
+    return passages.pdf(session, found.row.id)
+
+
+def _events(session: Session, media_id: UUID, viewer: UUID) -> list[Row]:
+    found = queries.events(session, media_id, viewer, most=queries.MOST)
+    rows = found.items
+    while found.next_cursor is not None:
+        found = queries.events(session, media_id, viewer, found.next_cursor, queries.MOST)
+        rows += found.items
+    return rows
+
+
+def _pictures(nexus: App) -> dict[str, str]:
+    return {"Content-Security-Policy": policy(nexus.settings, pictures=True)}

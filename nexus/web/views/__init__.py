@@ -1,0 +1,1 @@
+"""What a page shows: rows turned into words, and templates into HTML."""

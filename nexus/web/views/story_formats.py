@@ -1,0 +1,138 @@
+"""A story to take along: as Markdown or JSON, and many as an Atom feed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import NAMESPACE_URL, UUID, uuid5
+from xml.etree import ElementTree as ET
+
+from fastapi import Response
+from markupsafe import Markup
+
+from nexus.db.session import Row
+from nexus.draft import Claim
+from nexus.draft.extractive import EXTRACTIVE
+from nexus.editorial.stories import Sections
+from nexus.storage.names import disposition
+from nexus.web.api.story_schemas import story_json
+
+ATOM = "http://www.w3.org/2005/Atom"
+UNSUPPORTED = "not found in the article"
+HEADINGS = (("What happened", "what_happened"), ("Background", "background"))
+#: What Markdown would take for its own.
+_MARKS = re.compile(r"[\\`*_\[\]<>#|~&]")
+#: And what it would take for a point of a list, at the beginning.
+_POINT = re.compile(r"^(\d*)([-+.)])(?=[ -]|$)")
+#: What no XML can hold.
+_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+def exported(story: Row, chosen: str) -> Response:
+    """As a file that is called after its slug."""
+    if chosen == "json":
+        body, kind, ending = (
+            json.dumps(story_json(story), ensure_ascii=False, indent=2),
+            "application/json",
+            "json",
+        )
+    else:
+        body, kind, ending = markdown(story), "text/markdown; charset=utf-8", "md"
+    headers = {
+        "Content-Disposition": disposition(f"{story.slug}.{ending}"),
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(body, headers=headers, media_type=kind)
+
+
+def author(story: Row) -> str:
+    """What wrote it, said honestly."""
+    own = story.model == EXTRACTIVE
+    by = "The article's own sentences, chosen without a model" if own else f"Drafted by {story.model}"
+    cost = "" if own else f", {story.tokens_used:,} tokens"
+    return f"{by}{cost}, then edited" if story.edited_at else f"{by}{cost}"
+
+
+def markdown(story: Row) -> str:
+    """With the quote under each claim, and a word where there is none in the article."""
+    sections = Sections.of(story)
+    parts = [f"# {_marked(story.headline)}", _marked(story.summary)]
+    for heading, name in HEADINGS:
+        claims: tuple[Claim, ...] = getattr(sections, name)
+        if claims:
+            parts += [f"## {heading}", "\n".join(map(_point, claims))]
+    parts += ["## Sources", "\n".join(map(_source, json.loads(story.sources)))]
+    parts.append(f"{_marked(author(story))}, {story.generated_at:%-d %B %Y}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def atom(stories: Iterable[Row], viewer: UUID, site: str, now: datetime) -> bytes:
+    """The newest first. `site` is the address of Nexus, with a slash at its end."""
+    rows = list(stories)
+    feed = ET.Element("feed", xmlns=ATOM)
+    _put(feed, "title", "Stories · Nexus")
+    _put(feed, "id", uuid5(NAMESPACE_URL, f"nexus-stories-{viewer}").urn)
+    _put(feed, "updated", max((row.updated_at for row in rows), default=now).isoformat())
+    ET.SubElement(feed, "link", rel="alternate", type="text/html", href=f"{site}admin/stories")
+    _put(ET.SubElement(feed, "author"), "name", "Nexus")
+    for row in rows:
+        _entry(feed, row, site)
+    return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
+
+
+def _entry(feed: ET.Element, story: Row, site: str) -> None:
+    entry = ET.SubElement(feed, "entry")
+    _put(entry, "title", story.headline)
+    _put(entry, "id", story.id.urn)
+    _put(entry, "published", story.published_at.isoformat())
+    _put(entry, "updated", story.updated_at.isoformat())
+    ET.SubElement(entry, "link", rel="alternate", type="text/html", href=f"{site}admin/stories/{story.id}")
+    for source in json.loads(story.sources):
+        if source["url"]:
+            ET.SubElement(entry, "link", rel="via", href=source["url"])
+    _put(entry, "summary", story.summary)
+    _put(entry, "content", _html(story)).set("type", "html")
+
+
+def _html(story: Row) -> str:
+    sections = Sections.of(story)
+    parts = [Markup("<p>{}</p>").format(story.summary)]
+    for heading, name in HEADINGS:
+        claims: tuple[Claim, ...] = getattr(sections, name)
+        if claims:
+            points = Markup("").join(map(_item, claims))
+            parts.append(Markup("<h2>{}</h2><ul>{}</ul>").format(heading, points))
+    return str(Markup("").join(parts))
+
+
+def _item(claim: Claim) -> Markup:
+    if claim.evidence.found:
+        return Markup("<li>{}</li>").format(claim.text)
+    return Markup("<li>{} <em>({})</em></li>").format(claim.text, UNSUPPORTED)
+
+
+def _put(above: ET.Element, name: str, text: str) -> ET.Element:
+    element = ET.SubElement(above, name)
+    element.text = _UNWRITABLE.sub("", text)
+    return element
+
+
+def _point(claim: Claim) -> str:
+    if not claim.evidence.found:
+        return f"- {_marked(claim.text)} *({UNSUPPORTED})*"
+    if claim.text == claim.evidence.quote:
+        return f"- {_marked(claim.text)}"  # the article's own sentence
+    return f"- {_marked(claim.text)}\n  > {_marked(claim.evidence.quote)}"
+
+
+def _source(source: dict[str, str | None]) -> str:
+    title = _marked(source["title"] or "")
+    return f"- [{title}](<{source['url']}>)" if source["url"] else f"- {title}"
+
+
+def _marked(text: str) -> str:
+    """On one line, and as nothing but text."""
+    line = " ".join(text.split())
+    return _POINT.sub(r"\1\\\2", _MARKS.sub(r"\\\g<0>", line))

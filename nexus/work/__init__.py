@@ -1,0 +1,1 @@
+"""How work survives: leases that are renewed while it runs, and lost with the process that held them."""
