@@ -188,11 +188,8 @@ def test_a_page_gives_up_after_thirty_seconds_and_offers_manual_entry_while_it_f
     pages.gate.set()
 
 
-def test_a_text_that_comes_in_time_is_never_called_late(
-    page: Page, site: Site, pages: Pages, llm: Model
-) -> None:
+def test_a_text_that_comes_in_time_is_never_called_late(page: Page, site: Site, pages: Pages) -> None:
     page.clock.install()
-    llm.will(says(SAID))
     paste(page, site, held_article(pages))
     expect(badge(page)).to_have_text("Fetching")
     page.get_by_text("Enter title and text by hand").click()

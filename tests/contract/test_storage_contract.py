@@ -333,12 +333,12 @@ def test_a_local_store_that_refuses_is_an_error_of_the_store(tmp_path: Path) -> 
     """Whatever the system says, and without the path that it says it of."""
     storage = Local(tmp_path / "storage", "secret", wall_clock)
     without_drafts(storage)
-    stuck(storage, "media/x/original.pdf")
+    stuck(storage, f"{run_prefix()}media/x/original.pdf")
     (storage.folder / "file").touch()
     for act in (
-        lambda: storage.put("media/y/original.pdf", [BODY], PDF),
-        lambda: list(storage.stream("media/x/original.pdf")),
-        lambda: storage.delete("media/x/original.pdf"),
+        lambda: storage.put(f"{run_prefix()}media/y/original.pdf", [BODY], PDF),
+        lambda: list(storage.stream(f"{run_prefix()}media/x/original.pdf")),
+        lambda: storage.delete(f"{run_prefix()}media/x/original.pdf"),
         lambda: storage.head("file/original.pdf"),
         lambda: storage.drop_draft(Stored(f"{DRAFTS}/x", 1, datetime.now(UTC))),
     ):
@@ -353,7 +353,7 @@ def test_a_store_without_room_says_so_and_keeps_nothing(
     local = Local(tmp_path / "storage", "secret", wall_clock)
     full_disk(monkeypatch, DRAFTS)
     with pytest.raises(NoRoom):
-        local.put("media/x/original.pdf", [BODY], PDF)
+        local.put(f"{run_prefix()}media/x/original.pdf", [BODY], PDF)
     assert (list(local.objects("")), list(local.drafts())) == ([], [])
     full = Path("/dev/full")
     monkeypatch.setattr(s3_module, "SpooledTemporaryFile", lambda **_: full.open("r+b", buffering=0))
@@ -373,10 +373,11 @@ def test_what_is_put_is_on_the_disk_with_every_folder_above_it(
         real(line)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    storage.put("media/x/original.pdf", [BODY], PDF)
-    place = storage.folder / "media" / "x"
+    storage.put(f"{run_prefix()}media/x/original.pdf", [BODY], PDF)
+    place = storage.folder / run_prefix() / "media" / "x"
+    above = [folder for folder in place.parents if folder.is_relative_to(tmp_path)]
     assert synced[0].parent == storage.folder / DRAFTS
-    assert synced[1:] == [place, place.parent, storage.folder, tmp_path]
+    assert synced[1:] == [place, *above]
 
 
 def test_folders_that_come_and_go_do_not_break_a_put(tmp_path: Path) -> None:
@@ -385,8 +386,8 @@ def test_folders_that_come_and_go_do_not_break_a_put(tmp_path: Path) -> None:
 
     def churn(number: int) -> None:
         for _ in range(200):
-            storage.put(f"media/{number}/original.pdf", [BODY], PDF)
-            storage.delete(f"media/{number}/original.pdf")
+            storage.put(f"{run_prefix()}media/{number}/original.pdf", [BODY], PDF)
+            storage.delete(f"{run_prefix()}media/{number}/original.pdf")
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(churn, range(4)))

@@ -85,7 +85,7 @@ def test_a_put_into_a_store_that_refuses_is_503(site: Site, me: Caller) -> None:
 @pytest.mark.usefixtures("said")
 def test_a_deletion_is_done_also_if_the_object_can_not_be_removed(site: Site, me: Caller) -> None:
     media_id = upload(site, me, pdf())
-    stuck(local(site.app), f"media/{media_id}/original.pdf")
+    stuck(local(site.app), f"{site.app.files.prefix}media/{media_id}/original.pdf")
     assert data(me.delete(f"/media/{media_id}")) == {"done": True}
     assert problem(me.get(f"/media/{media_id}")) == (404, "E_NOT_FOUND")
     assert row_of(site.app.sessions, UUID(media_id)) is None

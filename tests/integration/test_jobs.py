@@ -123,7 +123,7 @@ class TestWhatMonitoringSearchesFor:
 def another_worker(app: App, job_id: str, error: WorkError | None = None) -> Callable[[], None]:
     """Claims the extraction; called, it ends it with a text, or with an error."""
     with app.sessions.begin() as session:
-        claim = jobs.claim_extraction(session, UUID(job_id), editing.LEASE, "test")
+        claim = jobs.claim_extraction(session, UUID(job_id), LEASE, "test")
     assert claim
 
     def finish() -> None:
@@ -286,7 +286,7 @@ class TestManualEntry:
     def test_it_does_not_wait_for_a_fetch_that_lasts(self, app: App, me: Caller, pages: Pages) -> None:
         job_id = begin(me, pages)
         with app.sessions.begin() as session:
-            claim = jobs.start_fetch(session, UUID(job_id), editing.LEASE, "test")
+            claim = jobs.start_fetch(session, UUID(job_id), LEASE, "test")
         job = job_of(call(me, job_id, "manual-entry", title="Mine", text=TEXT))
         assert (job["status"], job["manuallyProvided"], job["extractedTitle"]) == (
             "READY_TO_GENERATE",

@@ -71,8 +71,8 @@ def crashed(app: App) -> tuple[UUID, set[str]]:
     old = DAY + HOUR
     return begun.media_id, {
         aged(app, begun.storage_path, old),
-        aged(app, f"media/{uuid4()}/original.pdf", old),
-        aged(app, f"media/{uuid4()}/fetched-1.pdf", old),
+        aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", old),
+        aged(app, f"{app.files.prefix}media/{uuid4()}/fetched-1.pdf", old),
         aged(app, f"test_runs/{uuid4().hex}/media/{uuid4()}/original.pdf", old),
         aged(app, f"{DRAFTS}/{uuid4().hex}", old),
     }
@@ -86,7 +86,7 @@ def needed(app: App) -> set[str]:
     for path in kept:
         aged(app, path, 2 * DAY)
     return kept | {
-        aged(app, f"media/{uuid4()}/original.pdf", HOUR / 2),
+        aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", HOUR / 2),
         aged(app, f"test_runs/{uuid4().hex}/media/{uuid4()}/original.pdf", DAY / 2),
         aged(app, f"{DRAFTS}/{uuid4().hex}", DAY / 2),
     }
@@ -152,7 +152,7 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
 
 
 def test_it_goes_by_the_clock_of_the_app(app: App, clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    orphan = aged(app, f"media/{uuid4()}/original.pdf", timedelta(0))
+    orphan = aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", timedelta(0))
     with keeping_up(app, monkeypatch) as rounds_over:
         clock.forward(minutes=59)
         rounds_over()
@@ -165,8 +165,8 @@ def test_it_goes_by_the_clock_of_the_app(app: App, clock: SetClock, monkeypatch:
 def test_one_object_that_can_not_be_removed_does_not_keep_the_others(
     app: App, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stuck(local(app), f"media/{UUID(int=0)}/original.pdf")
-    aged(app, f"media/{UUID(int=1)}/original.pdf", timedelta(0))
+    stuck(local(app), f"{app.files.prefix}media/{UUID(int=0)}/original.pdf")
+    aged(app, f"{app.files.prefix}media/{UUID(int=1)}/original.pdf", timedelta(0))
     clock.forward(hours=2)
     with keeping_up(app, monkeypatch) as rounds_over:
         rounds_over()

@@ -67,7 +67,7 @@ class TestDuplicates:
             me.send(second, body)
             done = me.confirm(second.media_id)
             assert (done.media_id, done.duplicate) == (first, True)
-            assert stored(app) == [f"media/{first}/original.pdf"]
+            assert stored(app) == [f"{run_prefix()}media/{first}/original.pdf"]
 
     def test_when_the_first_is_deleted_the_second_is_gone_too(self, app: App, me: Person) -> None:
         body = pdf()
