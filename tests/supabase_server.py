@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -75,6 +75,11 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
+    def handle(self) -> None:
+        """A client that breaks off ends its connection, and nothing more is said about it."""
+        with suppress(ConnectionError):
+            super().handle()
+
     def do_POST(self) -> None:
         self._route(
             {
@@ -117,13 +122,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            return self._take(int(self.headers.get("Content-Length", 0)))
         whole = b""
-        while size := int(self.rfile.readline().strip(), 16):
-            whole += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
+        while size := int(self._take_line(), 16):
+            whole += self._take(size)
+            self._take_line()
+        self._take_line()
         return whole
+
+    def _take(self, size: int) -> bytes:
+        data = self.rfile.read(size)
+        if len(data) < size:
+            raise ConnectionAbortedError
+        return data
+
+    def _take_line(self) -> bytes:
+        line = self.rfile.readline()
+        if not line.endswith(b"\n"):
+            raise ConnectionAbortedError
+        return line
 
     def _query(self, name: str) -> str:
         return parse_qs(urlsplit(self.path).query).get(name, [""])[0]

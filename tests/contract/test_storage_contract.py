@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import quote, unquote, urljoin
+from urllib.parse import quote, unquote, urljoin, urlsplit
 from uuid import uuid4
 
 import httpx2
@@ -144,6 +145,21 @@ def test_a_put_that_breaks_off_leaves_nothing(place: Place) -> None:
     with pytest.raises((ConnectionError, StorageError)):
         place.storage.put(path, broken(), PDF)
     assert place.storage.head(path) is None
+
+
+@pytest.mark.parametrize("head", ["Transfer-Encoding: chunked", "Content-Length: 1000"])
+def test_the_supabase_server_is_quiet_about_an_upload_that_breaks_off(
+    supabase: Place, head: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, key = supabase.path(), supabase_server.SERVICE_KEY
+    asked = [f"POST /storage/v1/object/{supabase_server.BUCKET}/{path} HTTP/1.1", "Host: x", head]
+    address = urlsplit(supabase.base)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as client:
+        client.sendall("\r\n".join([*asked, f"Authorization: Bearer {key}", "", "4\r\n1234\r\n"]).encode())
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1000) == b""
+    assert capsys.readouterr().err == ""
+    assert supabase.storage.head(path) is None
 
 
 def test_what_is_not_there_says_so(place: Place) -> None:
