@@ -12,13 +12,12 @@ from redis import Redis, RedisError
 
 from chaos import broken_disk
 from chaos.actors.importer import SHELF
-from chaos.lines import Connection, Trap
 from chaos.plan import Fault
 from chaos.stage import Stage
+from tests.lines import BEGIN, COMMIT, Connection, Moment, Trap
 
 #: What a server writes when it refuses an upload.
 REFUSED = b"E_INVALID_FILE_TYPE"
-BEGIN, COMMIT = b"BEGIN", b"COMMIT"
 Undo = Callable[[], object]
 
 
@@ -74,8 +73,7 @@ def _break_disk(stage: Stage, kind: str) -> Undo:
 
 
 def _empty(stage: Stage, line: str) -> Undo:
-    port = stage.lines[line].target
-    with suppress(RedisError), Redis(port=port) as client:
+    with suppress(RedisError), Redis.from_url(stage.lines[line].target) as client:
         client.flushall()
     return lambda: None
 
@@ -98,7 +96,7 @@ def _stall(stage: Stage, name: str) -> Undo:
 def _set_trap(stage: Stage, fault: Fault, count: Callable[[], None]) -> Undo:
     """It springs in the middle of a conversation; until then nothing happens."""
     line, process = stage.lines[fault.target], stage.processes.get(fault.target)
-    words, moment, freezes = _TRAPS[fault.kind]
+    freezes = fault.kind == _FREEZING
 
     def spring(connection: Connection) -> None:
         count()
@@ -112,7 +110,7 @@ def _set_trap(stage: Stage, fault: Fault, count: Callable[[], None]) -> Undo:
         if freezes and process is not None:
             process.send(signal.SIGCONT)
 
-    line.arm(Trap(words, moment, spring))
+    line.arm(_TRAPS[fault.kind], spring)
     return restore
 
 
@@ -125,12 +123,13 @@ _PLAIN: dict[str, Callable[[Stage, str], Undo]] = {
     "empty_redis": _empty,
 }
 _OF_DISKS = {"full_disk": broken_disk.FULL, "read_only_disk": broken_disk.READ_ONLY}
-#: What has to be said, when it springs, and whether it freezes the process; else it cuts the connection.
-_TRAPS: dict[str, tuple[tuple[bytes, ...], str, bool]] = {
-    "cut_in_answer": ((b"",), "within", False),
-    "cut_at_begin": ((BEGIN,), "answered", False),
-    "cut_before_commit": ((COMMIT,), "said", False),
-    "cut_after_commit": ((COMMIT,), "answered", False),
-    "cut_after_import": ((SHELF.encode(), COMMIT), "answered", False),
-    "freeze_after_refusal": ((REFUSED, COMMIT), "answered", True),
+_TRAPS = {
+    "cut_in_answer": Trap((b"",), Moment.WITHIN),
+    "cut_at_begin": Trap((BEGIN,), Moment.AFTER),
+    "cut_before_commit": Trap((COMMIT,), Moment.BEFORE),
+    "cut_after_commit": Trap((COMMIT,), Moment.AFTER),
+    "cut_after_import": Trap((SHELF.encode(), COMMIT), Moment.AFTER),
+    "freeze_after_refusal": Trap((REFUSED, COMMIT), Moment.AFTER),
 }
+#: The trap that freezes the process; the others cut the connection.
+_FREEZING = "freeze_after_refusal"

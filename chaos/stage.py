@@ -10,17 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
 import httpx2
 
 from chaos import broken_disk
-from chaos.lines import Line, Lines
 from chaos.plan import PROCESSES, REDIS, SERVERS, STORE, Scene
 from chaos.site import Site
 from tests import servers
 from tests.http import headers_of
+from tests.lines import Line, Lines
 from tests.object_store import ACCESS_KEY, BUCKET, SECRET_KEY, object_store
 from tests.processes import Process, eventually, fresh_postgres, nursery
 from tests.support import make_settings
@@ -134,10 +133,7 @@ class Stage:
     def _through(self, name: str) -> str:
         """The database, by the line that this process has to it."""
         line = self.lines.get(name)
-        if line is None:
-            return self.database
-        parts = urlsplit(self.database)
-        return urlunsplit(parts._replace(netloc=f"postgres@127.0.0.1:{line.port}"))
+        return self.database if line is None else line.url
 
 
 @contextmanager
@@ -166,19 +162,18 @@ def _database(stack: ExitStack, scene: Scene, folder: Path) -> str:
 def _connect(stack: ExitStack, stage: Stage, lines: Lines) -> None:
     """A line from each process to PostgreSQL, one to Redis and one to the object store, as far as there are any."""
     if stage.scene.database == "postgres":
-        port = urlsplit(stage.database).port or 0
-        stage.lines |= {name: lines.to(port) for name in PROCESSES}
+        stage.lines |= {name: lines.to(stage.database) for name in PROCESSES}
     if stage.scene.queue == "celery":
         broker = stack.enter_context(servers.redis_server())
-        stage.lines[REDIS] = lines.to(broker.port)
-        stage.more["REDIS_URL"] = f"redis://127.0.0.1:{stage.lines[REDIS].port}/0"
+        stage.lines[REDIS] = lines.to(broker.url)
+        stage.more["REDIS_URL"] = stage.lines[REDIS].url
     if stage.scene.storage == "s3":
         store = stack.enter_context(object_store())
-        stage.lines[STORE] = lines.to(store.server.port)
+        stage.lines[STORE] = lines.to(store.url)
         stage.more |= {
             "STORAGE": "s3",
             "S3_BUCKET": BUCKET,
-            "S3_ENDPOINT_URL": f"http://127.0.0.1:{stage.lines[STORE].port}",
+            "S3_ENDPOINT_URL": stage.lines[STORE].url,
             "S3_ACCESS_KEY": ACCESS_KEY,
             "S3_SECRET_KEY": SECRET_KEY,
         }

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import sqlite3
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from uuid import uuid4
 
 import pytest
@@ -14,7 +11,6 @@ import pytest
 from chaos import plan
 from chaos.invariants import history, rows
 from chaos.invariants.database import Database
-from chaos.lines import Connection, Line, Lines, Trap
 from chaos.plan import Scene
 from chaos.run import run
 from nexus.app import App
@@ -50,76 +46,6 @@ def test_a_plan_is_bounded_and_gives_no_target_two_faults_at_a_time() -> None:
     for fault in drawn:
         assert ends.get(fault.target, 0.0) <= fault.at
         ends[fault.target] = fault.at + fault.length
-
-
-@pytest.fixture
-def line() -> Iterator[Line]:
-    """To a server that says everything back."""
-    with echo() as port, Lines() as lines:
-        yield lines.to(port)
-
-
-@contextmanager
-def echo() -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        talk = threading.Thread(target=_echo, args=(listening,))
-        talk.start()
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            listening.shutdown(socket.SHUT_RDWR)
-            talk.join()
-
-
-def _echo(listening: socket.socket) -> None:
-    """One connection after the other, until nobody listens any more."""
-    while True:
-        try:
-            sock, _ = listening.accept()
-        except OSError:
-            return
-        with closing(sock), suppress(ConnectionError):
-            while data := sock.recv(1000):
-                sock.sendall(data)
-
-
-def said(line: Line, *words: bytes) -> list[bytes]:
-    """What came back of each, until the line was cut."""
-    found = []
-    with socket.create_connection(("127.0.0.1", line.port), timeout=30) as sock:
-        for word in words:
-            try:
-                sock.sendall(word)
-                heard = sock.recv(1000)
-            except ConnectionError:
-                heard = b""
-            if not heard:
-                break
-            found.append(heard)
-    return found
-
-
-class TestLine:
-    def test_puts_through_what_is_said(self, line: Line) -> None:
-        assert said(line, b"BEGIN", b"COMMIT") == [b"BEGIN", b"COMMIT"]
-
-    @pytest.mark.parametrize("moment", ["said", "answered"])
-    def test_is_cut_at_the_last_word_of_a_trap_and_only_once(self, line: Line, moment: str) -> None:
-        line.arm(Trap((b"shelf", b"COMMIT"), moment, Connection.cut))
-        assert said(line, b"BEGIN", b"COMMIT") == [b"BEGIN", b"COMMIT"]
-        assert said(line, b"BEGIN", b"shelf", b"COMMIT") == [b"BEGIN", b"shelf"]
-        assert said(line, b"BEGIN", b"shelf", b"COMMIT") == [b"BEGIN", b"shelf", b"COMMIT"]
-
-    def test_is_cut_in_the_middle_of_an_answer(self, line: Line) -> None:
-        line.arm(Trap((b"",), "within", Connection.cut))
-        # The reset may overtake the half that has gone on.
-        assert said(line, b"abcd", b"more") in ([b"ab"], [])
-
-    def test_refuses_until_it_is_restored(self, line: Line) -> None:
-        line.refuse()
-        assert said(line, b"hello") == []
-        line.restore()
-        assert said(line, b"hello") == [b"hello"]
 
 
 @pytest.fixture

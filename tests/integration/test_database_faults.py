@@ -32,16 +32,20 @@ from nexus.queue.local import Local
 from nexus.states.job import Status as JobStatus
 from nexus.states.media import Kind
 from nexus.worker.outbox import Outbox
-from tests.cuts import CUTS, Cut, Way, way_to
 from tests.editorial import TEXT
 from tests.http import Site, data, problem, serve
 from tests.job_walks import LEASE, PAGE, assert_job_replays, job_events, new_job, put, stories_of
+from tests.lines import BEGIN, COMMIT, Line, Lines, Moment, Trap
 from tests.processes import eventually, fresh_postgres
 from tests.support import make_settings, new_media
 from tests.walks import TEXTS, events_of, good, whole
 
-#: In the middle of a statement that commits by itself.
-STATEMENTS = [Cut("", answered=False), Cut("", answered=True)]
+CUT_AT = {"begin": BEGIN, "commit": COMMIT}
+#: The connection ends before the server hears the word, or before its answer is back.
+ENDS = (Moment.BEFORE, Moment.AFTER)
+CUTS = {f"{moment}-{name}": Trap((word,), moment) for name, word in CUT_AT.items() for moment in ENDS}
+#: The same around a statement that commits by itself: any word will do.
+STATEMENTS = {f"{moment}-statement": Trap((b"",), moment) for moment in ENDS}
 _KILL = Statement(text("SELECT pg_terminate_backend(pg_backend_pid())"))
 _PID = Statement(text("SELECT pg_backend_pid() AS pid").columns(pid=usage.c.id.type))
 _USED = Statement(select(usage.c.amount).where(usage.c.user_id == bindparam("user_id")))
@@ -53,14 +57,14 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def way(clean_postgres: str) -> Iterator[Way]:
-    with way_to(clean_postgres) as made:
-        yield made
+def line(clean_postgres: str) -> Iterator[Line]:
+    with Lines() as lines:
+        yield lines.to(clean_postgres)
 
 
 @pytest.fixture
-def app(way: Way, tmp_path: Path) -> Iterator[App]:
-    built = build(make_settings(way.url, tmp_path))
+def app(line: Line, tmp_path: Path) -> Iterator[App]:
+    built = build(make_settings(line.url, tmp_path))
     yield replace(built, queue=Local())
     built.close()
 
@@ -68,19 +72,19 @@ def app(way: Way, tmp_path: Path) -> Iterator[App]:
 # What callers are told
 
 
-@pytest.mark.parametrize("cut", CUTS, ids=str)
-def test_a_request_whose_connection_ends_is_answered_with_503(app: App, way: Way, cut: Cut) -> None:
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_a_request_whose_connection_ends_is_answered_with_503(app: App, line: Line, cut: Trap) -> None:
     with serve(app) as site:
         me = site.caller()
         me.add()
         given = {"kind": "web_article", "url": f"https://example.com/{uuid4().hex}"}
-        way.cut(cut)
+        line.arm(cut)
         answer = me.post("/media/url", json=given)
-        assert way.is_whole
+        assert not line.armed
         assert problem(answer) == (503, "E_NOT_READY")
-        assert ("may be saved" in answer.json()["error"]["message"]) == (cut.command == "COMMIT")
+        assert ("may be saved" in answer.json()["error"]["message"]) == (COMMIT in cut.words)
         again = data(me.post("/media/url", json=given))
-        assert again["created"] == (cut != Cut("COMMIT", answered=True))
+        assert again["created"] == (cut != Trap((COMMIT,), Moment.AFTER))
         assert len(data(me.get("/media"))["items"]) == 2
 
 
@@ -135,13 +139,13 @@ def open_read_only(sessions: Sessions) -> None:
 
 
 class Cutting:
-    """Whatever is asked of it, it plans the cut and then does it: the next thing that its caller sends is a result."""
+    """Whatever is asked of it, it plans the cut first: the next thing that its caller sends is a result."""
 
-    def __init__(self, way: Way, cut: Cut, does: Callable[..., Any]) -> None:
-        self._way, self._cut, self._does = way, cut, does
+    def __init__(self, line: Line, cut: Trap, does: Callable[..., Any]) -> None:
+        self._line, self._cut, self._does = line, cut, does
 
     def __call__(self, *given: Any) -> Any:
-        self._way.cut(self._cut)
+        self._line.arm(self._cut)
         return self._does(*given)
 
 
@@ -155,7 +159,7 @@ def cannot(source: Source) -> Extraction:
     raise FetchFailed
 
 
-@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 @pytest.mark.parametrize("outbox", [False, True], ids=["celery", "threads"])
 @pytest.mark.parametrize(
     ("extract", "outcome", "ends"),
@@ -163,27 +167,27 @@ def cannot(source: Source) -> Extraction:
 )
 def test_the_result_of_an_item_is_written_once_whatever_happens_to_the_connection(
     app: App,
-    way: Way,
-    cut: Cut,
+    line: Line,
+    cut: Trap,
     outbox: bool,
     extract: Callable[[Source], Extraction],
     outcome: Outcome,
     ends: str,
 ) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, extract)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(line, cut, extract)
     media_id = new_media(app)
     with capture_logs() as logs:
         if outbox:
-            through_the_outbox(app, media_id, lambda: way.cut(cut))
+            through_the_outbox(app, media_id, lambda: line.arm(cut))
         else:
             assert runner.run(app.tools, media_id) is outcome
-    assert way.is_whole
+    assert not line.armed
     assert events_of(app.sessions, media_id) == ["create", "start", ends]
-    assert {line["outcome"] for line in logs if line["event"] == "ingest_ended"} == {outcome.value}
-    assert not [line for line in logs if line["log_level"] == "error"]
+    assert {entry["outcome"] for entry in logs if entry["event"] == "ingest_ended"} == {outcome.value}
+    assert not [entry for entry in logs if entry["log_level"] == "error"]
 
 
-def through_the_outbox(app: App, media_id: UUID, cut_again: Callable[[], None]) -> None:
+def through_the_outbox(app: App, media_id: UUID, cut_again: Callable[[], object]) -> None:
     """Once with its batch, once alone."""
     with app.sessions.begin() as session:
         claim = worker_start_attempt(session, media_id)
@@ -195,42 +199,44 @@ def through_the_outbox(app: App, media_id: UUID, cut_again: Callable[[], None]) 
     box.close(60)
 
 
-@pytest.mark.parametrize("cut", STATEMENTS, ids=str)
-def test_a_text_is_written_once_whatever_happens_to_its_statement(app: App, way: Way, cut: Cut) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, good)
+@pytest.mark.parametrize("cut", STATEMENTS.values(), ids=STATEMENTS)
+def test_a_text_is_written_once_whatever_happens_to_its_statement(app: App, line: Line, cut: Trap) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(line, cut, good)
     media_id = new_media(app)
     assert runner.run(app.tools, media_id) is Outcome.READABLE
-    assert way.is_whole
+    assert not line.armed
     assert events_of(app.sessions, media_id) == ["create", "start", "readable"]
     assert whole(app.sessions, media_id).texts == list(TEXTS)
 
 
-@pytest.mark.parametrize("cut", CUTS, ids=str)
-def test_a_refresh_is_written_once_whatever_happens_to_the_connection(app: App, way: Way, cut: Cut) -> None:
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_a_refresh_is_written_once_whatever_happens_to_the_connection(
+    app: App, line: Line, cut: Trap
+) -> None:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
     user = uuid4()
     media_id = new_media(app, user)
     assert runner.run(app.tools, media_id) is Outcome.READABLE
     refresh.request(app.sessions, Local(), media_id, user, None)
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, lambda _: Extraction.plain("New", "new"))
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(line, cut, lambda _: Extraction.plain("New", "new"))
     assert refresh.run(app.tools, media_id)
-    assert way.is_whole
+    assert not line.armed
     assert whole(app.sessions, media_id).texts == ["new"]
     with app.sessions.read() as session:
         assert refresh.present(session, media_id) is None
 
 
-@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 def test_a_jobs_steps_are_written_once_whatever_happens_to_the_connection(
-    app: App, way: Way, cut: Cut, monkeypatch: pytest.MonkeyPatch
+    app: App, line: Line, cut: Trap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its fetch and its reading, each of them cut."""
-    monkeypatch.setattr(app.tools.fetcher, "get", Cutting(way, cut, lambda url: replace(PAGE, url=url)))
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(way, cut, lambda _: Extraction.plain("Boats", TEXT))
+    monkeypatch.setattr(app.tools.fetcher, "get", Cutting(line, cut, lambda url: replace(PAGE, url=url)))
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(line, cut, lambda _: Extraction.plain("Boats", TEXT))
     job_id = new_job(app, uuid4())
     editing.leave_fetch(app.tools, job_id, "test")
     assert editing.run(app.tools, job_id)
-    assert way.is_whole
+    assert not line.armed
     job = assert_job_replays(app, job_id)
     assert job_events(app, job_id)[-4:] == ["fetch", "fetched", "claim_extraction", "extracted"]
     assert events_of(app.sessions, job.media_id) == ["create", "start", "readable"]
@@ -241,24 +247,24 @@ class Drafts:
 
     costs_tokens = True
 
-    def __init__(self, app: App, way: Way, cut: Cut) -> None:
-        self._draft = Cutting(way, cut, app.tools.drafter.draft)
+    def __init__(self, app: App, line: Line, cut: Trap) -> None:
+        self._draft = Cutting(line, cut, app.tools.drafter.draft)
 
     def draft(self, article: Article, seconds: float) -> Draft:
         made: Draft = self._draft(article, seconds)
         return replace(made, tokens_used=7)
 
 
-@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 def test_a_draft_is_saved_and_paid_for_once_whatever_happens_to_the_connection(
-    app: App, way: Way, cut: Cut
+    app: App, line: Line, cut: Trap
 ) -> None:
     user = uuid4()
     job_id = new_job(app, user)
     put(app, job_id, user, JobStatus.READY_TO_GENERATE)
-    tools = replace(app.tools, drafter=Drafts(app, way, cut))
+    tools = replace(app.tools, drafter=Drafts(app, line, cut))
     drafts.write(tools, drafts.begin(tools, {}, job_id, user, lease=LEASE), "test")
-    assert way.is_whole
+    assert not line.armed
     assert assert_job_replays(app, job_id).status == JobStatus.SAVED
     assert len(stories_of(app, job_id)) == 1
     with app.sessions.read() as session:

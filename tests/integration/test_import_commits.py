@@ -19,10 +19,10 @@ from nexus.imports.service import Desk
 from nexus.states.attempt import Status
 from nexus.states.media import Status as MediaStatus
 from tests import documents
-from tests.cut_lines import Cut, Line, line_to
 from tests.files import Person, stored
 from tests.http import data, problem, serve
 from tests.integration.test_http_imports import opened, stage, until
+from tests.lines import COMMIT, Armed, Line, Lines, Moment, Trap
 from tests.processes import eventually, fresh_postgres, installed
 from tests.support import make_settings
 from tests.walks import put
@@ -35,6 +35,11 @@ WAITING = (
 )
 
 
+def commit(moment: Moment) -> Trap:
+    """Of the transaction that puts media into a library, whichever process makes it."""
+    return Trap((b"INSERT INTO library_media", COMMIT), moment)
+
+
 @pytest.fixture
 def postgres(postgres_server_url: str) -> Iterator[str]:
     with fresh_postgres(postgres_server_url) as url:
@@ -43,8 +48,8 @@ def postgres(postgres_server_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def line(postgres: str) -> Iterator[Line]:
-    with line_to(postgres) as made:
-        yield made
+    with Lines() as lines:
+        yield lines.to(postgres)
 
 
 @pytest.fixture
@@ -113,10 +118,10 @@ class TestTheAnswerIsLost:
             batch = opened(me)
             for path in books:
                 data(stage(me, batch, path.name, path.read_bytes()))
-            line.cut = Cut.AFTER
+            armed = line.arm(commit(Moment.AFTER))
             data(me.post(f"/imports/batches/{batch}/start"))
             done = until(me, "COMPLETE", "PAUSED")
-            assert line.has_been_cut.is_set()
+            assert armed.sprung.is_set()
             assert (done["status"], done["error"]) == ("COMPLETE", None)
             assert {one["outcome"] for one in done["lines"]} == {"committed"}
             assert len(data(me.get(f"/libraries/{done['library_id']}/media"))["items"]) == 2
@@ -133,10 +138,10 @@ class TestTheAnswerIsLost:
             batch = opened(me)
             for path in books:
                 data(stage(me, batch, path.name, path.read_bytes()))
-            line.cut = Cut.BEFORE
+            armed = line.arm(commit(Moment.BEFORE))
             data(me.post(f"/imports/batches/{batch}/start"))
             paused = until(me, "COMPLETE", "PAUSED")
-            assert line.has_been_cut.is_set()
+            assert armed.sprung.is_set()
             assert (paused["status"], paused["error"]["code"]) == ("PAUSED", "E_INTERNAL")
             assert (libraries_named_research(postgres), stored(app)) == (0, [])
             if then == "discard":
@@ -147,31 +152,31 @@ class TestTheAnswerIsLost:
         there = 0 if then == "discard" else 2
         assert (in_research(postgres), len(stored(app))) == (there, there)
 
-    @pytest.mark.parametrize("cut", [Cut.BEFORE, Cut.AFTER])
+    @pytest.mark.parametrize("moment", [Moment.BEFORE, Moment.AFTER])
     @pytest.mark.parametrize("standing", ["known", "unread"])
     def test_of_an_import_that_brings_no_new_media(
-        self, app: App, line: Line, postgres: str, books: list[Path], cut: Cut, standing: str
+        self, app: App, line: Line, postgres: str, books: list[Path], moment: Moment, standing: str
     ) -> None:
         person = Person(app)
         media_id = person.upload(books[1].read_bytes())
         put(app, media_id, MediaStatus.READY_FOR_READING if standing == "known" else MediaStatus.FAILED)
         desk = app.imports.of(person.id)
-        line.cut = cut
+        armed = line.arm(commit(moment))
         begun(desk, books[1:])
-        assert rest(desk) is (Status.COMPLETE if cut is Cut.AFTER else Status.PAUSED)
-        assert line.has_been_cut.is_set()
-        assert in_research(postgres) == (cut is Cut.AFTER)
+        assert rest(desk) is (Status.COMPLETE if moment is Moment.AFTER else Status.PAUSED)
+        assert armed.sprung.is_set()
+        assert in_research(postgres) == (moment is Moment.AFTER)
 
     @pytest.mark.parametrize("arrives", [True, False])
     def test_while_the_commit_is_still_on_its_way_and_its_end_is_waited_for(
         self, line: Line, desk: Desk, postgres: str, books: list[Path], arrives: bool
     ) -> None:
-        line.cut, line.arrives = Cut.DURING, arrives
+        armed = line.arm(commit(Moment.HELD))
         begun(desk, books)
-        assert line.has_been_cut.wait(PATIENCE)
+        assert armed.sprung.wait(PATIENCE)
         eventually(lambda: ask(postgres, WAITING), "the look waits for the transaction")
         assert (desk.state.status, desk.in_doubt) == (Status.RUNNING, True)
-        line.decided.set()
+        armed.arrives.set_result(arrives)
         assert rest(desk) is (Status.COMPLETE if arrives else Status.PAUSED)
         assert in_research(postgres) == (2 if arrives else 0)
 
@@ -179,30 +184,28 @@ class TestTheAnswerIsLost:
 class TestTheDatabaseStaysAway:
     """After the cut, until the test lets it come back."""
 
-    @pytest.fixture
-    def away(self, line: Line) -> Line:
-        line.away = True
-        return line
+    def arm(self, line: Line, moment: Moment) -> Armed:
+        return line.arm(commit(moment), lambda _: line.refuse())
 
-    def in_doubt(self, line: Line, desk: Desk) -> None:
-        assert line.has_been_cut.wait(PATIENCE)
+    def in_doubt(self, armed: Armed, desk: Desk) -> None:
+        assert armed.sprung.wait(PATIENCE)
         eventually(lambda: desk.trouble, "the database was asked in vain")
         assert desk.trouble
         assert desk.trouble.code == "E_NOT_READY"
 
-    @pytest.mark.parametrize("cut", [Cut.BEFORE, Cut.AFTER])
+    @pytest.mark.parametrize("moment", [Moment.BEFORE, Moment.AFTER])
     def test_and_nothing_is_said_until_it_is_back(
-        self, away: Line, desk: Desk, postgres: str, books: list[Path], cut: Cut
+        self, line: Line, desk: Desk, postgres: str, books: list[Path], moment: Moment
     ) -> None:
-        away.cut = cut
+        armed = self.arm(line, moment)
         batch_id = begun(desk, books)
-        self.in_doubt(away, desk)
+        self.in_doubt(armed, desk)
         assert desk.state.status is Status.RUNNING
         assert desk.leave(batch_id) == Leave(safe=False, should_warn=True, would_discard=False)
         with pytest.raises(InvalidState):
             desk.staging.discard(batch_id)
-        away.away = False
-        if cut is Cut.AFTER:
+        line.restore()
+        if moment is Moment.AFTER:
             assert rest(desk) is Status.COMPLETE
             assert desk.leave(batch_id).safe
             assert in_research(postgres) == 2
@@ -211,30 +214,29 @@ class TestTheDatabaseStaysAway:
             desk.staging.discard(batch_id)
             assert in_research(postgres) == 0
 
-    @pytest.mark.parametrize("cut", [Cut.BEFORE, Cut.AFTER])
+    @pytest.mark.parametrize("moment", [Moment.BEFORE, Moment.AFTER])
     def test_and_a_pause_does_not_make_it_say_more(
-        self, app: App, away: Line, postgres: str, books: list[Path], cut: Cut
+        self, app: App, line: Line, postgres: str, books: list[Path], moment: Moment
     ) -> None:
         for _ in range(ROUNDS):
-            away.cut, away.away = cut, True
-            away.has_been_cut.clear()
+            armed = self.arm(line, moment)
             desk, before = app.imports.of(uuid4()), in_research(postgres)
             batch_id = begun(desk, books)
-            self.in_doubt(away, desk)
+            self.in_doubt(armed, desk)
             assert desk.pause().status is Status.STOPPING
             with pytest.raises(InvalidState):
                 desk.staging.discard(batch_id)
-            away.away = False
-            assert rest(desk) is (Status.IDLE if cut is Cut.AFTER else Status.PAUSED)
-            assert desk.is_committed is (cut is Cut.AFTER)
-            assert in_research(postgres) - before == (2 if cut is Cut.AFTER else 0)
+            line.restore()
+            assert rest(desk) is (Status.IDLE if moment is Moment.AFTER else Status.PAUSED)
+            assert desk.is_committed is (moment is Moment.AFTER)
+            assert in_research(postgres) - before == (2 if moment is Moment.AFTER else 0)
 
     def test_and_the_process_ends_without_waiting_for_it(
-        self, app: App, away: Line, desk: Desk, postgres: str, books: list[Path]
+        self, app: App, line: Line, desk: Desk, postgres: str, books: list[Path]
     ) -> None:
-        away.cut = Cut.AFTER
+        armed = self.arm(line, Moment.AFTER)
         begun(desk, books)
-        self.in_doubt(away, desk)
+        self.in_doubt(armed, desk)
         app.imports.close()
         assert desk.state.status is Status.STOPPING
         assert rest(desk) is Status.STOPPING
@@ -242,10 +244,10 @@ class TestTheDatabaseStaysAway:
         assert (in_research(postgres), len(stored(app))) == (2, 2)
 
     def test_and_a_command_that_is_ended_does_not_say_that_nothing_was_imported(
-        self, away: Line, postgres: str, tmp_path: Path, books: list[Path]
+        self, line: Line, postgres: str, tmp_path: Path, books: list[Path]
     ) -> None:
-        away.cut = Cut.AFTER
-        with installed(away.url, tmp_path, plugins=(), log_level="info") as nexus:
+        self.arm(line, Moment.AFTER)
+        with installed(line.url, tmp_path, plugins=(), log_level="info") as nexus:
             command = nexus.start("import", *map(str, books), "--library", "Research")
             command.wait_for("import_look_up_failed")
             command.send(signal.SIGTERM)
