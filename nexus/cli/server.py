@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import select
@@ -45,21 +46,27 @@ READY, STOP = b"r", b"."
 class Server(uvicorn.Server):
     """Says that it listens when it does, and that it stops when it is told to."""
 
-    def __init__(
-        self, config: uvicorn.Config, listening: Callable[[], None], stopping: Callable[[], None]
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
         super().__init__(config)
         self._listening = listening
-        self._stopping = stopping
+        self._stops_early = False
+        #: Called at the signal itself, before anything ends.
+        self.stopping: Callable[[], None] = lambda: None
+
+    def stop_early(self, *_: object) -> None:
+        """For a SIGTERM that comes before uvicorn has handlers of its own, or again after it has stopped."""
+        self._stops_early = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._stopping()
+        self.stopping()
         super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._listening()
+        if self._stops_early:
+            asyncio.get_running_loop().call_soon(self.handle_exit, signal.SIGTERM, None)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         log.info("server_stopping", first="the work under way ends")
@@ -84,8 +91,9 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
+        server = Server(config, listening.set)
         # uvicorn raises the signal again when it is done; the default would end the process before the workers stop.
-        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.signal(signal.SIGTERM, server.stop_early)
         _keep_memory()
 
         def welcome() -> None:
@@ -97,8 +105,7 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
             server.should_exit = True
 
         opening = Opening(app, _parts(app), welcome, give_up, readiness)
-        with _running(app, [opening]), _cancelling(app) as cancel, suppress(KeyboardInterrupt):
-            server = Server(config, listening.set, cancel)
+        with _running(app, [opening]), _cancelling(app) as server.stopping, suppress(KeyboardInterrupt):
             server.run(sockets=[door])
     if opening.failure is not None:
         raise opening.failure

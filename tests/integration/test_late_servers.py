@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from socket import create_server
+from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import httpx2
 import psycopg
 import pytest
+import uvicorn
+from fastapi import FastAPI
 from redis import Redis
 from sqlalchemy import make_url
 
+from nexus.cli import server as command_server
 from nexus.states.media import Status
 from tests import plugins, servers
 from tests.http import Caller, data, problem
-from tests.processes import Nexus, Process, eventually, installed
+from tests.processes import PATIENCE, Nexus, Process, eventually, installed
 from tests.servers import Server
 from tests.walks import status_of
 
@@ -171,6 +176,17 @@ def test_a_signal_ends_the_wait(late: Server, tmp_path: Path, command: str, sign
         process.send(signal.Signals(sign))
         assert process.wait() == 0
         assert not any("Traceback" in line for line in process.lines())
+
+
+def test_a_signal_that_comes_before_the_server_listens_ends_it_too() -> None:
+    api = FastAPI()
+    api.state.feed = SimpleNamespace(end=lambda: None)
+    server = command_server.Server(uvicorn.Config(api, port=0, log_config=None), lambda: None)
+    server.stop_early()
+    running = threading.Thread(target=server.run, daemon=True)
+    running.start()
+    running.join(PATIENCE)
+    assert not running.is_alive()
 
 
 @pytest.mark.parametrize("command", ["serve", "worker"])

@@ -19,7 +19,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import lifecycle, runner, submit
 from nexus.media.runner import Outcome, maybe_enqueue_extraction
 from nexus.states.media import Kind, Status
-from nexus.upkeep import sweep
+from nexus.upkeep import dispatch, sweep
 from tests.support import SetClock, history_of, new_media, row_of
 from tests.walks import TEXTS, events_of, good, new_file, put, start, status_of, whole
 
@@ -222,7 +222,7 @@ def test_an_extractor_of_another_kind_does_not_count(app: App) -> None:
 
 def test_a_media_that_does_not_exist_is_nothing_to_do(app: App) -> None:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
-    assert runner.run(app.tools, uuid4()) is Outcome.NOTHING
+    assert dispatch.run(app.tools, uuid4()) is Outcome.NOTHING
 
 
 def test_with_an_extractor_work_is_announced_after_the_commit(app: App) -> None:
