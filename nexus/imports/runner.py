@@ -297,7 +297,9 @@ class Run:
                 library_id = committing.write(
                     session, self.tools.files, self.viewer, batch, candidates, ready
                 )
-                if session.now - began > GRACE / 2:  # a very large import, or a laptop that slept
+                if (
+                    self.tools.sessions.clock() - began > GRACE / 2
+                ):  # a very large import, or a laptop that slept
                     storing.require_stored()
                 if not after.enter_context(self.registry.committing(self.attempt_id)):
                     raise Stopped

@@ -6,7 +6,7 @@ upload, import and delete: each object is looked at again under its row's lock b
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, bindparam, delete, exists, func, literal_c
 
 from nexus import logging
 from nexus.db.session import Session, Sessions, Statement
-from nexus.db.tables import duplicates, history, media, media_file, one_of, refreshes, uploads
+from nexus.db.tables import duplicates, history, media, media_file, one_of, refreshes, uploads, users
 from nexus.media.files import GRACE, IS_FILE, Files, locked
 from nexus.states.media import Kind, Status
 from nexus.storage import StorageError, Stored
@@ -27,6 +27,7 @@ log = logging.get(__name__)
 
 DAY = timedelta(days=1)
 TEST_RUNS = "test_runs/"
+ORPHAN = "an object that no media has"
 
 # An object is a media's file, or a file that the media waits for; one whose upload failed does neither. What an
 # address answered is in the store a moment before it becomes the file, also when it is refreshed.
@@ -61,6 +62,7 @@ _FORGET = Statement(delete(history).where(history.c.subject_id == bindparam("med
 _FORGET_DUPLICATES = Statement(
     delete(duplicates).where(duplicates.c.at < bindparam("before", type_=duplicates.c.at.type))
 )
+_BORN = Statement(select(func.min(users.c.created_at).label("born")))
 _FILES = Statement(select(media_file.c.media_id, media_file.c.storage_path).order_by(media_file.c.media_id))
 
 
@@ -86,8 +88,7 @@ def clean(sessions: Sessions, files: Files, *, remove: bool) -> Generator[Found]
     yield from _old_test_runs(sessions, files, remove)
     yield from _old_drafts(sessions, files, remove)
     if remove:
-        with sessions.begin() as session:
-            session.run(_FORGET_DUPLICATES, before=session.now - 30 * DAY)
+        _forget_duplicates(sessions)
 
 
 @contextmanager
@@ -109,6 +110,37 @@ def alone(sessions: Sessions) -> Iterator[bool]:
                 session.first(_NOT_ALONE)
 
 
+def clean_safely(sessions: Sessions, files: Files, stopped: Callable[[], bool]) -> Generator[Found]:
+    """Remove what can go without anybody looking at it first.
+
+    Objects stay for a day, however much longer than that an import may take. Those that are older than the first user
+    of this database stay for good, because they are another database's: this one may have been named by mistake, or
+    stand in for one that is being restored. So do objects whose names this version of Nexus does not give.
+    """
+    with sessions.read() as session:
+        (database,) = session.all(_BORN)
+    before = sessions.clock() - DAY
+    for stored in files.storage.objects(f"{files.prefix}media/"):
+        if stopped():
+            return
+        if database.born is not None and database.born <= stored.modified_at < before:
+            yield from _removed_orphan(sessions, files, stored)
+    for remove in (_abandoned, _old_test_runs, _old_drafts):
+        for each in remove(sessions, files, True):
+            yield each
+            if stopped():
+                return
+    _forget_duplicates(sessions)
+
+
+def _removed_orphan(sessions: Sessions, files: Files, stored: Stored) -> Iterator[Found]:
+    media_id = media_of(stored.path, files.prefix)
+    if media_id is None or _is_expected(sessions, media_id, stored.path):
+        return
+    if _remove_orphan(sessions, files, stored.path):
+        yield Found("orphans", ORPHAN, stored.path)
+
+
 def orphaned_objects(sessions: Sessions, files: Files) -> Iterator[Stored]:
     """Objects whose media is gone, or has failed to be uploaded."""
     before = sessions.clock() - GRACE
@@ -128,7 +160,7 @@ def missing_objects(sessions: Sessions, files: Files) -> list[UUID]:
 def _orphans(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
     for stored in orphaned_objects(sessions, files):
         if not remove or _remove_orphan(sessions, files, stored.path):
-            yield Found("orphans", "an object that no media has", stored.path)
+            yield Found("orphans", ORPHAN, stored.path)
 
 
 def _remove_orphan(sessions: Sessions, files: Files, path: str) -> bool:
@@ -181,6 +213,11 @@ def _drop(storage: Local, draft: Stored) -> bool:
         log.warning("draft_left_behind", reason=str(error))
         return False
     return True
+
+
+def _forget_duplicates(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        session.run(_FORGET_DUPLICATES, before=session.now - 30 * DAY)
 
 
 def _is_expected(sessions: Sessions, media_id: UUID, path: str) -> bool:

@@ -6,7 +6,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 
 from nexus import logging
 from nexus.app import App
@@ -171,10 +170,8 @@ class Sweeper(Rounds):
 
 
 class Upkeep(Rounds):
-    """Removes what crashes left behind, every hour or so: what `nexus clean --remove` would.
-
-    Not at once, because a start has more urgent things to do, and nothing goes that is younger than an hour.
-    """
+    """Removes what crashes left behind, every hour or so: what `nexus clean --remove` would, as far as that is safe
+    without anybody looking. Not at once, because a start has more urgent things to do."""
 
     def __init__(self, app: App) -> None:
         seconds = app.settings.upkeep_hours * 3600
@@ -188,11 +185,8 @@ class Upkeep(Rounds):
 
     def _clean(self) -> None:
         removed = Counter(imports=self._app.imports.abandoned(remove=True))
-        with closing(clean.clean(self._app.sessions, self._app.files, remove=True)) as found:
-            for each in found:
-                removed[each.kind] += 1
-                if self._stopping.is_set():
-                    break
+        stopped = self._stopping.is_set
+        removed.update(each.kind for each in clean.clean_safely(self._app.sessions, self._app.files, stopped))
         if removed.total():
             log.info("upkeep_removed", **{kind: many for kind, many in removed.items() if many})
 

@@ -15,8 +15,9 @@ from sqlalchemy import bindparam, update
 
 from nexus.app import App, build
 from nexus.db.session import Statement
-from nexus.db.tables import uploads
+from nexus.db.tables import uploads, users
 from nexus.errors import InvalidFileType
+from nexus.libraries import access
 from nexus.settings import Settings
 from nexus.states.media import Kind
 from nexus.storage.local import DRAFTS, Local
@@ -31,6 +32,7 @@ from tests.support import SetClock, make_settings, row_of
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
+_FIRST_CAME = Statement(update(users).values(created_at=bindparam("then")))
 _BEGAN = Statement(
     update(uploads).where(uploads.c.media_id == bindparam("row_id")).values(begun_at=bindparam("began"))
 )
@@ -62,9 +64,18 @@ def there(app: App) -> set[str]:
     return {*stored(app), *(draft.path for draft in local(app).drafts())}
 
 
+def in_use_for_long(app: App) -> Person:
+    """Somebody who has used this database for months."""
+    me = Person(app)
+    with app.sessions.begin() as session:
+        access.ensure_user(session, me.id)
+        session.run(_FIRST_CAME, then=session.now - 90 * DAY)
+    return me
+
+
 def crashed(app: App) -> tuple[UUID, set[str]]:
     """What crashes have left that is old enough to go: an upload, and what else is in the store."""
-    begun = Person(app).begin(pdf())
+    begun = in_use_for_long(app).begin(pdf())
     long_ago = app.sessions.clock() - app.files.upload_life - HOUR
     with app.sessions.begin() as session:
         session.run(_BEGAN, row_id=begun.media_id, began=long_ago)
@@ -86,7 +97,7 @@ def needed(app: App) -> set[str]:
     for path in kept:
         aged(app, path, 2 * DAY)
     return kept | {
-        aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", HOUR / 2),
+        aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", DAY / 2),
         aged(app, f"test_runs/{uuid4().hex}/media/{uuid4()}/original.pdf", DAY / 2),
         aged(app, f"{DRAFTS}/{uuid4().hex}", DAY / 2),
     }
@@ -152,9 +163,10 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
 
 
 def test_it_goes_by_the_clock_of_the_app(app: App, clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_use_for_long(app)
     orphan = aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", timedelta(0))
     with keeping_up(app, monkeypatch) as rounds_over:
-        clock.forward(minutes=59)
+        clock.forward(hours=23, minutes=59)
         rounds_over()
         assert stored(app) == [orphan]
         clock.forward(minutes=2)
@@ -165,12 +177,45 @@ def test_it_goes_by_the_clock_of_the_app(app: App, clock: SetClock, monkeypatch:
 def test_one_object_that_can_not_be_removed_does_not_keep_the_others(
     app: App, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    in_use_for_long(app)
     stuck(local(app), f"{app.files.prefix}media/{UUID(int=0)}/original.pdf")
     aged(app, f"{app.files.prefix}media/{UUID(int=1)}/original.pdf", timedelta(0))
-    clock.forward(hours=2)
+    clock.forward(hours=25)
     with keeping_up(app, monkeypatch) as rounds_over:
         rounds_over()
         assert [path for path in stored(app) if "in the way" not in path] == []
+
+
+def test_files_of_another_database_stay(app: App, clock: SetClock) -> None:
+    """A new database on an old folder: by mistake, or until a copy of the old one is restored."""
+    theirs = aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", 3 * DAY)
+    for first_user_came in (False, True):
+        if first_user_came:
+            Person(app).upload(pdf())
+        clock.forward(days=2)
+        assert list(clean.clean_safely(app.sessions, app.files, lambda: False)) == []
+        assert theirs in stored(app)
+
+
+def test_names_that_this_version_does_not_give_stay(app: App, clock: SetClock) -> None:
+    in_use_for_long(app)
+    unknown = aged(app, f"{app.files.prefix}media/{uuid4()}/r2/original.pdf", timedelta(0))
+    clock.forward(days=2)
+    assert list(clean.clean_safely(app.sessions, app.files, lambda: False)) == []
+    assert stored(app) == [unknown]
+
+
+def test_a_stop_ends_the_look_through_a_store_in_which_all_is_well(app: App, clock: SetClock) -> None:
+    in_use_for_long(app).upload(pdf())
+    clock.forward(days=2)
+    looks = []
+
+    def stopped() -> bool:
+        looks.append(True)
+        return True
+
+    assert list(clean.clean_safely(app.sessions, app.files, stopped)) == []
+    assert len(looks) == 1
 
 
 def test_several_at_once_are_harmless(clean_postgres: str, tmp_path: Path, clock: SetClock) -> None:
