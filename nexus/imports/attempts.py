@@ -146,6 +146,10 @@ class Registry:
                 return self._refused(edges.COMPLETE, attempt_id)
             return self._ended(edges.COMPLETE, attempt_id, replace(IDLE, status=Status.COMPLETE))
 
+    def forbid(self) -> None:
+        """Refuse every verb but `close` from now on, without waiting for one that is under way."""
+        self._closed = True
+
     def close(self) -> Answer:
         """The process ends: what runs or waits is discarded, its flag stays up, and its folder is the next start's.
 

@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, insert, select
 
 from nexus import logging
 from nexus.db.moves import MEDIA_ROWS, log_created
-from nexus.db.session import Session, Sessions, Statement
+from nexus.db.session import Session, Sessions, Statement, is_away
 from nexus.db.tables import library_media, media
 from nexus.errors import FileChanged, FileUnreachable, WorkError
 from nexus.extract import Extraction
@@ -199,7 +199,8 @@ def look_up(
         with sessions.begin() as session:
             found = _is_written(session, viewer, library_id, candidates)
     except Exception as error:
-        log.warning("import_look_up_failed", reason=type(error).__name__)
+        say = log.warning if is_away(error) else log.error
+        say("import_look_up_failed", reason=type(error).__name__)
     return found
 
 

@@ -215,9 +215,10 @@ class Imports:
             self._ending = True
             desks = list(self._desks.values())
         for desk in desks:
-            if not desk.registry.is_closed:
-                with suppress(Exception):  # it is logged there, and the others have to be told too
-                    desk.registry.close()
+            desk.registry.forbid()  # all of them before the first is waited for
+        for desk in desks:
+            with suppress(Exception):  # it is logged there, and the others have to be told too
+                desk.registry.close()
 
     def close(self) -> None:
         """Cancel what runs, and wait a moment for it."""

@@ -44,6 +44,7 @@ from nexus.storage import StorageError
 from nexus.upkeep import clean
 from tests import documents
 from tests.files import Person, stored
+from tests.processes import eventually
 from tests.support import SetClock, make_settings
 from tests.walks import put, whole
 
@@ -998,3 +999,20 @@ def test_an_import_is_not_begun_any_more_once_the_process_is_ending(
     with pytest.raises(NotReady, match="is being stopped"):
         other.start(staged(other, books))
     assert other.state == IDLE
+
+
+def test_a_commit_of_one_user_lets_nobody_else_commit_once_the_process_is_ending(imports: Imports) -> None:
+    """The commit is waited for, and nobody else may begin one meanwhile."""
+    first, second = imports.of(uuid4()).registry, imports.of(uuid4()).registry
+    begun, other = first.start().state, second.start().state
+    assert begun.attempt_id is not None
+    assert other.attempt_id is not None
+    with first.committing(begun.attempt_id) as allowed:
+        assert allowed
+        ending = threading.Thread(target=imports.cancel)
+        ending.start()
+        eventually(lambda: second.is_closed, "everybody is told")
+        with second.committing(other.attempt_id) as late:
+            assert not late
+    ending.join(PATIENCE)
+    assert not ending.is_alive()
