@@ -116,13 +116,15 @@ _RETRY_EMBEDDING = Move(
 
 _KIND = Statement(select(media.c.kind).where(media.c.id == bindparam("media_id")))
 _STAGE = Statement(select(media.c.failure_stage).where(media.c.id == bindparam("media_id")))
+_HELD_BY = (
+    media.c.id == bindparam("media_id"),
+    media.c.processing_attempts == bindparam("attempt"),
+    media.c.lease_expires_at.is_not(None),
+)
+# A row that another transaction holds for long must not cost all the others their leases: its turn comes again.
 _RENEW = Statement(
     update(media)
-    .where(
-        media.c.id == bindparam("media_id"),
-        media.c.processing_attempts == bindparam("attempt"),
-        media.c.lease_expires_at.is_not(None),
-    )
+    .where(*_HELD_BY, media.c.id.in_(select(media.c.id).where(*_HELD_BY).with_for_update(skip_locked=True)))
     .values(lease_expires_at=bindparam("until", type_=media.c.lease_expires_at.type))
 )
 

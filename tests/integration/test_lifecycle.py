@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
 from structlog.testing import capture_logs
 
-from nexus.app import App
+from nexus.app import App, build
 from nexus.extract import Extraction
 from nexus.media.documents import Origin
+from nexus.media.files import locked
 from nexus.media.lifecycle import (
     claim_due,
     give_back,
@@ -22,7 +24,7 @@ from nexus.media.lifecycle import (
     worker_start_embedding,
 )
 from nexus.states.media import PUBLISHED, Kind, Stage, Status
-from tests.support import SetClock, history_of, new_media, row_of
+from tests.support import SetClock, history_of, make_settings, new_media, row_of
 from tests.walks import (
     TEXTS,
     embedded,
@@ -322,6 +324,20 @@ def test_a_renewed_lease_does_not_expire(app: App, clock: SetClock) -> None:
     clock.forward(seconds=1)
     with app.sessions.begin() as session:
         assert release_expired(session, 0) == 1
+
+
+def test_a_row_that_somebody_holds_does_not_keep_other_leases_from_being_renewed(
+    clean_postgres: str, tmp_path: Path, clock: SetClock
+) -> None:
+    app = build(make_settings(clean_postgres, tmp_path), clock)
+    held, free = sorted([new_media(app), new_media(app)])
+    attempts = {media_id: start(app, media_id) for media_id in (held, free)}
+    before = row_of(app.sessions, held).lease_expires_at
+    with locked(app.sessions, held), app.sessions.begin() as session:
+        renew_leases(session, list(attempts.items()), timedelta(hours=1))
+    assert row_of(app.sessions, held).lease_expires_at == before
+    assert row_of(app.sessions, free).lease_expires_at == clock() + timedelta(hours=1)
+    app.close()
 
 
 @pytest.mark.parametrize("embedding", [False, True])
