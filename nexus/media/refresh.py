@@ -1,4 +1,4 @@
-"""Reading a readable media anew: the new text takes the old one's place in one transaction, or nothing changes.
+"""Reading a readable media again: the new text takes the old one's place in one transaction, or nothing changes.
 
 The media keeps its status: it is readable all the while. What is asked for waits in a row of its own, which a worker
 claims with an attempt number as fence and a lease that it renews. Who asks while a worker is at it asks for another
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -182,7 +182,7 @@ def request(sessions: Sessions, queue: Queue, media_id: UUID, viewer: UUID, requ
         access.require_manager(session, media_id, viewer)
         found = session.first(_AT_REST, media_id=media_id)
         if found is None:
-            raise InvalidState("Only what is readable can be read anew. Something that failed is retried.")
+            raise InvalidState("Only what is readable can be refreshed. Retry what has failed.")
         session.run(_REQUEST, media_id=media_id, user_id=viewer, now=session.now)
     return queue.announce(media_id, request_id)
 
@@ -221,8 +221,9 @@ def run_next(tools: Tools) -> bool:
     return _run(tools, _CLAIM_NEXT) is not None
 
 
-def waiting(session: Session, most: int) -> list[Row]:
-    return session.all(_WAITING_IDS, now=session.now, most=most)
+def waiting(session: Session, most: int, before: datetime | None = None) -> list[Row]:
+    """What is due. With a time, only what has been due since then."""
+    return session.all(_WAITING_IDS, now=before or session.now, most=most)
 
 
 def renew_leases(session: Session, held: Iterable[Hold], lease: timedelta) -> None:

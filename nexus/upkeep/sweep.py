@@ -79,11 +79,7 @@ def _remind(tools: Tools, queue: Queue, stopped: Callable[[], bool]) -> int:
             if stopped():
                 return announced
             announced += maybe_enqueue_extraction(queue, kind, media_id, None)
-    return (
-        announced
-        + _remind_of_steps(tools, queue, before)
-        + (_remind_of_refreshes(tools, queue) if idle else 0)
-    )
+    return announced + _remind_of_steps(tools, queue, before) + _remind_of_refreshes(tools, queue, before)
 
 
 def _remind_of_steps(tools: Tools, queue: Queue, before: datetime) -> int:
@@ -92,9 +88,9 @@ def _remind_of_steps(tools: Tools, queue: Queue, before: datetime) -> int:
     return sum(queue.announce(job_id, None) for job_id in waiting)
 
 
-def _remind_of_refreshes(tools: Tools, queue: Queue) -> int:
+def _remind_of_refreshes(tools: Tools, queue: Queue, before: datetime) -> int:
     with tools.sessions.read() as session:
-        waiting = refresh.waiting(session, REMINDERS_WHILE_BUSY)
+        waiting = refresh.waiting(session, REMINDERS_WHILE_BUSY, before)
     return sum(maybe_enqueue_extraction(queue, Kind(row.kind), row.media_id, None) for row in waiting)
 
 

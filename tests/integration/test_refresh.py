@@ -373,15 +373,29 @@ class Told:
 
     workers_look = False
 
-    def __init__(self) -> None:
+    def __init__(self, *, idle: bool = True) -> None:
         self.ids: list[UUID] = []
+        self._idle = idle
 
     def announce(self, media_id: UUID, request_id: str | None) -> bool:
         self.ids.append(media_id)
         return True
 
     def idle(self) -> bool:
-        return True
+        return self._idle
+
+
+def test_the_sweep_reminds_a_busy_queue_of_a_refresh_that_is_overdue(
+    app: App, user: UUID, clock: SetClock
+) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    queue = Told(idle=False)
+    sweep.run(app.tools, queue)
+    assert queue.ids == []
+    clock.forward(seconds=sweep.OVERDUE.total_seconds())
+    sweep.run(app.tools, queue)
+    assert queue.ids == [media_id]
 
 
 def test_the_sweep_announces_a_forgotten_refresh(app: App, user: UUID) -> None:
