@@ -95,6 +95,8 @@ def _document(api: FastAPI) -> None:
     plain = api.openapi
 
     def openapi() -> dict[str, Any]:
+        if api.openapi_schema:
+            return api.openapi_schema
         for route in api.routes:
             if isinstance(route, Route):
                 route.document()

@@ -621,6 +621,13 @@ def test_two_issuers_never_mean_the_same_user() -> None:
     assert auth.user_of("https://a/", "b") == auth.user_of("https://a/", "b")
 
 
+def test_nobody_becomes_somebody_else_by_taking_their_id_as_a_subject() -> None:
+    theirs = auth.user_of("https://a/", "b")
+    assert auth.user_of("https://a/", str(theirs)) != theirs
+    own = uuid4()
+    assert auth.user_of("https://a/", str(own)) == own
+
+
 def test_a_scheme_in_any_case(site: Site) -> None:
     headers = headers_of(site.app.settings, uuid4())
     headers["Authorization"] = headers["Authorization"].replace("Bearer", "bEARER")

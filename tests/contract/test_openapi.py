@@ -18,6 +18,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 
 from nexus.app import build
 from nexus.web import application
+from nexus.web.http.routing import Route
 from tests.http import Caller, Site, headers_of, problem, refused, serve
 from tests.support import make_settings
 
@@ -245,6 +246,14 @@ def test_a_405_names_every_method_of_the_address(me: Caller) -> None:
     answer = me.put("/media")
     assert said(answer) == (405, "E_INVALID_REQUEST")
     assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
+
+
+def test_the_document_is_made_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody may ask for it, signed in or not, and for what needs it: a 405."""
+    api = application.create(site.app)
+    first = api.openapi()
+    monkeypatch.delattr(Route, "document")
+    assert api.openapi() is first
 
 
 def test_an_address_that_nobody_serves(site: Site) -> None:

@@ -38,6 +38,8 @@ _REQUIRED: Any = {"require": ["exp", "iss", "aud", "sub"]}
 _BROKEN = (jwt.PyJWTError, ValueError, TypeError, AttributeError, RecursionError)
 #: As long as OpenID Connect lets a subject be.
 LONGEST_SUBJECT = 255
+#: The version of UUIDs that `user_of` makes.
+MADE_FROM_A_NAME = 5
 #: As UUIDs are written. Python reads other spellings too, which would make one user of several subjects.
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 EXPIRED = "It has expired."
@@ -101,12 +103,15 @@ def has_session(settings: Settings, token: str) -> bool:
 def user_of(issuer: str, subject: str) -> UUID:
     """The user that an issuer calls by this subject, always the same. Raises InvalidSubjectError.
 
-    A UUID is that user. Any other subject is a name in the namespace of its issuer, so that no two issuers name the
-    same user. This rule can't change: everybody would lose their libraries.
+    A UUID is that user. Any other subject is a name in the namespace of its issuer; so is a UUID that is made from a
+    name, like those made here: nobody becomes somebody else by taking their id as a subject. This rule can't change:
+    everybody would lose their libraries.
     """
     if not subject.strip() or len(subject) > LONGEST_SUBJECT:
         raise InvalidSubjectError
-    return UUID(subject) if _UUID.fullmatch(subject) else uuid5(uuid5(NAMESPACE_URL, issuer), subject)
+    if _UUID.fullmatch(subject) and UUID(subject).version != MADE_FROM_A_NAME:
+        return UUID(subject)
+    return uuid5(uuid5(NAMESPACE_URL, issuer), subject)
 
 
 def _own_user(settings: Settings, token: str, purpose: str) -> UUID:
