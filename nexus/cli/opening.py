@@ -49,7 +49,7 @@ class Opening:
         self._readiness = readiness or Readiness()
         self._readiness.close()
         self._lock = threading.Lock()
-        self._started = False
+        self._started: list[Part] = []
         self._stopping = threading.Event()
         #: What ended it, once `broke` was called.
         self.failure: Exception | None = None
@@ -62,9 +62,8 @@ class Opening:
         """At once, also in the middle of an attempt to connect: the thread is left to the end of the process."""
         with self._lock:
             self._stopping.set()
-        if self._started:
-            for part in self._parts:
-                part.stop()
+        for part in self._started:
+            part.stop()
 
     def _run(self) -> None:
         try:
@@ -81,8 +80,8 @@ class Opening:
                 return
             self._app.imports.open()
             for part in self._parts:
+                self._started.append(part)
                 part.start()
-            self._started = True
         self._readiness.is_open = True
         if self._until("broker", self._app.queue.reach, lambda error: isinstance(error, Away)):
             self._readiness.reason = None

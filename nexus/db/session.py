@@ -189,7 +189,7 @@ class CommitUnanswered(psycopg.OperationalError):
 
 
 class Turn:
-    """One writer of this process after the other. Whoever waits in vain is told what SQLite would have told him."""
+    """One writer of this process after the other. A wait in vain ends with the error that SQLite would give."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -115,7 +115,7 @@ def begin_again(
     if found.failure_stage != Stage.UPLOAD.value:
         raise InvalidState
     if found.created_by_user_id != viewer:
-        raise Forbidden("Only who uploaded this can upload it again.")
+        raise Forbidden("Only the uploader can send this file again.")
     kind = Kind(found.kind)
     again = expected or Expected(kind.value, found.filename, CONTENT_TYPES[kind], found.size_bytes)
     if _checked(files, again) is not kind:
@@ -193,7 +193,7 @@ def _announce(
 
 def _require_expected(found: Row, viewer: UUID) -> None:
     if found.created_by_user_id != viewer:
-        raise Forbidden("Only who uploaded this can confirm it.")
+        raise Forbidden("Only the uploader can confirm this file.")
     if Kind(found.kind) not in CONTENT_TYPES:
         raise InvalidKind("Only an uploaded file is confirmed.")
     waiting = Status(found.processing_status) is Status.PENDING and found.filename is not None
