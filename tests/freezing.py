@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nexus.db import session
+from nexus.db.drivers import postgres
 from nexus.db.session import Session, Sessions
 from nexus.media import settle
 from nexus.storage.local import Local
@@ -73,5 +73,5 @@ MOMENTS = {
 
 if moment := os.environ.get(FREEZE_AT):
     limit = f" -c idle_in_transaction_session_timeout={int(IDLE_SECONDS * 1000)}ms"
-    session.POSTGRES_PATIENCE["options"] += limit
+    postgres.PATIENCE["options"] += limit
     MOMENTS[moment]()

@@ -123,11 +123,11 @@ def _database(error: Exception) -> tuple[str, int] | None:
 
 
 def _driver(cause: Exception) -> tuple[str, int] | None:
+    if isinstance(cause, sqlite3.Error):
+        return _sqlite(str(cause)), FAILED
     from psycopg import Error, OperationalError
     from psycopg.errors import UndefinedColumn, UndefinedTable
 
-    if isinstance(cause, sqlite3.Error):
-        return _sqlite(str(cause)), FAILED
     if isinstance(cause, (UndefinedTable, UndefinedColumn)):
         return _SQLITE["no such table"], FAILED
     if isinstance(cause, OperationalError):

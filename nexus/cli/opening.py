@@ -11,7 +11,7 @@ from nexus import logging
 from nexus.app import App
 from nexus.cli.failures import explain, is_refusal
 from nexus.db import migrate
-from nexus.db.session import is_away
+from nexus.db.drivers import is_away
 from nexus.queue import Away
 from nexus.web.http.readiness import STARTING, Readiness
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, inspect, make_url, text
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Engine, inspect, make_url, text
 
-from nexus.db.session import BUSY_SECONDS, POSTGRES_PATIENCE
+from nexus.db.drivers import driver_of
 
 FOLDER = Path(__file__).parent / "migrations"
 
@@ -52,15 +51,7 @@ def head() -> str:
 def engine_for(url: str) -> Engine:
     """An engine for schema work: ordinary transactions, nothing pooled."""
     parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite":
-        if parsed.database:
-            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-        return create_engine(parsed, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
-    return create_engine(
-        parsed.set(drivername="postgresql+psycopg"),
-        poolclass=NullPool,
-        connect_args={"connect_timeout": POSTGRES_PATIENCE["connect_timeout"]},
-    )
+    return driver_of(parsed).unpooled(parsed)
 
 
 def _config(url: str) -> Any:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from nexus import logging
-from nexus.db.session import Session, Sessions, is_away
+from nexus.db.drivers import is_away
+from nexus.db.session import Session, Sessions
 
 log = logging.get(__name__)
 T = TypeVar("T")

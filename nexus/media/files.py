@@ -19,7 +19,8 @@ from uuid import UUID
 from sqlalchemy import and_, bindparam, exists, or_, select, text
 
 from nexus import logging
-from nexus.db.session import Session, Sessions, Statement, is_away
+from nexus.db.drivers import is_away
+from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import media, media_file, uploads
 from nexus.errors import ApiError, NotFound, NotReady, StorageFull
 from nexus.libraries.catalog import Gone

@@ -19,7 +19,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from structlog.testing import capture_logs
 
 from nexus.app import App, build
-from nexus.db.session import CommitUnanswered, Session, Sessions, Statement, connect, is_away
+from nexus.db.drivers import CommitUnanswered, driver_of, is_away
+from nexus.db.session import Session, Sessions, Statement, connect
 from nexus.db.tables import usage
 from nexus.draft import Article, Draft
 from nexus.editorial import drafts, editing
@@ -377,11 +378,20 @@ NOT_AWAY = [
 ]
 
 
+@pytest.fixture(scope="module")
+def both_drivers() -> None:
+    """Loaded, as they are in a process that may see their errors."""
+    for url in ("sqlite://", "postgresql://"):
+        driver_of(make_url(url))
+
+
+@pytest.mark.usefixtures("both_drivers")
 @pytest.mark.parametrize("error", AWAY, ids=lambda error: f"{type(error).__name__}")
 def test_what_may_work_in_a_moment_is_away(error: Exception) -> None:
     assert is_away(error)
 
 
+@pytest.mark.usefixtures("both_drivers")
 @pytest.mark.parametrize("error", NOT_AWAY, ids=lambda error: f"{type(error).__name__}")
 def test_what_would_break_again_is_not_away(error: Exception) -> None:
     assert not is_away(error)

@@ -16,12 +16,12 @@ from typing import Any
 from unittest.mock import Mock
 from uuid import UUID, uuid4
 
-import psycopg
 import pytest
 from sqlalchemy import bindparam, func, select
 from structlog.testing import capture_logs
 
 from nexus.app import App, build
+from nexus.db.drivers import CommitUnanswered
 from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import chunks, fragments, libraries, library_media, media
 from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidState, NotReady
@@ -696,7 +696,7 @@ class TestACommitWhoseAnswerGetsLost:
         def losing(sessions: Sessions) -> Iterator[Session]:
             with begin(sessions) as session:
                 yield session
-            raise psycopg.OperationalError("the connection is lost")
+            raise CommitUnanswered("the connection is lost")
 
         monkeypatch.setattr(Sessions, "begin", losing)
         desk.start(staged(desk, books))

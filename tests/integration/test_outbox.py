@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
-import psycopg
 import pytest
 
 from nexus.app import App, build
+from nexus.db.drivers import CommitUnanswered
 from nexus.db.session import Row
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.media import runner
@@ -140,7 +140,7 @@ def test_a_database_that_comes_back_gets_what_was_found_meanwhile(
 
     def flaky(tools: Tools, several: Sequence[Done]) -> list[Outcome]:
         if next(away, False):
-            raise psycopg.OperationalError
+            raise CommitUnanswered
         return settle(tools, several)
 
     monkeypatch.setattr(runner, "settle", flaky)

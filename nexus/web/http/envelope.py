@@ -18,7 +18,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nexus import logging
-from nexus.db.session import CommitUnanswered, Row, is_away
+from nexus.db.drivers import CommitUnanswered, is_away
+from nexus.db.session import Row
 from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady, RateLimited
 from nexus.storage.local import ROUTE
 from nexus.web.http.metrics import Metrics

@@ -1,0 +1,100 @@
+"""PostgreSQL, by psycopg."""
+
+from __future__ import annotations
+
+import select
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import psycopg
+from psycopg.errors import InFailedSqlTransaction, error_from_result
+from psycopg.pq import ConnStatus, ExecStatus
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import NullPool
+
+from nexus.db import drivers
+from nexus.db.drivers import Command
+
+#: A PostgreSQL that has gone silent is an error after this long, not a thread that waits for ever.
+PATIENCE: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "options": "-c statement_timeout=20s -c idle_in_transaction_session_timeout=60s",
+}
+#: How the codes begin that mean "away": connections, resources such as a full disk, an operator's stop, the system's
+#: own errors; a standby; sessions that were ended for idling; deadlocks and locks.
+_AWAY = ("08", "53", "57", "58", "25006", "25P03", "25P04", "40001", "40P01", "55P03")
+
+
+class CommitUnanswered(drivers.CommitUnanswered, psycopg.OperationalError):
+    """An error of the driver, too, for whoever asks what the driver raised."""
+
+
+def pooled(url: URL, size: int) -> Engine:
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_size=size,
+        max_overflow=0,
+        pool_reset_on_return=None,
+        connect_args=PATIENCE,
+    )
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "checkout", _refuse_dead)
+    return engine
+
+
+def unpooled(url: URL) -> Engine:
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        poolclass=NullPool,
+        connect_args={"connect_timeout": PATIENCE["connect_timeout"]},
+    )
+
+
+def turn() -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def command(connection: Any, command: Command) -> None:
+    """Straight through libpq: a cursor, which has nothing to bind or fetch here, costs twice as much."""
+    result = connection.pgconn.exec_(command.encode())
+    if result.status != ExecStatus.COMMAND_OK:
+        error = error_from_result(result)
+        if connection.pgconn.status == ConnStatus.BAD:
+            lost = CommitUnanswered if command == "COMMIT" else psycopg.OperationalError
+            raise lost(f"the connection ended during {command}") from error
+        raise error
+    if command == "COMMIT" and result.command_status == b"ROLLBACK":
+        raise InFailedSqlTransaction(
+            "an error inside the transaction was passed over, so nothing was committed"
+        )
+
+
+def is_idle(connection: Any) -> bool:
+    return not connection.closed and connection.info.transaction_status == 0
+
+
+def is_away(error: BaseException) -> bool:
+    """An error without a code is not the server's: the driver has lost it, or never reached it. What the driver itself
+    refuses to send is a ProgrammingError or a DataError."""
+    if not isinstance(error, psycopg.Error):
+        return False
+    if error.sqlstate:
+        return error.sqlstate.startswith(_AWAY)
+    return isinstance(error, psycopg.OperationalError) or type(error) is psycopg.DatabaseError
+
+
+def _refuse_dead(connection: Any, _record: object, _proxy: object) -> None:
+    """An idle connection with something to read has been closed by the server: the pool opens another."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        raise DisconnectionError
+
+
+def _prepare(connection: Any, _record: object) -> None:
+    connection.autocommit = True

@@ -1,0 +1,106 @@
+"""SQLite: one writer after the other, in a file."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.pool import NullPool, QueuePool
+
+from nexus.db.drivers import Command
+
+BUSY_SECONDS = 30.0
+#: How long SQLite's log may become, 16 MiB, before a commit waits until it is in the database: a book or an import is
+#: often longer than the 4 MiB that are its default, and would wait each time.
+CHECKPOINT_PAGES = 4000
+_AWAY = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PROTOCOL,
+}
+
+
+class Turn:
+    """One writer of this process after the other: SQLite's own way to wait is to sleep.
+
+    Whoever waits in vain is told what SQLite would have told them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=BUSY_SECONDS):
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def pooled(url: URL, size: int) -> Engine:
+    _make_folder(url)
+    options: dict[str, Any] = {"connect_args": {"check_same_thread": False, "timeout": BUSY_SECONDS}}
+    engine = create_engine(
+        url, poolclass=QueuePool, pool_size=size, max_overflow=0, pool_reset_on_return=None, **options
+    )
+    event.listen(engine, "connect", _prepare)
+    return engine
+
+
+def unpooled(url: URL) -> Engine:
+    _make_folder(url)
+    return create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+
+
+def turn() -> Turn:
+    return Turn()
+
+
+def command(connection: Any, command: Command) -> None:
+    connection.execute("BEGIN IMMEDIATE" if command == "BEGIN" else command)
+
+
+def is_idle(connection: Any) -> bool:
+    return not connection.in_transaction
+
+
+def is_away(error: BaseException) -> bool:
+    return (
+        isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _AWAY
+    )
+
+
+def _make_folder(url: URL) -> None:
+    if url.database:
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+
+
+def _prepare(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+    _use_wal(connection)
+    for pragma in ("synchronous=FULL", f"wal_autocheckpoint={CHECKPOINT_PAGES}", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _use_wal(connection: Any) -> None:
+    """SQLite itself does not wait here: of two that open a new database at once, one is told that it is locked."""
+    patience = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                raise
+            time.sleep(0.01)
+        else:
+            return
