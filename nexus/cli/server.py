@@ -86,6 +86,7 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
         config = uvicorn.Config(
             application.create(app, readiness),
             http=Protocol,
+            ws="none",
             log_config=None,
             access_log=False,
             server_header=False,

@@ -10,13 +10,10 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-import httpcore2
-
-from nexus.errors import FetchBadAnswer, FetchFailed, FetchRedirects, FetchTooLarge
+from nexus.errors import FetchFailed, FetchRedirects, FetchTooLarge
 from nexus.fetch.addresses import Address
 from nexus.fetch.answers import (
     ACCEPT,
@@ -35,7 +32,6 @@ from nexus.fetch.guard import Guard, Target, literal, pairs
 from nexus.fetch.limits import Limits, System
 from nexus.fetch.names import Lookups
 from nexus.fetch.pace import Pace
-from nexus.fetch.wire import BROKE_OFF, Dialer, Wire
 
 __all__ = ["Fetcher", "Limits", "NotModified", "Response", "System", "page_type", "pairs"]
 
@@ -113,31 +109,25 @@ class Fetcher:
     def _ask(
         self, target: Target, validators: Headers, deadline: Deadline
     ) -> Response | NotModified | Target:
-        dialer = Dialer(self._addresses, self._system.connect, deadline)
-        request = self._request(target, validators)
-        context = self._tls if target.scheme == "https" else None
-        with (
-            httpcore2.HTTPConnection(request.url.origin, context, network_backend=dialer) as line,
-            _explained(dialer),
-        ):
-            answer = line.handle_request(request)
-            head = Head.of(answer.status, answer.headers)
-            with _answered(head), _explained(dialer):
-                if head.status in REDIRECTS:
-                    return self._guard.follow(target, head.location())
-                if head.status == NOT_MODIFIED and validators:
-                    return NotModified(target.url)
-                require_page(head, self._system.now())
-                return self._response(target, head, answer, dialer, deadline)
+        from nexus.fetch.exchange import exchanged  # noqa: PLC0415 its HTTP client is slow to load
+        from nexus.fetch.wire import Dialer  # noqa: PLC0415 the same
 
-    def _response(
-        self, target: Target, head: Head, answer: httpcore2.Response, dialer: Dialer, deadline: Deadline
-    ) -> Response:
+        dialer = Dialer(self._addresses, self._system.connect, deadline)
+        tls = self._tls if target.scheme == "https" else None
+        with exchanged(target, self._headers(target) + validators, dialer, tls) as (head, chunks):
+            if head.status in REDIRECTS:
+                return self._guard.follow(target, head.location())
+            if head.status == NOT_MODIFIED and validators:
+                return NotModified(target.url)
+            require_page(head, self._system.now())
+            return self._response(target, head, chunks, deadline)
+
+    def _response(self, target: Target, head: Head, chunks: Iterator[bytes], deadline: Deadline) -> Response:
         """Nothing of the body is read before its type, its encoding and what it says of its size are accepted."""
         said = head.media_type()
         engine = decoder(head.encoding())
         head.require_size(self._limits.most_bytes)
-        pieces = _decoded(self._chunks(answer, dialer.wire), engine, deadline)
+        pieces = _decoded(self._bounded(chunks), engine, deadline)
         body = bytearray()
         _fill(body, pieces, SNIFFED)
         media_type = body_type(said, bytes(body[:SNIFFED]))
@@ -155,17 +145,16 @@ class Fetcher:
             content_type_header=head.content_type(),
         )
 
-    def _chunks(self, answer: httpcore2.Response, wire: Wire) -> Iterator[bytes]:
+    def _bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """The body as it comes, no longer than it may be."""
         left = self._limits.most_bytes
-        for chunk in answer.iter_stream():
-            wire.pay(chunk)
+        for chunk in chunks:
             left -= len(chunk)
             if left < 0:
                 raise FetchTooLarge
             yield chunk
 
-    def _request(self, target: Target, validators: Headers) -> httpcore2.Request:
+    def _headers(self, target: Target) -> Headers:
         headers = {
             "Host": target.authority,
             "User-Agent": self._limits.user_agent,
@@ -173,17 +162,7 @@ class Fetcher:
             "Accept-Encoding": OFFERED,
             "Connection": "close",
         }
-        url = httpcore2.URL(
-            scheme=target.scheme.encode("ascii"),
-            host=target.host.encode("ascii"),
-            port=target.port,
-            target=target.path.encode("ascii"),
-        )
-        raw = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-        # A certificate holds a name without the dot that may end it.
-        return httpcore2.Request(
-            "GET", url, headers=raw + validators, extensions={"sni_hostname": target.site}
-        )
+        return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
 
     def _addresses(self, host: str, port: int, deadline: Deadline) -> list[Address]:
         """Where a host may be dialled: asked once, and every answer checked."""
@@ -194,33 +173,14 @@ class Fetcher:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return httpcore2.default_ssl_context()
+        from nexus.fetch.exchange import make_tls_context  # noqa: PLC0415 the same
+
+        return make_tls_context()
 
 
 def _validators(etag: str | None, last_modified: str | None) -> Headers:
     given = {"If-None-Match": sendable(etag), "If-Modified-Since": sendable(last_modified)}
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in given.items() if value]
-
-
-@contextmanager
-def _explained(dialer: Dialer) -> Iterator[None]:
-    """An answer that ends too early is a fault of the network; any other that can't be read is the site's."""
-    try:
-        yield
-    except httpcore2.ProtocolError as error:
-        raise FetchFailed(BROKE_OFF) if dialer.wire.ended else FetchBadAnswer from error
-    except httpcore2.NetworkError as error:
-        raise FetchFailed(BROKE_OFF) from error
-
-
-@contextmanager
-def _answered(head: Head) -> Iterator[None]:
-    """Whatever fails from here on carries what the site answered."""
-    try:
-        yield
-    except FetchFailed as error:
-        error.http_status, error.content_type = head.status, head.content_type()
-        raise
 
 
 def _decoded(chunks: Iterator[bytes], engine: Decoder, deadline: Deadline) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ import pytest
 
 from nexus import __version__
 from nexus.errors import FetchHttp4xx, FetchWrongType
-from nexus.fetch import Fetcher, Limits, NotModified, Response, System, pairs
+from nexus.fetch import Fetcher, Limits, NotModified, Response, System, exchange, pairs
 from nexus.fetch.guard import Guard
 from tests.hostile_server import PAGE, Hostile, Talk, answer, chunked, hostile, redirect
 
@@ -93,7 +93,7 @@ def test_a_name_reaches_the_site_in_the_host_header(site: Hostile) -> None:
 
 def test_an_address_of_ipv6_has_brackets_where_they_belong() -> None:
     target = Guard(Limits().ports, frozenset()).target("https://[2606:4700::1111]:8443/page")
-    request = Fetcher()._request(target, [])
+    request = exchange._request(target, Fetcher()._headers(target))
     assert (b"Host", b"[2606:4700::1111]:8443") in request.headers
     assert request.url.host == b"2606:4700::1111"
     assert request.extensions == {"sni_hostname": "2606:4700::1111"}

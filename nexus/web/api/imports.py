@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import anyio.to_thread
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.requests import ClientDisconnect
 
 from nexus.errors import FileTooLarge, InvalidRequest, NotReady
@@ -22,7 +22,7 @@ from nexus.imports.workspaces import WorkspaceFailed
 from nexus.libraries import access, catalog
 from nexus.media.uploads import safe_name
 from nexus.states.media import Kind
-from nexus.web.api.schemas import Body, Data
+from nexus.web.api.schemas import Answer, Body, Data
 from nexus.web.http.context import Nexus, Viewer, answers
 from nexus.web.http.envelope import answer
 from nexus.web.http.routing import Route
@@ -48,7 +48,7 @@ class OrderBody(Body):
     source_ids: list[UUID] = Field(max_length=MOST_SOURCES)
 
 
-class SourceOut(BaseModel):
+class SourceOut(Answer):
     id: UUID
     name: str = Field(examples=["book.epub"])
     kind: str = Field(examples=["epub"])
@@ -58,19 +58,19 @@ class SourceOut(BaseModel):
     message: str | None
 
 
-class BatchOut(BaseModel):
+class BatchOut(Answer):
     id: UUID
     library_id: UUID | None
     name: str | None
     sources: list[SourceOut]
 
 
-class TroubleOut(BaseModel):
+class TroubleOut(Answer):
     code: str = Field(examples=["E_INTERNAL"])
     message: str
 
 
-class ImportOut(BaseModel):
+class ImportOut(Answer):
     status: Literal["IDLE", "RUNNING", "STOPPING", "PAUSED", "COMPLETE"]
     phase: str = Field(examples=["parsing"])
     attempt_id: UUID | None
@@ -82,7 +82,7 @@ class ImportOut(BaseModel):
     lines: list[SourceOut] = Field(description="The files of the last attempt, as they ended.")
 
 
-class LeaveOut(BaseModel):
+class LeaveOut(Answer):
     safe: bool
     should_warn: bool
     would_discard: bool

@@ -6,18 +6,18 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from nexus.db.session import Row
-from nexus.web.api.schemas import Body, EventOut
+from nexus.web.api.schemas import Answer, Body, EventOut
 
 ERROR_CODE = r"^[A-Z0-9_]{1,64}$"
 _URL = "https://example.com/an-article"
 _TEXT = "The article's text, at least 100 characters."
 
 
-class Camel(BaseModel):
+class Camel(Answer):
     model_config = ConfigDict(alias_generator=to_camel)
 
 

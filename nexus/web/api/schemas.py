@@ -33,6 +33,12 @@ class Body(BaseModel):
         return value
 
 
+class Answer(BaseModel):
+    """Only the documentation needs the schema of an answer, so that it is built when somebody asks for that."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
 class UrlBody(Body):
     """What to take in. `kind` is web_article or video."""
 
@@ -62,27 +68,27 @@ class MemberBody(Body):
     role: Literal["admin", "member"] = "member"
 
 
-class Data(BaseModel, Generic[T]):
+class Data(Answer, Generic[T]):
     data: T
 
 
-class Problem(BaseModel):
+class Problem(Answer):
     code: str = Field(examples=["E_NOT_FOUND"])
     message: str = Field(examples=["There is no such thing, or you may not see it."])
     request_id: str
 
 
-class Refusal(BaseModel):
+class Refusal(Answer):
     error: Problem
 
 
-class SubmittedOut(BaseModel):
+class SubmittedOut(Answer):
     media_id: UUID = Field(examples=[_EXAMPLE_ID])
     created: bool
     enqueued: bool
 
 
-class BegunOut(BaseModel):
+class BegunOut(Answer):
     media_id: UUID = Field(examples=[_EXAMPLE_ID])
     storage_path: str = Field(examples=[f"media/{_EXAMPLE_ID}/original.pdf"])
     upload_url: str
@@ -90,13 +96,13 @@ class BegunOut(BaseModel):
     expires_at: datetime
 
 
-class ConfirmedOut(BaseModel):
+class ConfirmedOut(Answer):
     media_id: UUID = Field(examples=[_EXAMPLE_ID])
     duplicate: bool
     enqueued: bool
 
 
-class RetriedOut(BaseModel):
+class RetriedOut(Answer):
     media_id: UUID
     enqueued: bool
     upload: BegunOut | None = Field(
@@ -104,7 +110,7 @@ class RetriedOut(BaseModel):
     )
 
 
-class CapabilitiesOut(BaseModel):
+class CapabilitiesOut(Answer):
     """What you can do with the media now: rely on these, not on its status."""
 
     can_read: bool = Field(description=FLAGS["can_read"].means)
@@ -115,13 +121,13 @@ class CapabilitiesOut(BaseModel):
     can_download_file: bool = Field(description=FLAGS["can_download_file"].means)
 
 
-class LinkOut(BaseModel):
+class LinkOut(Answer):
     url: str
     expires_at: datetime
     capabilities: CapabilitiesOut
 
 
-class MediaOut(BaseModel):
+class MediaOut(Answer):
     id: UUID = Field(examples=[_EXAMPLE_ID])
     kind: str = Field(examples=["web_article"])
     title: str | None
@@ -146,12 +152,12 @@ class MediaOut(BaseModel):
     may_retry: bool
 
 
-class MediaPage(BaseModel):
+class MediaPage(Answer):
     items: list[MediaOut]
     next_cursor: str | None
 
 
-class FragmentOut(BaseModel):
+class FragmentOut(Answer):
     id: UUID = Field(description="Stays the same in a new revision where the text stays the same.")
     position: int
     text: str
@@ -160,25 +166,25 @@ class FragmentOut(BaseModel):
     )
 
 
-class FragmentPage(BaseModel):
+class FragmentPage(Answer):
     items: list[FragmentOut]
     next_cursor: str | None
     capabilities: CapabilitiesOut
 
 
-class HeadingOut(BaseModel):
+class HeadingOut(Answer):
     title: str
     level: int
     anchor: str = Field(examples=["f0-h1"], description="The id of an element in the html, or `f{position}`.")
 
 
-class RefreshOut(BaseModel):
+class RefreshOut(Answer):
     requested_at: datetime
     error_code: str | None
     error_message: str | None
 
 
-class DocumentOut(BaseModel):
+class DocumentOut(Answer):
     revision: int
     extractor: str = Field(examples=["nexus 0.1.0"])
     byline: str | None
@@ -196,7 +202,7 @@ class DocumentOut(BaseModel):
     capabilities: CapabilitiesOut
 
 
-class EventOut(BaseModel):
+class EventOut(Answer):
     event: str = Field(examples=["start"])
     from_status: str | None
     to_status: str
@@ -206,13 +212,13 @@ class EventOut(BaseModel):
     error_code: str | None
 
 
-class EventPage(BaseModel):
+class EventPage(Answer):
     items: list[EventOut]
     next_cursor: str | None
     capabilities: CapabilitiesOut
 
 
-class LibraryOut(BaseModel):
+class LibraryOut(Answer):
     id: UUID
     name: str
     is_default: bool
@@ -220,25 +226,25 @@ class LibraryOut(BaseModel):
     created_at: datetime
 
 
-class LibraryList(BaseModel):
+class LibraryList(Answer):
     items: list[LibraryOut]
 
 
-class MemberOut(BaseModel):
+class MemberOut(Answer):
     user_id: UUID
     role: str
     created_at: datetime
 
 
-class MemberList(BaseModel):
+class MemberList(Answer):
     items: list[MemberOut]
 
 
-class Done(BaseModel):
+class Done(Answer):
     done: Literal[True] = True
 
 
-class Health(BaseModel):
+class Health(Answer):
     status: str = Field(examples=["ok"])
 
 

@@ -8,13 +8,12 @@ import re
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import nexus
@@ -23,6 +22,9 @@ from nexus.media.passages import Passage
 from nexus.settings import Settings
 from nexus.web.http import auth
 from nexus.web.http.context import app_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 WEB = Path(__file__).parents[1]
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
@@ -108,6 +110,8 @@ def signed_in(request: Request) -> bool:
 
 @cache
 def environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 only pages need it
+
     made = Environment(
         loader=FileSystemLoader(WEB / "templates"),
         autoescape=True,

@@ -1,0 +1,71 @@
+"""One request and its answer, on a connection of its own."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpcore2
+
+from nexus.errors import FetchBadAnswer, FetchFailed
+from nexus.fetch.answers import Head
+from nexus.fetch.guard import Target
+from nexus.fetch.wire import BROKE_OFF, Dialer
+
+Headers = list[tuple[bytes, bytes]]
+make_tls_context = httpcore2.default_ssl_context
+
+
+@contextmanager
+def exchanged(
+    target: Target, headers: Headers, dialer: Dialer, tls: ssl.SSLContext | None
+) -> Iterator[tuple[Head, Iterator[bytes]]]:
+    """The head of the answer, and its body as it comes. Raises FetchFailed or a kind of it."""
+    request = _request(target, headers)
+    with (
+        httpcore2.HTTPConnection(request.url.origin, tls, network_backend=dialer) as line,
+        _explained(dialer),
+    ):
+        answer = line.handle_request(request)
+        head = Head.of(answer.status, answer.headers)
+        with _answered(head), _explained(dialer):
+            yield head, _chunks(answer, dialer)
+
+
+def _request(target: Target, headers: Headers) -> httpcore2.Request:
+    url = httpcore2.URL(
+        scheme=target.scheme.encode("ascii"),
+        host=target.host.encode("ascii"),
+        port=target.port,
+        target=target.path.encode("ascii"),
+    )
+    # A certificate holds a name without the dot that may end it.
+    return httpcore2.Request("GET", url, headers=headers, extensions={"sni_hostname": target.site})
+
+
+def _chunks(answer: httpcore2.Response, dialer: Dialer) -> Iterator[bytes]:
+    for chunk in answer.iter_stream():
+        dialer.wire.pay(chunk)
+        yield chunk
+
+
+@contextmanager
+def _explained(dialer: Dialer) -> Iterator[None]:
+    """An answer that ends too early is a fault of the network; any other that can't be read is the site's."""
+    try:
+        yield
+    except httpcore2.ProtocolError as error:
+        raise FetchFailed(BROKE_OFF) if dialer.wire.ended else FetchBadAnswer from error
+    except httpcore2.NetworkError as error:
+        raise FetchFailed(BROKE_OFF) from error
+
+
+@contextmanager
+def _answered(head: Head) -> Iterator[None]:
+    """Whatever fails from here on carries what the site answered."""
+    try:
+        yield
+    except FetchFailed as error:
+        error.http_status, error.content_type = head.status, head.content_type()
+        raise
