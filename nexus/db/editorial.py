@@ -8,7 +8,6 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ForeignKey,
-    Index,
     Integer,
     LargeBinary,
     String,
@@ -16,7 +15,6 @@ from sqlalchemy import (
     Text,
     Uuid,
     false,
-    text,
 )
 
 from nexus.db.tables import Moment, metadata, quoted
@@ -75,22 +73,6 @@ jobs = Table(
     ),
     CheckConstraint("status <> 'SAVED' OR story_id IS NOT NULL", name="saved_has_story"),
 )
-Index("ix_jobs_creator", jobs.c.created_by_user_id, jobs.c.created_at, jobs.c.id)
-Index("ix_jobs_library", jobs.c.library_id, jobs.c.created_at, jobs.c.id)
-Index("ix_jobs_media", jobs.c.media_id)
-Index(
-    "ix_jobs_unbegun",
-    jobs.c.updated_at,
-    jobs.c.id,
-    sqlite_where=text(UNBEGUN),
-    postgresql_where=text(UNBEGUN),
-)
-Index(
-    "ix_jobs_held",
-    jobs.c.lease_expires_at,
-    sqlite_where=text("lease_expires_at IS NOT NULL"),
-    postgresql_where=text("lease_expires_at IS NOT NULL"),
-)
 
 stories = Table(
     "stories",
@@ -120,11 +102,4 @@ stories = Table(
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
     CheckConstraint(f"status IN ({quoted(story.Status)})", name="status"),
-)
-Index("ix_stories_job", stories.c.job_id, stories.c.created_at)
-Index(
-    "ix_stories_published",
-    stories.c.published_at,
-    sqlite_where=text("status = 'published'"),
-    postgresql_where=text("status = 'published'"),
 )

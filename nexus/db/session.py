@@ -86,7 +86,8 @@ class _Compiled:
 class Statement:
     """A Core statement, built once at import and compiled once per database."""
 
-    clause: ClauseElement
+    #: A function of the dialect, if SQLAlchemy has a construct for each database.
+    clause: ClauseElement | Callable[[Dialect], ClauseElement]
     #: What PostgreSQL is asked instead, where it knows a shorter way to the same rows.
     on_postgres: ClauseElement | None = None
     compiled: dict[str, _Compiled] = field(default_factory=dict, repr=False)
@@ -100,6 +101,8 @@ class Statement:
     def _compile(self, dialect: Dialect) -> _Compiled:
         sqlite = dialect.name == "sqlite"
         clause = self.clause if sqlite or self.on_postgres is None else self.on_postgres
+        if not isinstance(clause, ClauseElement):
+            clause = clause(dialect)
         compiled: Any = clause.compile(dialect=dialect)
         columns = list(getattr(clause, "exported_columns", ()))
         decoders = [(i, _sqlite_decoder(column.type)) for i, column in enumerate(columns)]

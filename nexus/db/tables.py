@@ -14,7 +14,6 @@ from sqlalchemy import (
     DateTime,
     FetchedValue,
     ForeignKey,
-    Index,
     Insert,
     Integer,
     LargeBinary,
@@ -26,7 +25,6 @@ from sqlalchemy import (
     bindparam,
     insert,
     literal_column,
-    text,
 )
 
 from nexus.states.media import FILE_KINDS, HELD, Kind, Stage, Status
@@ -75,13 +73,6 @@ libraries = Table(
     Column("is_default", Boolean(create_constraint=False), nullable=False),
     Column("created_at", Moment, nullable=False),
 )
-Index(
-    "uq_libraries_default",
-    libraries.c.owner_user_id,
-    unique=True,
-    sqlite_where=text("is_default"),
-    postgresql_where=text("is_default"),
-)
 
 memberships = Table(
     "memberships",
@@ -92,7 +83,6 @@ memberships = Table(
     Column("created_at", Moment, nullable=False),
     CheckConstraint("role IN ('admin', 'member')", name="role"),
 )
-Index("ix_memberships_library", memberships.c.library_id)
 
 _FAILED = "(processing_status = 'failed')"
 _HELD = f"(processing_status IN ({quoted(HELD)}))"
@@ -137,40 +127,8 @@ media = Table(
     CheckConstraint(f"{_HELD} = (lease_expires_at IS NOT NULL)", name="held_has_lease"),
     CheckConstraint(f"file_sha256 IS NULL OR kind IN ({quoted(FILE_KINDS)})", name="files_have_sha256"),
 )
-Index(
-    "uq_media_url",
-    media.c.kind,
-    media.c.canonical_url,
-    unique=True,
-    sqlite_where=text("canonical_url IS NOT NULL"),
-    postgresql_where=text("canonical_url IS NOT NULL"),
-)
-Index(
-    "uq_media_file",
-    media.c.created_by_user_id,
-    media.c.kind,
-    media.c.file_sha256,
-    unique=True,
-    sqlite_where=text("file_sha256 IS NOT NULL"),
-    postgresql_where=text("file_sha256 IS NOT NULL"),
-)
 #: Pending media whose bytes, if it needs any, are there. An upload that never came does not lengthen the queue.
 WAITING = f"processing_status = 'pending' AND (kind NOT IN ({quoted(FILE_KINDS)}) OR file_sha256 IS NOT NULL)"
-Index(
-    "ix_media_waiting",
-    media.c.kind,
-    media.c.created_by_user_id,
-    media.c.run_after,
-    media.c.id,
-    sqlite_where=text(WAITING),
-    postgresql_where=text(WAITING),
-)
-Index(
-    "ix_media_held",
-    media.c.lease_expires_at,
-    sqlite_where=text("lease_expires_at IS NOT NULL"),
-    postgresql_where=text("lease_expires_at IS NOT NULL"),
-)
 
 media_file = Table(
     "media_file",
@@ -194,7 +152,6 @@ uploads = Table(
     Column("begun_at", Moment, nullable=False),
     Column("expires_at", Moment, nullable=False),
 )
-Index("ix_uploads_begun", uploads.c.begun_at)
 
 #: An upload that turned out to be a file its user had: asking for it again answers with the one that stayed.
 duplicates = Table(
@@ -205,7 +162,6 @@ duplicates = Table(
     Column("user_id", ForeignKey("users.id"), nullable=False),
     Column("at", Moment, nullable=False),
 )
-Index("ix_duplicates_winner", duplicates.c.winner_id)
 
 library_media = Table(
     "library_media",
@@ -214,10 +170,6 @@ library_media = Table(
     Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
     Column("added_at", Moment, nullable=False),
 )
-Index(
-    "ix_library_media_order", library_media.c.library_id, library_media.c.added_at, library_media.c.media_id
-)
-Index("ix_library_media_media", library_media.c.media_id)
 
 fragments = Table(
     "fragments",
@@ -294,19 +246,6 @@ refreshes = Table(
     CheckConstraint("(error_code IS NULL) = (error_message IS NULL)", name="error_is_told"),
     CheckConstraint("error_code IS NULL OR lease_expires_at IS NULL", name="failed_has_no_lease"),
 )
-Index(
-    "ix_refreshes_waiting",
-    refreshes.c.run_after,
-    refreshes.c.media_id,
-    sqlite_where=text("error_code IS NULL AND lease_expires_at IS NULL"),
-    postgresql_where=text("error_code IS NULL AND lease_expires_at IS NULL"),
-)
-Index(
-    "ix_refreshes_held",
-    refreshes.c.lease_expires_at,
-    sqlite_where=text("lease_expires_at IS NOT NULL"),
-    postgresql_where=text("lease_expires_at IS NOT NULL"),
-)
 
 history = Table(
     "history",
@@ -325,8 +264,6 @@ history = Table(
     Column("error_code", String(64)),
     sqlite_autoincrement=True,
 )
-Index("ix_history_subject", history.c.subject_id, history.c.id)
-Index("ix_history_order", history.c.tx, history.c.id)
 
 usage = Table(
     "usage",
@@ -338,4 +275,3 @@ usage = Table(
     Column("media_id", Uuid),
     Column("at", Moment, nullable=False),
 )
-Index("ix_usage_user", usage.c.user_id, usage.c.operation, usage.c.at)

@@ -5,22 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Insert, and_, bindparam, exists, or_, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ColumnElement, and_, bindparam, exists, or_, select
 
 from nexus.db.session import Row, Session, Statement
 from nexus.db.tables import libraries, library_media, media, memberships, users
+from nexus.db.upserts import insert_or_nothing
 from nexus.errors import Forbidden, NotFound
 
 
 class Role(StrEnum):
     ADMIN = "admin"  #: may change the library
     MEMBER = "member"  #: may read what it holds
-
-
-def or_nothing(statement: Insert) -> Statement:
-    """An insert that leaves what is there. Both databases speak the same clause."""
-    return Statement(statement.on_conflict_do_nothing())  # type: ignore[attr-defined]
 
 
 def _shared(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -47,9 +42,9 @@ _MAY = Statement(
         media.c.id == bindparam("media_id")
     )
 )
-_USER = or_nothing(insert(users).values({c: bindparam(c.name) for c in users.c}))
-_LIBRARY = or_nothing(insert(libraries).values({c: bindparam(c.name) for c in libraries.c}))
-_MEMBER = or_nothing(insert(memberships).values({c: bindparam(c.name) for c in memberships.c}))
+_USER = insert_or_nothing(users)
+_LIBRARY = insert_or_nothing(libraries)
+_MEMBER = insert_or_nothing(memberships)
 _DEFAULT = Statement(
     select(libraries.c.id).where(libraries.c.owner_user_id == bindparam("user_id"), libraries.c.is_default)
 )

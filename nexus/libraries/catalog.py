@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, delete, exists, func, select
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from nexus.db.session import Row, Session, Statement
 from nexus.db.tables import (
@@ -19,6 +18,7 @@ from nexus.db.tables import (
     memberships,
     users,
 )
+from nexus.db.upserts import every_column, insert_or_nothing, upsert
 from nexus.errors import Conflict, DefaultLibrary, Forbidden, InvalidRequest, NotFound
 from nexus.libraries import access
 from nexus.libraries.access import Role
@@ -57,11 +57,12 @@ _MEMBERS = Statement(
     .order_by(memberships.c.created_at, memberships.c.user_id)
 )
 _KNOWN = Statement(select(users.c.id).where(users.c.id == bindparam("user_id")))
-_JOIN = upsert(memberships).values({c: bindparam(c.name) for c in memberships.c})
-_SET_ROLE = Statement(
-    _JOIN.on_conflict_do_update(
-        index_elements=[memberships.c.user_id, memberships.c.library_id], set_={"role": _JOIN.excluded.role}
-    )
+_SET_ROLE = upsert(
+    memberships,
+    every_column(memberships),
+    lambda new: new.on_conflict_do_update(
+        index_elements=[memberships.c.user_id, memberships.c.library_id], set_={"role": new.excluded.role}
+    ),
 )
 _LEAVE = Statement(
     delete(memberships).where(
@@ -90,7 +91,7 @@ _DROP_ADMINISTERED = Statement(
         library_media.c.media_id == bindparam("media_id"), library_media.c.library_id.in_(_ADMINISTERED)
     )
 )
-_HOLD = access.or_nothing(upsert(library_media).values({c: bindparam(c.name) for c in library_media.c}))
+_HOLD = insert_or_nothing(library_media)
 _LOCK_MEDIA = Statement(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update())
 _HOLDERS = exists(
     select(library_media.c.media_id).where(library_media.c.media_id == media.c.id).correlate(media)

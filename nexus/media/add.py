@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam
-from sqlalchemy.dialects.postgresql import insert
 
 from nexus import urls
 from nexus.db.moves import MEDIA_ROWS, log_created
-from nexus.db.session import Row, Session, Statement
+from nexus.db.session import Row, Session
 from nexus.db.tables import media
+from nexus.db.upserts import upsert
 from nexus.errors import InvalidKind
 from nexus.libraries import access, quota
 from nexus.libraries.catalog import hold
@@ -33,14 +33,15 @@ _COLUMNS = (
     "created_at",
     "updated_at",
 )
-_INSERT = insert(media).values({media.c[name]: bindparam(name) for name in _COLUMNS})
 # Creates the row or locks the one that is there, in one step: nobody can delete it in between.
-_GET_OR_CREATE = Statement(
-    _INSERT.on_conflict_do_update(
+_GET_OR_CREATE = upsert(
+    media,
+    {media.c[name]: bindparam(name) for name in _COLUMNS},
+    lambda new: new.on_conflict_do_update(
         index_elements=[media.c.kind, media.c.canonical_url],
         index_where=media.c.canonical_url.is_not(None),
-        set_={"kind": _INSERT.excluded.kind},
-    ).returning(media.c.id, media.c.processing_status, media.c.run_after)
+        set_={"kind": new.excluded.kind},
+    ).returning(media.c.id, media.c.processing_status, media.c.run_after),
 )
 
 _SOURCES: dict[Kind, Callable[[str], urls.Source]] = {Kind.WEB_ARTICLE: urls.article, Kind.VIDEO: urls.video}

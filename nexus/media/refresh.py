@@ -26,13 +26,13 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert
 
 from nexus import logging
 from nexus.db.patience import insist
 from nexus.db.session import Row, Session, Sessions, Statement
 from nexus.db.tables import documents as documents_table
 from nexus.db.tables import media, one_of, refreshes
+from nexus.db.upserts import upsert
 from nexus.errors import InvalidState, JobTimeout, WorkError
 from nexus.extract.registry import origin
 from nexus.libraries import access
@@ -67,25 +67,24 @@ _AT_REST = Statement(
     .where(media.c.id == bindparam("media_id"), one_of(media.c.processing_status, AT_REST))
     .with_for_update(key_share=True)
 )
-_ASK = insert(refreshes).values(
+_REQUEST = upsert(
+    refreshes,
     {
         refreshes.c.media_id: bindparam("media_id"),
         refreshes.c.requested_by: bindparam("user_id"),
         refreshes.c.requested_at: bindparam("now"),
         refreshes.c.run_after: bindparam("now"),
-    }
-)
-_REQUEST = Statement(
-    _ASK.on_conflict_do_update(
+    },
+    lambda new: new.on_conflict_do_update(
         index_elements=[refreshes.c.media_id],
         set_={
-            "requested_by": _ASK.excluded.requested_by,
-            "requested_at": _ASK.excluded.requested_at,
-            "run_after": _ASK.excluded.run_after,
+            "requested_by": new.excluded.requested_by,
+            "requested_at": new.excluded.requested_at,
+            "run_after": new.excluded.run_after,
             "tries": literal_column("0"),
             **_NO_ERROR,
         },
-    )
+    ),
 )
 
 

@@ -9,12 +9,12 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, insert
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from nexus import logging
 from nexus.db.moves import MEDIA_ROWS, log_created
 from nexus.db.session import Row, Session, Sessions, Statement
 from nexus.db.tables import media, uploads
+from nexus.db.upserts import every_column, upsert
 from nexus.errors import (
     FileTooLarge,
     Forbidden,
@@ -74,12 +74,13 @@ _CREATE = Statement(
         }
     )
 )
-_EXPECT = upsert(uploads).values({c: bindparam(c.name) for c in uploads.c})
-_EXPECT_UPLOAD = Statement(
-    _EXPECT.on_conflict_do_update(
+_EXPECT_UPLOAD = upsert(
+    uploads,
+    every_column(uploads),
+    lambda new: new.on_conflict_do_update(
         index_elements=[uploads.c.media_id],
-        set_={c.name: _EXPECT.excluded[c.name] for c in uploads.c if c.name != "media_id"},
-    )
+        set_={c.name: new.excluded[c.name] for c in uploads.c if c.name != "media_id"},
+    ),
 )
 
 

@@ -26,9 +26,9 @@ WORKERS = {
     "trafilatura",
 }
 SERVER = {"fastapi", "httpcore2", "httpx2", "jinja2", "jwt", "starlette", "uvicorn"}
-#: The driver of a database that is not the configured one.
-OTHER_DRIVER = {"psycopg", "psycopg_binary"}
-DATABASE = {"sqlalchemy"} | OTHER_DRIVER
+#: What only a database needs that is not the configured one.
+OTHER_DATABASE = {"psycopg", "psycopg_binary", "sqlalchemy.dialects.postgresql"}
+DATABASE = {"sqlalchemy"} | OTHER_DATABASE
 
 RUN = """
 import atexit, json, sys
@@ -42,10 +42,20 @@ import os, signal
 from nexus.cli import server
 server._welcome = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
 """
+#: Told to stop before uvicorn looks out for it.
+STOPPED_EARLY = """
+import os, signal
+from nexus.cli import server
+run = server.Server.run
+def stopped(self, sockets):
+    os.kill(os.getpid(), signal.SIGTERM)
+    run(self, sockets)
+server.Server.run = stopped
+"""
 
 
 def loaded(folder: Path, *arguments: str, before: str = "") -> set[str]:
-    """The packages that are imported when the command ends, in a process of its own."""
+    """The modules that are imported when the command ends, in a process of its own."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NEXUS_")}
     place = {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "share")}
     command = [sys.executable, "-c", before + RUN, *arguments]
@@ -53,7 +63,7 @@ def loaded(folder: Path, *arguments: str, before: str = "") -> set[str]:
         command, env=environment | place, cwd=folder, capture_output=True, text=True, check=True
     )
     line = next(line for line in ran.stdout.splitlines() if line.startswith("LOADED "))
-    return {name.partition(".")[0] for name in json.loads(line.removeprefix("LOADED "))}
+    return set(json.loads(line.removeprefix("LOADED ")))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +82,7 @@ def test_help_imports_neither_the_database_nor_the_server(home: Path, arguments:
 def test_status_imports_the_database_and_nothing_else_that_is_slow(home: Path) -> None:
     found = loaded(home, "status")
     assert "sqlalchemy" in found
-    assert not found & (WORKERS | SERVER | OTHER_DRIVER)
+    assert not found & (WORKERS | SERVER | OTHER_DATABASE)
 
 
 def test_a_token_needs_neither_the_database_nor_the_server(home: Path) -> None:
@@ -82,7 +92,11 @@ def test_a_token_needs_neither_the_database_nor_the_server(home: Path) -> None:
 def test_a_server_is_ready_without_what_its_work_needs(home: Path) -> None:
     found = loaded(home, "serve", "--port", "0", before=SERVE)
     assert "uvicorn" in found
-    assert not found & (WORKERS | OTHER_DRIVER | {"httpcore2", "httpx2", "jinja2", "websockets"})
+    assert not found & (WORKERS | OTHER_DATABASE | {"httpcore2", "httpx2", "jinja2", "websockets"})
+
+
+def test_a_server_that_is_stopped_while_it_starts_ends(home: Path) -> None:
+    assert "uvicorn" in loaded(home, "serve", "--port", "0", before=STOPPED_EARLY)
 
 
 def test_the_schemas_of_answers_are_left_to_the_documentation() -> None:

@@ -3,6 +3,7 @@
 from alembic import context
 from sqlalchemy import Connection, text
 
+from nexus.db import indexes  # noqa: F401 part of the metadata
 from nexus.db.migrate import engine_for
 from nexus.db.tables import metadata
 

@@ -1,0 +1,103 @@
+"""The indexes. Only migrations need them: to make a partial one, SQLAlchemy loads every database that it names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Index, text
+
+from nexus.db.editorial import UNBEGUN, jobs, stories
+from nexus.db.tables import (
+    WAITING,
+    duplicates,
+    history,
+    libraries,
+    library_media,
+    media,
+    memberships,
+    refreshes,
+    uploads,
+    usage,
+)
+
+
+def _where(condition: str) -> dict[str, Any]:
+    """A partial index, on both databases."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+
+
+Index(
+    "uq_libraries_default",
+    libraries.c.owner_user_id,
+    unique=True,
+    **_where("is_default"),
+)
+Index("ix_memberships_library", memberships.c.library_id)
+Index(
+    "uq_media_url",
+    media.c.kind,
+    media.c.canonical_url,
+    unique=True,
+    **_where("canonical_url IS NOT NULL"),
+)
+Index(
+    "uq_media_file",
+    media.c.created_by_user_id,
+    media.c.kind,
+    media.c.file_sha256,
+    unique=True,
+    **_where("file_sha256 IS NOT NULL"),
+)
+Index(
+    "ix_media_waiting",
+    media.c.kind,
+    media.c.created_by_user_id,
+    media.c.run_after,
+    media.c.id,
+    **_where(WAITING),
+)
+Index(
+    "ix_media_held",
+    media.c.lease_expires_at,
+    **_where("lease_expires_at IS NOT NULL"),
+)
+Index("ix_uploads_begun", uploads.c.begun_at)
+Index("ix_duplicates_winner", duplicates.c.winner_id)
+Index(
+    "ix_library_media_order", library_media.c.library_id, library_media.c.added_at, library_media.c.media_id
+)
+Index("ix_library_media_media", library_media.c.media_id)
+Index(
+    "ix_refreshes_waiting",
+    refreshes.c.run_after,
+    refreshes.c.media_id,
+    **_where("error_code IS NULL AND lease_expires_at IS NULL"),
+)
+Index(
+    "ix_refreshes_held",
+    refreshes.c.lease_expires_at,
+    **_where("lease_expires_at IS NOT NULL"),
+)
+Index("ix_history_subject", history.c.subject_id, history.c.id)
+Index("ix_history_order", history.c.tx, history.c.id)
+Index("ix_usage_user", usage.c.user_id, usage.c.operation, usage.c.at)
+Index("ix_jobs_creator", jobs.c.created_by_user_id, jobs.c.created_at, jobs.c.id)
+Index("ix_jobs_library", jobs.c.library_id, jobs.c.created_at, jobs.c.id)
+Index("ix_jobs_media", jobs.c.media_id)
+Index(
+    "ix_jobs_unbegun",
+    jobs.c.updated_at,
+    jobs.c.id,
+    **_where(UNBEGUN),
+)
+Index(
+    "ix_jobs_held",
+    jobs.c.lease_expires_at,
+    **_where("lease_expires_at IS NOT NULL"),
+)
+Index("ix_stories_job", stories.c.job_id, stories.c.created_at)
+Index(
+    "ix_stories_published",
+    stories.c.published_at,
+    **_where("status = 'published'"),
+)
