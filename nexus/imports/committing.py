@@ -12,8 +12,9 @@ from uuid import UUID
 from sqlalchemy import bindparam, insert, select
 
 from nexus import logging
+from nexus.db.drivers import is_away
 from nexus.db.moves import MEDIA_ROWS, log_created
-from nexus.db.session import Session, Sessions, Statement, is_away
+from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import library_media, media
 from nexus.errors import FileChanged, FileUnreachable, WorkError
 from nexus.extract import Extraction
