@@ -16,7 +16,6 @@ from rich.text import Text
 from nexus.cli import say
 from nexus.media.queries import View
 from nexus.states.media import Status
-from nexus.web.api.schemas import media_json
 
 
 class Result(StrEnum):
@@ -80,6 +79,8 @@ class Ended:
         return self.detail
 
     def to_json(self, viewer: UUID) -> dict[str, Any]:
+        from nexus.web.api.schemas import media_json  # noqa: PLC0415 the models of the API are slow to load
+
         stage = self.view.row.failure_stage if self.view is not None else None
         error = {"stage": stage, "code": self.code, "message": self.detail} if self.is_bad else None
         return {

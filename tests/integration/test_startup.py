@@ -85,6 +85,15 @@ def test_status_imports_the_database_and_nothing_else_that_is_slow(home: Path) -
     assert not found & (WORKERS | SERVER | OTHER_DATABASE)
 
 
+@pytest.mark.parametrize("arguments", [["retry", "--all-failed"], ["doctor"]])
+def test_commands_on_the_database_import_neither_the_server_nor_another_database(
+    home: Path, arguments: list[str]
+) -> None:
+    found = loaded(home, *arguments)
+    assert "sqlalchemy" in found
+    assert not found & (WORKERS | SERVER | OTHER_DATABASE | {"nexus.web.api.schemas"})
+
+
 def test_a_token_needs_neither_the_database_nor_the_server(home: Path) -> None:
     assert not loaded(home, "token") & (WORKERS | DATABASE | (SERVER - {"jwt"}))
 
