@@ -45,9 +45,7 @@ GRACE_SECONDS = 1.5
 LOOK_SECONDS = 0.05
 #: Between two questions to a database that is away, in seconds.
 PAUSES = (0.1, 0.2, 0.5, 1.0)
-UNANSWERED = (
-    "The database went away during the commit. Nexus asks it again until it knows what was committed."
-)
+UNANSWERED = "The database went away during the commit. Nexus asks it again what was committed."
 ORDER = list(Phase)
 
 
@@ -286,7 +284,8 @@ class Run:
     # ── Commit ──
 
     def _commit(self, batch: Batch, candidates: list[Candidate], storing: Storing) -> None:
-        began = self.tools.sessions.clock()
+        clock = self.tools.sessions.clock
+        began = clock()
         self._advance(Phase.ATOMIC_TEXT_COMMIT)
         for source, error in storing.failures():
             self._fail(source, error)
@@ -297,9 +296,7 @@ class Run:
                 library_id = committing.write(
                     session, self.tools.files, self.viewer, batch, candidates, ready
                 )
-                if (
-                    self.tools.sessions.clock() - began > GRACE / 2
-                ):  # a very large import, or a laptop that slept
+                if clock() - began > GRACE / 2:  # a very large import, or a laptop that slept
                     storing.require_stored()
                 if not after.enter_context(self.registry.committing(self.attempt_id)):
                     raise Stopped
