@@ -301,6 +301,31 @@ class TestPause:
         assert len(removed) == count(app)["media"] == 4
         assert clean.missing_objects(app.sessions, app.files) == []
 
+    def test_of_hours_inside_the_transaction_loses_no_file_either(
+        self,
+        app: App,
+        desk: Desk,
+        books: dict[str, Path],
+        clock: SetClock,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        write, removed = committing.write, []
+
+        def sleeping(*given: Any) -> UUID:
+            library_id = write(*given)
+            if not removed:
+                clock.forward(hours=2)
+                for stored_object in list(app.files.storage.objects(app.files.prefix)):
+                    app.files.storage.delete(stored_object.path)
+                    removed.append(stored_object)
+            return library_id
+
+        monkeypatch.setattr(committing, "write", sleeping)
+        desk.start(staged(desk, books))
+        assert finished(desk) is Status.COMPLETE
+        assert len(removed) == count(app)["media"] == 4
+        assert clean.missing_objects(app.sessions, app.files) == []
+
     def test_during_the_check_blames_no_file(
         self, desk: Desk, books: dict[str, Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:

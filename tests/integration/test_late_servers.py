@@ -19,7 +19,9 @@ from fastapi import FastAPI
 from redis import Redis
 from sqlalchemy import make_url
 
+from nexus.app import App
 from nexus.cli import server as command_server
+from nexus.cli.opening import Opening
 from nexus.states.media import Status
 from tests import plugins, servers
 from tests.http import Caller, data, problem
@@ -176,6 +178,28 @@ def test_a_signal_ends_the_wait(late: Server, tmp_path: Path, command: str, sign
         process.send(signal.Signals(sign))
         assert process.wait() == 0
         assert not any("Traceback" in line for line in process.lines())
+
+
+def test_a_part_that_can_not_start_leaves_none_running(app: App) -> None:
+    class Part:
+        def __init__(self, *, breaks: bool) -> None:
+            self._breaks = breaks
+            self.stopped = False
+
+        def start(self) -> None:
+            if self._breaks:
+                raise RuntimeError
+
+        def stop(self) -> None:
+            self.stopped = True
+
+    sound, broken, over = Part(breaks=False), Part(breaks=True), threading.Event()
+    opening = Opening(app, [sound, broken], lambda: None, over.set)
+    opening.start()
+    assert over.wait(PATIENCE)
+    opening.stop()
+    assert isinstance(opening.failure, RuntimeError)
+    assert sound.stopped
 
 
 def test_a_signal_that_comes_before_the_server_listens_ends_it_too() -> None:
