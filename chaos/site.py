@@ -42,7 +42,7 @@ class Site(Pages):
         self._lock = threading.Lock()
 
     def publish(self, name: str) -> int:
-        """A new edition of a page: whoever asks from now on gets this one, or a later one."""
+        """A new edition of a page: every request from now on gets this one, or a later one."""
         with self._lock:
             self._editions[name] += 1
             return self._editions[name]

@@ -24,7 +24,7 @@ class Importer(Actor):
         self._server = self.client.servers[0]
 
     def run(self) -> None:
-        """Whoever looks afterwards sees no import that is still on its way."""
+        """A later look sees no import that is still on its way."""
         super().run()
         end = time.monotonic() + WATCH
         while time.monotonic() < end:

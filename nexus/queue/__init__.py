@@ -45,7 +45,7 @@ class Queue(ABC):
         """What the tasks of this queue work with, if they run in this process."""
 
     def reach(self) -> None:  # noqa: B027 most queues have nobody to reach
-        """Raises Away if whoever carries the announcements can't be reached; nothing, if nobody has to."""
+        """Raises Away if the broker can't be reached. Queues without a broker do nothing."""
 
     @abstractmethod
     def tell(self, media_id: UUID, request_id: str | None) -> bool:

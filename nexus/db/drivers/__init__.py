@@ -16,7 +16,7 @@ Command = Literal["BEGIN", "COMMIT", "ROLLBACK"]
 
 
 class CommitUnanswered(Exception):
-    """The connection ended during COMMIT: what was written is there, or it is not. Whoever must know has to look."""
+    """The connection ended during COMMIT: what was written is there, or it is not. To know, look."""
 
 
 class Driver(Protocol):

@@ -31,7 +31,7 @@ _AWAY = ("08", "53", "57", "58", "25006", "25P03", "25P04", "40001", "40P01", "5
 
 
 class CommitUnanswered(drivers.CommitUnanswered, psycopg.OperationalError):
-    """An error of the driver, too, for whoever asks what the driver raised."""
+    """Also an error of the driver, for code that catches those."""
 
 
 def pooled(url: URL, size: int) -> Engine:

@@ -31,7 +31,7 @@ _AWAY = {
 class Turn:
     """One writer of this process after the other: SQLite's own way to wait is to sleep.
 
-    Whoever waits in vain is told what SQLite would have told them.
+    A wait in vain ends with the error that SQLite would give.
     """
 
     def __init__(self) -> None:

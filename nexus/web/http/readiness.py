@@ -8,7 +8,7 @@ STARTING = "Nexus is starting. Try again in a moment."
 
 
 class Readiness:
-    """Ready as it is made; whoever opens a server step by step closes it first. One writer, many readers."""
+    """Ready from the start, unless it is closed first and opened step by step. One writer, many readers."""
 
     def __init__(self) -> None:
         #: Whether calls that need the database are let in.
