@@ -56,13 +56,13 @@ format: .venv/ready-dev ## Format and fix what can be fixed
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: .venv/ready-dev ## Write docs/reference anew from the code
+docs: .venv/ready-dev ## Write docs/reference from the code
 	@$(BIN)/python tools/reference.py
 
 bench: .venv/ready-bench ## Measure speed, as ratios against hand-written code and peers
 	@DATA=$(DATA) $(BIN)/python -m bench $(ARGS)
 
-lock: .venv/ready-setup ## Lock the requirements anew, with hashes
+lock: .venv/ready-setup ## Lock the requirements again, with hashes
 	@for name in setup run dev bench; do $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 -o requirements/$$name.txt requirements/$$name.in || exit 1; done
 
 clean: ## Remove .venv and every cache

@@ -43,7 +43,7 @@ def main() -> None:
     unknown = sorted(set(names) - set(QUESTIONS))
     if unknown:
         parser.error(f"no question is called {', '.join(unknown)}; there are {', '.join(QUESTIONS)}")
-    # No log lines among the figures, neither of Nexus nor of its peers.
+    # No log lines between the figures, from Nexus or its peers.
     logging.configure(json=True, level="warning")
     with places() as place:
         for name in names:

@@ -1,4 +1,4 @@
-"""How many articles per second go from an address to readable text, on two cores, beside the same by other means."""
+"""How many articles per second go from an address to readable text, on two cores, compared with other tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.places import Place
 from bench.table import Line, interleaved, ratio
 from nexus.app import App, build, load_extractors
 from nexus.extract import AVAILABLE_EXTRACTORS, Hints
-from nexus.fetch import Fetcher, Limits, Response, pairs
+from nexus.fetch import Download, Fetcher, FetchLimits, parse_host_ports
 from nexus.media.add import add_url
 from nexus.settings import Settings
 from nexus.states.media import Status
@@ -30,12 +30,12 @@ COUNT = 240
 ROUNDS = 3
 CORES = 2
 PATIENCE = 300.0
-#: Of the first claim and the last end, by what the rows say.
+#: When the first claim began and the last one ended, according to the rows.
 _SPAN = (
     "SELECT julianday(max(coalesce(processing_completed_at, failed_at)))"
     " - julianday(min(processing_started_at)) FROM media"
 )
-#: What a parser finds out is asked of everybody: text, links, pictures, tables, and what the page says of itself.
+#: Every tool is asked for the same: text, links, pictures, tables and metadata.
 RICH = {"with_metadata": True, "include_links": True, "include_images": True, "include_tables": True}
 
 _bare: dict[str, Fetcher] = {}
@@ -59,7 +59,7 @@ def ask(place: Place) -> list[Line]:
 
 
 def _nexus(place: Place, urls: list[str]) -> float:
-    """As `nexus serve` works, on SQLite; from the first claim to the last end."""
+    """Work as `nexus serve` does, on SQLite; measured from the first claim to the last end."""
     AVAILABLE_EXTRACTORS.clear()
     app = app_for(place, urls)
     load_extractors(app.settings)
@@ -95,11 +95,11 @@ def app_for(place: Place, urls: list[str]) -> App:
 
 
 def warm_up(app: App, url: str) -> None:
-    """Parser processes are there before the clock starts, as everybody else's are."""
+    """Start the parser processes before the clock, like those of the other tools."""
     answer = app.tools.fetcher.get(url)
-    if isinstance(answer, Response):
+    if isinstance(answer, Download):
         for _ in range(CORES):
-            app.tools.sandbox.read("nexus.extract.article:read", answer.body, Hints(url=url))
+            app.tools.sandbox.read("nexus.extract.article:read_article", answer.body, Hints(url=url))
 
 
 def _wait(app: App) -> None:
@@ -120,7 +120,7 @@ def _span(app: App) -> float:
 
 
 def _pool(place: Place, urls: list[str], read: Callable[[str], str]) -> float:
-    """A loop over the addresses in a process per core, each text written to SQLite as it comes."""
+    """Loop over the addresses in one process per core, and write each text to SQLite."""
     path = str(place.folder / f"{uuid4().hex}.sqlite3")
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA journal_mode=WAL")
@@ -141,16 +141,18 @@ def _read_one(read: Callable[[str], str], path: str, url: str) -> None:
 
 
 def read_bare(url: str) -> str:
-    """The same two calls as Nexus makes, with nothing around them."""
+    """Make the same two calls as Nexus, with nothing around them."""
     from nexus.errors import WorkError  # noqa: PLC0415
     from nexus.extract import article  # noqa: PLC0415
 
     address = url.split("/")[2]
-    fetcher = _bare.setdefault(address, Fetcher(Limits(allow=pairs([address]), delay=0, at_once=64)))
+    fetcher = _bare.setdefault(
+        address, Fetcher(FetchLimits(allow=parse_host_ports([address]), delay=0, at_once=64))
+    )
     answer = fetcher.get(url)
     try:
-        if isinstance(answer, Response):
-            found = article.read(answer.body, Hints(answer.url, answer.content_type, answer.charset))
+        if isinstance(answer, Download):
+            found = article.read_article(answer.body, Hints(answer.url, answer.content_type, answer.charset))
             return json.dumps([found.title, [[part.text, part.html] for part in found.fragments]])
     except WorkError as error:
         return error.code
@@ -167,7 +169,7 @@ def read_haystack(url: str) -> str:
 
 
 def read_llamaindex(url: str) -> str:
-    """Its reader fetches by trafilatura, which refuses loopback: here a plain request takes its place."""
+    """Its reader fetches with trafilatura, which refuses loopback, so a plain request replaces that."""
     import trafilatura  # noqa: PLC0415
     import urllib3  # noqa: PLC0415
     from llama_index.readers.web import TrafilaturaWebReader  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The least a web server can do: a FastAPI `def` endpoint that reads one row by its key. Started by over_http."""
+"""A bare web server: a FastAPI `def` endpoint that reads one row by its key. over_http starts it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def create(read: Read) -> FastAPI:
 
 def main(url: str, port: int) -> None:
     read = from_sqlite(url) if url.startswith("sqlite") else from_postgres(url)
-    # As `nexus serve` runs it.
+    # The same settings as `nexus serve`.
     uvicorn.run(create(read), port=port, log_config=None, access_log=False, server_header=False)
 
 

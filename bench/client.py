@@ -1,4 +1,4 @@
-"""A client that costs less than the servers it measures: fixed bytes over kept connections."""
+"""A client that uses less CPU than the servers it measures: fixed bytes over open connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Burst:
 
 
 def burst(port: int, target: str, headers: dict[str, str], connections: int, requests: int) -> Burst:
-    """So many GETs, shared among the connections, each of which sends its next when it has its answer."""
+    """Send this many GETs over several connections; each sends its next one when it has its answer."""
     lines = [
         f"GET {target} HTTP/1.1",
         "Host: 127.0.0.1",

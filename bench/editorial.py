@@ -1,4 +1,4 @@
-"""How many editorial jobs per second go through fetch and extraction, beside the same calls with no state kept."""
+"""How many editorial jobs per second go through fetch and extraction, compared with the same calls without state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nexus.app import App, load_extractors
 from nexus.db.editorial import jobs as jobs_table
 from nexus.db.session import Statement
 from nexus.db.tables import history, one_of
-from nexus.editorial import editing, jobs
+from nexus.editorial import jobs, leaving
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries import access
 from nexus.states.job import HELD
@@ -29,7 +29,7 @@ from nexus.worker.threads import Workers
 _BUSY = Statement(
     select(func.count().label("count")).select_from(jobs_table).where(one_of(jobs_table.c.status, HELD))
 )
-#: From the first step of a worker to the last end, by what the rows say.
+#: When a worker's first step began and the last one ended, according to the rows.
 _SPAN = Statement(
     select(func.min(history.c.at).label("began"), func.max(history.c.at).label("ended")).where(
         history.c.subject == "job", history.c.actor == "worker"
@@ -57,7 +57,7 @@ def ask(place: Place) -> list[Line]:
 
 
 def _nexus(place: Place, urls: list[str]) -> float:
-    """As `nexus serve` works, on SQLite: every job is left to the workers, which fetch it and take its text out."""
+    """Work as `nexus serve` does, on SQLite: workers fetch every job and extract its text."""
     AVAILABLE_EXTRACTORS.clear()
     app = articles.app_for(place, urls)
     load_extractors(app.settings)
@@ -82,7 +82,7 @@ def _begin(app: App, urls: list[str]) -> None:
         library = access.ensure_user(session, user)
         begun = [jobs.create(session, user, library, url, {}) for url in urls]
     for job_id in begun:
-        editing.leave_fetch(app.tools, job_id, str(user))
+        leaving.leave_fetch(app.tools, job_id, str(user))
 
 
 def _wait(app: App) -> None:

@@ -22,14 +22,15 @@ from bench.scorer import data_folder
 from bench.table import Line, Rounds, interleaved, ratio
 from bench.uploading import MIB, memory
 from nexus import logging
-from nexus.app import App, build
+from nexus.app import App, build, load_extractors
 from nexus.errors import ApiError, WorkError
 from nexus.extract import Extraction, Hints
-from nexus.imports.runner import READERS
-from nexus.imports.service import Desk
+from nexus.extract.builtin import EPUB, PDF, TEXT
+from nexus.imports.service import ImportDesk
 from nexus.imports.staging import KINDS, kind_of
 from nexus.settings import Settings
 from nexus.states.attempt import Status
+from nexus.states.media import Kind
 
 ROUNDS = 15
 CORES = 2
@@ -37,6 +38,7 @@ LEAST = 0.85
 MANY = 1000
 MOST_MEMORY = 64.0
 PATIENCE = 300.0
+READERS = {Kind.PDF: PDF, Kind.EPUB: EPUB, Kind.TEXT: TEXT}
 SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
 
 
@@ -68,7 +70,7 @@ def ask(place: Place) -> list[Line]:
 
 
 def _readable(place: Place, folder: Path) -> list[Path]:
-    """What both sides can read, each once."""
+    """Return the files that both sides can read, without duplicates."""
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in KINDS)
     different = {hashlib.sha256(path.read_bytes()).digest(): path for path in found}
     with closing(_app(place)) as app:
@@ -86,7 +88,7 @@ def _can_be_read(app: App, path: Path) -> bool:
 
 
 def _nexus(place: Place, files: list[Path], cores: list[float]) -> float:
-    """From the start to the end of the attempt, in a library of its own."""
+    """Measure an attempt from its start to its end, in a new library."""
     with closing(_app(place)) as app:
         _warm_up(app, files[: CORES * 2])
         desk = app.imports.of(uuid4())
@@ -94,7 +96,7 @@ def _nexus(place: Place, files: list[Path], cores: list[float]) -> float:
 
 
 def _seconds(work: Callable[[], object], cores: list[float]) -> float:
-    """How long it took; and how many cores the machine, on which nothing else should run, used for it."""
+    """Return how long it took; note how many cores the whole machine used meanwhile."""
     began, busy = time.perf_counter(), _busy_seconds()
     work()
     seconds = time.perf_counter() - began
@@ -107,7 +109,7 @@ def _busy_seconds() -> float:
     return (user + nice + system) / sysconf("SC_CLK_TCK")
 
 
-def _import(desk: Desk, files: Iterable[Path]) -> None:
+def _import(desk: ImportDesk, files: Iterable[Path]) -> None:
     batch = desk.staging.open(None, "Research")
     for path in files:
         desk.staging.add(batch.id, path.name, path)
@@ -124,17 +126,19 @@ def _app(place: Place) -> App:
         "parser_processes": CORES,
         "session_secret": "bench",
     }
-    return build(Settings(_env_file=None, **given))  # type: ignore[arg-type]
+    settings = Settings(_env_file=None, **given)  # type: ignore[arg-type]
+    load_extractors(settings)
+    return build(settings)
 
 
 def _warm_up(app: App, files: list[Path]) -> None:
-    """Parser processes are there before the clock starts, and have read what those of the pool have."""
+    """Start the parser processes before the clock, and let them read as many files as those of the pool."""
     with ThreadPoolExecutor(CORES) as threads:
         list(threads.map(partial(_can_be_read, app), files))
 
 
 def _pool(files: list[Path], cores: list[float]) -> float:
-    """The same readers with nothing around them but the way there and back."""
+    """Run the same readers with nothing but the transfer of files and texts."""
     with ProcessPoolExecutor(CORES, mp_context=get_context("spawn")) as pool:
         list(pool.map(_read, files[: CORES * 2]))
         return len(files) / _seconds(lambda: deque(pool.map(_read, files), maxlen=0), cores)
@@ -148,7 +152,7 @@ def _read(path: Path) -> Extraction:
 
 
 def _alone(place: Place) -> float:
-    """In a process that has done nothing else before."""
+    """Measure in a process that has done nothing else."""
     folder = Path(tempfile.mkdtemp(dir=place.folder))
     for number in range(MANY):
         (folder / f"{number}.txt").write_text(f"Text {number}. {SENTENCE * 50}")
@@ -157,10 +161,12 @@ def _alone(place: Place) -> float:
 
 
 def _grown(database: str, folder: Path) -> float:
-    """By how many MiB the most that it ever had is more than what it had after its first import."""
+    """Return by how many MiB the peak exceeds the memory after the first import."""
     logging.configure(json=True, level="warning")
     given: dict[str, object] = {"env": "test", "database_url": database, "data_dir": folder / "data"}
-    with closing(build(Settings(_env_file=None, session_secret="bench", **given))) as app:  # type: ignore[arg-type]
+    settings = Settings(_env_file=None, session_secret="bench", **given)  # type: ignore[arg-type]
+    load_extractors(settings)
+    with closing(build(settings)) as app:
         first, *others = sorted(folder.glob("*.txt"))
         _import(app.imports.of(uuid4()), [first])
         before = memory(getpid())

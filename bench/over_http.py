@@ -1,4 +1,4 @@
-"""What GET /media/{id} costs beside a bare endpoint that reads one row: over HTTP, one server process each."""
+"""What GET /media/{id} costs compared with a bare endpoint that reads one row, each in one server process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bench.places import Place, add_pending
 from bench.table import Line, Rounds, interleaved, ratio
 from nexus.db.session import connect
 from nexus.settings import load
-from tests.servers import free_port
+from tests.kit.servers import free_port
 
 CONNECTIONS = 8
 REQUESTS = 800
@@ -32,7 +32,7 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Running:
-    """A Nexus that serves."""
+    """A running Nexus server."""
 
     port: int
     pid: int
@@ -81,7 +81,7 @@ def _measure(target: str, headers: dict[str, str], port: int, slow: list[float])
 
 
 def _one_media(url: str, folder: Path) -> UUID:
-    """A media of the local owner, whom the token speaks for."""
+    """A media of the local owner, whose token is used."""
     owner = load(folder).local_owner
     assert owner is not None
     sessions = connect(url)
@@ -92,7 +92,7 @@ def _one_media(url: str, folder: Path) -> UUID:
 
 @contextmanager
 def nexus_server(url: str, folder: Path, **settings: str) -> Iterator[Running]:
-    """`nexus serve`, and the headers that `nexus token` says to send."""
+    """Run `nexus serve`, and send the headers that `nexus token` prints."""
     port, program = free_port(), [sys.executable, "-m", "nexus"]
     own = {"NEXUS_DATABASE_URL": url, "NEXUS_DATA_DIR": str(folder), "NEXUS_LOG_LEVEL": "warning", **settings}
     environment = os.environ | own

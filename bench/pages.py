@@ -1,4 +1,4 @@
-"""Pages to read: real ones from the data folder, served over loopback by a process of its own."""
+"""Pages to read: real ones from the data folder, served over loopback by another process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETS = ("scrapinghub", "readability", "trafilatura")
 
 
 def load(most: int) -> list[bytes]:
-    """The first pages of each set, as many of one as of the other."""
+    """Return the first pages of each set, the same number of each."""
     share = most // len(SETS)
     return [page for name in SETS for page in _pages(data_folder() / f"{name}-dev.tar.xz", share)]
 
@@ -39,7 +39,7 @@ def _member(files: tarfile.TarFile, name: str) -> bytes:
 
 @contextmanager
 def served(pages: list[bytes]) -> Iterator[list[str]]:
-    """The address of each page, while inside."""
+    """Serve the pages inside the block; return their addresses."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     server = context.Process(target=_serve, args=(pages, theirs), daemon=True)
@@ -63,7 +63,7 @@ def _serve(pages: list[bytes], parent: Connection) -> None:
             self.wfile.write(page)
 
         def log_message(self, *_: object) -> None:
-            """Nothing among the figures."""
+            """Log nothing between the figures."""
 
     class Server(ThreadingHTTPServer):
         request_queue_size = 128

@@ -1,4 +1,4 @@
-"""Where the measuring happens: a folder, a PostgreSQL, a Redis, and media to measure with."""
+"""What the measuring needs: a folder, a PostgreSQL, a Redis, and media."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nexus.db import migrate
 from nexus.db.session import Sessions, Statement
 from nexus.db.tables import insert_all, library_media, media
 from nexus.libraries import access
-from tests import servers
+from tests.kit import servers
 
 HERE = Path(__file__).parent.parent / ".cache"
 _COLUMNS = ("id", "kind", "run_after", "requested_url", "canonical_url", "created_by_user_id")
@@ -35,7 +35,7 @@ class Place:
     numbers: Iterator[int] = field(default_factory=count)
 
     def empty(self, backend: str) -> str:
-        """The SQLAlchemy URL of a new database without tables."""
+        """Return the SQLAlchemy URL of a new database without tables."""
         name = f"bench_{next(self.numbers)}"
         if backend == "sqlite":
             return f"sqlite:///{self.folder / name}.sqlite3"
@@ -51,8 +51,8 @@ class Place:
 
 @contextmanager
 def places() -> Iterator[Place]:
-    """Not among the system's temporary files: where thousands of those have just been removed, as tests do, ext4 takes
-    many times longer to make a new one."""
+    """Not among the system's temporary files: after thousands of them were removed, as tests do, ext4 takes many times
+    longer to create a new one."""
     HERE.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="bench-", dir=HERE) as folder,
@@ -63,17 +63,17 @@ def places() -> Iterator[Place]:
 
 
 def dsn(url: str) -> str:
-    """A URL as psycopg takes it."""
+    """Return a URL in psycopg's form."""
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
 def path(url: str) -> str:
-    """The file of a SQLite URL."""
+    """Return the file of a SQLite URL."""
     return str(make_url(url).database)
 
 
 def add_pending(sessions: Sessions, user: UUID, how_many: int) -> list[UUID]:
-    """Media as `add_url` makes them, in bulk: pending, due, in the user's library, one second apart."""
+    """Create media in bulk, like those of `add_url`: pending, due, in the user's library, one second apart."""
     ids = [uuid4() for _ in range(how_many)]
     with sessions.begin() as session:
         library = access.ensure_user(session, user)

@@ -15,8 +15,8 @@ from typing import Any
 from bench.places import Place
 from bench.scorer import NoData, data_folder, scorer, tool
 from bench.table import Line
-from nexus.extract.article import look
-from nexus.extract.article.charset import decode
+from nexus.extract.article import read_page
+from nexus.extract.charsets import decode_page
 
 Page = dict[str, str | None]
 
@@ -38,7 +38,7 @@ SLOWEST = 1.5
 
 def nexus(html: bytes | str, url: str | None) -> Page:
     """What the reader makes of a page before its gates: some labelled pages are larger or shorter than it takes."""
-    found = look(html if isinstance(html, str) else decode(html, None), url).extraction
+    found = read_page(html if isinstance(html, str) else decode_page(html, None), url).extraction
     facts = found.facts
     return {
         "title": found.title,

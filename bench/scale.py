@@ -15,11 +15,11 @@ from bench.places import Place, add_pending
 from bench.table import Line, interleaved, ratio
 from nexus.app import App, build
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.media import queries, runner
-from nexus.media.turns import Turns
+from nexus.media import queries
+from nexus.media.lifecycle import EXTRACTION
 from nexus.settings import Settings
 from nexus.states.media import Kind
-from nexus.upkeep import sweep
+from nexus.work.turns import Turns
 
 FEW, MANY = 1_000, 100_000
 CALLS = 5
@@ -71,10 +71,10 @@ def _claim(shelf: Shelf) -> float:
     total = 0.0
     for _ in range(CALLS):
         began = time.perf_counter()
-        claims = shelf.turns.claim([Kind.WEB_ARTICLE], 10)
+        claims = shelf.turns.claim(shelf.app.kernel.handlers[EXTRACTION], 10)
         total += time.perf_counter() - began
         assert len(claims) == 10
-        runner.give_back(shelf.app.tools, [(claim.id, claim.processing_attempts) for claim in claims])
+        shelf.app.kernel.give_back(claim.hold for claim in claims)
     return total / CALLS
 
 
@@ -95,10 +95,10 @@ def _sweep(shelf: Shelf) -> float:
     """
     shelf.app.sessions.dispose()
     for _ in range(SETTLED):
-        sweep.run(shelf.app.tools, shelf.app.queue)
+        shelf.app.kernel.sweep(shelf.app.queue)
     began = time.perf_counter()
     for _ in range(CALLS):
-        assert sweep.run(shelf.app.tools, shelf.app.queue).released == 0
+        assert shelf.app.kernel.sweep(shelf.app.queue).released == 0
     return (time.perf_counter() - began) / CALLS
 
 

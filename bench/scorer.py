@@ -1,4 +1,4 @@
-"""The labelled pages and the tool that scores them. They are kept elsewhere: the pages are their publishers'."""
+"""The labelled pages and the tool that scores them. The pages belong to their publishers, so they are not here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import ModuleType
 
 
 class NoData(Exception):
-    """There is nothing to read."""
+    """There are no labelled pages here."""
 
 
 def data_folder(name: str = "articles") -> Path:

@@ -16,19 +16,19 @@ from tools.shipped import recipe
 from tools.shipped.installation import ROOT, install
 
 ROUNDS = 9
-#: What every server of this kind imports, whatever it does.
+#: What every server of this kind imports.
 BARE = "import fastapi, uvicorn, sqlalchemy"
-#: The most CPU seconds, on a quiet machine whose bare imports take 0.62 s.
+#: The limits in CPU seconds, on a quiet machine whose bare imports take 0.62 s.
 SERVER, COMMAND = 1.2, 0.5
-#: The same for any machine: the most, as a multiple of the bare imports.
+#: The limits for any machine, as multiples of the bare imports.
 SERVER_TO_BARE, COMMAND_TO_BARE = 1.9, 0.8
 COMMANDS = (["--help"], ["status"], ["token"], ["retry", "--all-failed"], ["doctor"])
 
 
 def ask(place: Place) -> list[Line]:
-    """On SQLite that is migrated already, with every module compiled: the second start and all later ones.
+    """Measure the second and later starts, on a migrated SQLite and with compiled modules.
 
-    Installed as a team does it: some libraries import more if packages that only developers have are there.
+    Nexus is installed as a team does it: some libraries import more if developers' packages are installed.
     """
     folder = place.folder / "startup"
     folder.mkdir()
@@ -41,7 +41,7 @@ def ask(place: Place) -> list[Line]:
             for given in COMMANDS
         },
     }
-    # Other work on the machine can only add to a figure, so that the least of each is compared.
+    # Other work on the machine can only add to a figure, so compare the lowest of each.
     least = {name: min(figures) for name, figures in interleaved(ROUNDS, contestants).items()}
     bare = least.pop("bare imports")
     lines = []
@@ -61,7 +61,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _command(folder: Path, command: list[str]) -> float:
-    """CPU seconds of the process from its start to its end."""
+    """Return the CPU seconds of a process from start to end."""
     before = _spent()
     subprocess.run(
         command,
@@ -75,7 +75,7 @@ def _command(folder: Path, command: list[str]) -> float:
 
 
 def _serve(folder: Path, programs: Path) -> float:
-    """From its start until it says that it is ready: then it is ended, which costs nothing."""
+    """Measure from the start until the server is ready. Ending it then costs nothing."""
     before = _spent()
     with subprocess.Popen(
         [str(programs / "nexus"), "serve", "--port", "0"],
@@ -91,6 +91,6 @@ def _serve(folder: Path, programs: Path) -> float:
 
 
 def _spent() -> float:
-    """By all children that have ended."""
+    """CPU seconds of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -12,7 +12,7 @@ Rounds = dict[str, list[float]]
 def interleaved(
     rounds: int, contestants: Mapping[str, Callable[[], float]], *, warm_up: bool = True
 ) -> Rounds:
-    """Each contestant's figure of every round: A B, then B A, and so on, so that a drift meets all of them alike.
+    """Each contestant's figure of every round: A B, then B A, and so on, so that a drift affects all of them.
 
     A first call of each, which pays for imports, statements and caches, is thrown away unless each starts afresh.
     """
@@ -29,13 +29,13 @@ def interleaved(
 
 
 def ratio(figures: Rounds, ours: str, theirs: str) -> float:
-    """The middle one of the rounds' ratios: a noisy second spoils one round, not the answer."""
+    """Return the median of the rounds' ratios: a noisy second spoils one round, not the answer."""
     return median(a / b for a, b in zip(figures[ours], figures[theirs], strict=True))
 
 
 @dataclass(frozen=True)
 class Line:
-    """One answer. Without a limit it is there to be looked at."""
+    """One answer. Without a limit it is for information only."""
 
     what: str
     ours: str

@@ -20,22 +20,25 @@ ROUNDS = 3
 COUNT = 3000
 PATIENCE = 120.0
 
-#: Which module of bench.contenders, and on which database.
+#: Which module of bench.contenders, on which database, and with how many processes.
 CONTENDERS = {
-    "local, postgres": ("nexus_local", "postgres"),
-    "celery, postgres": ("nexus_celery", "postgres"),
-    "local, sqlite": ("nexus_local", "sqlite"),
-    "plain celery": ("celery_peer", "postgres"),
-    "procrastinate": ("procrastinate_peer", "postgres"),
-    "pgqueuer": ("pgqueuer_peer", "postgres"),
-    "huey": ("huey_peer", "sqlite"),
+    "local, postgres": ("nexus_local", "postgres", 1),
+    "celery, postgres": ("nexus_celery", "postgres", 1),
+    "two celery workers": ("nexus_celery", "postgres", 2),
+    "local, sqlite": ("nexus_local", "sqlite", 1),
+    "plain celery": ("celery_peer", "postgres", 1),
+    "procrastinate": ("procrastinate_peer", "postgres", 1),
+    "pgqueuer": ("pgqueuer_peer", "postgres", 1),
+    "huey": ("huey_peer", "sqlite", 1),
 }
-#: Ours, theirs, and the least ratio where there is one.
+#: Ours, theirs, and the least ratio if there is one.
 PAIRS = [
+    ("celery, postgres", "local, postgres", 0.8),
+    ("two celery workers", "celery, postgres", 1.5),
     ("local, postgres", "pgqueuer", 1.0),
     ("local, postgres", "procrastinate", None),
     ("local, postgres", "plain celery", None),
-    ("celery, postgres", "plain celery", None),
+    ("celery, postgres", "plain celery", 2.0),
     ("local, sqlite", "huey", 1.0),
 ]
 
@@ -53,18 +56,23 @@ def _line(figures: Rounds, ours: str, theirs: str, least: float | None) -> Line:
     )
 
 
-def _per_second(place: Place, module: str, backend: str) -> float:
+def _per_second(place: Place, module: str, backend: str, processes: int) -> float:
     """From the first claim to the last end, by what the rows themselves say; starting up is not counted."""
     contender = _contender(module)
     ground = Ground(place.empty(backend), place.redis)
     contender.fill(ground, COUNT)
-    worker = get_context("spawn").Process(target=_work, args=(module, ground), daemon=True)
-    worker.start()
+    workers = [
+        get_context("spawn").Process(target=_work, args=(module, ground), daemon=True)
+        for _ in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
     try:
-        return COUNT / _finished(contender, ground, worker.is_alive)
+        return COUNT / _finished(contender, ground, lambda: all(worker.is_alive() for worker in workers))
     finally:
-        worker.kill()
-        worker.join()
+        for worker in workers:
+            worker.kill()
+            worker.join()
 
 
 def _contender(module: str) -> Contender:

@@ -1,4 +1,4 @@
-"""What a transition costs beside the same statements written by hand with the driver."""
+"""What a transition costs compared with the same statements written by hand for the driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEDIA = 200
 ROUNDS = 11
 TEXT = "A fragment of text."
 
-#: Reads and writes one media's whole way, like `_ours`.
+#: Takes one media all the way, like `_ours`.
 ByHand = Callable[[UUID], None]
 
 _LEFT = Statement(select(func.count().label("left")).where(media.c.processing_status != "ready_for_reading"))
@@ -67,14 +67,14 @@ def _compare(place: Place, backend: str) -> Line:
         f"claim and finish, {backend}, by hand",
         best["ours"],
         best["by hand"],
-        # Of speeds, not of times: half as fast is 0.5.
+        # A ratio of speeds, not of times: half as fast is 0.5.
         ratio(figures, "by hand", "ours"),
         at_least=LIMITS[backend],
     )
 
 
 def _microseconds(sessions: Sessions, take: ByHand) -> float:
-    """One media's way from pending to ready_for_reading: two transactions."""
+    """Take one media from pending to ready_for_reading, in two transactions."""
     ids = add_pending(sessions, uuid4(), MEDIA)
     began = time.perf_counter()
     for media_id in ids:
@@ -83,7 +83,7 @@ def _microseconds(sessions: Sessions, take: ByHand) -> float:
 
 
 def _check(sessions: Sessions) -> None:
-    """Both sides did all of the work: every media is readable, with two rows of history, a fragment and a document."""
+    """Check that both sides did all of the work: every media has two history rows, a fragment and a document."""
     with sessions.read() as session:
         left, written = session.first(_LEFT).left, session.first(_WRITTEN)
     assert left == 0
@@ -100,7 +100,7 @@ def _ours(sessions: Sessions, media_id: UUID) -> None:
 
 
 def _sql(sessions: Sessions, *statements: Statement) -> list[str]:
-    """The very texts that Nexus sends."""
+    """The exact SQL that Nexus sends."""
     return [statement.on(sessions.engine.dialect).sql for statement in statements]
 
 
@@ -146,7 +146,7 @@ def _stored(moment: datetime) -> str:
 
 
 def _postgres_by_hand(url: str, sessions: Sessions) -> ByHand:
-    """On PostgreSQL a move and all it writes are one statement."""
+    """On PostgreSQL, a move and everything it writes is one statement."""
     connection = psycopg.connect(dsn(url), autocommit=True)
     claim, finish = _sql(sessions, _START.statement, _READABLE.statement)
     logged = {"actor": "worker", "error_code": None}

@@ -1,4 +1,4 @@
-"""How fast a large file is taken in through local storage, and how much memory the server needs for it."""
+"""How fast a large file is uploaded to local storage, and how much memory the server needs for it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PDF = "application/pdf"
 
 
 def ask(place: Place) -> list[Line]:
-    """Upload and check of 1 GiB against its sha256 and a plain copy."""
+    """Compare the upload and check of 1 GiB with its sha256 and a plain copy."""
     source, folder = place.folder / "large.pdf", place.folder / "uploads"
     _write(source)
-    # Nobody reads the file meanwhile: this is about taking it in, and a reader would compete with the limit too.
+    # Extraction is off: this measures the upload, and a reader would compete with both sides.
     alone = {"NEXUS_MAX_PDF_MIB": "2048", "NEXUS_EXTRACTION": "off"}
     with nexus_server(place.migrated("sqlite"), folder, **alone) as nexus:
-        _take_in(nexus, source)  # what the first request loads is not the file's
+        _take_in(nexus, source)  # so that what the first request loads does not count
         before = memory(nexus.pid)
         speed = interleaved(
             ROUNDS,
@@ -53,7 +53,7 @@ def ask(place: Place) -> list[Line]:
 
 
 def _take_in(nexus: Running, source: Path) -> float:
-    """MiB per second from the first byte to the answer of the check; deleted then, so that none is a duplicate."""
+    """Return MiB per second, from the first byte to the end of the check. Deletes it, so that none is a duplicate."""
     given = {"kind": "pdf", "filename": "large.pdf", "content_type": PDF, "size_bytes": SIZE}
     with httpx2.Client(
         base_url=f"http://127.0.0.1:{nexus.port}", headers=nexus.headers, timeout=300
@@ -69,7 +69,7 @@ def _take_in(nexus: Running, source: Path) -> float:
 
 
 def _put(url: str, headers: dict[str, str], source: Path) -> None:
-    """Sent by the system itself, as the copy is made by it: a client that costs little."""
+    """Let the kernel send the file, like the copy, so that the client uses little CPU."""
     address = urlsplit(url)
     connection = HTTPConnection(address.netloc, timeout=300)
     connection.putrequest("PUT", f"{address.path}?{address.query}")
@@ -83,7 +83,7 @@ def _put(url: str, headers: dict[str, str], source: Path) -> None:
 
 
 def _copy_and_hash(source: Path) -> float:
-    """What the machine itself can do: one copy, and one pass of sha256."""
+    """Measure what the machine can do: one copy and one pass of sha256."""
     copy = source.with_suffix(".copy")
     _touchmemory(source)
     began = time.perf_counter()
@@ -96,7 +96,7 @@ def _copy_and_hash(source: Path) -> float:
 
 
 def _touchmemory(source: Path) -> None:
-    """Both sides find as much memory at hand: a virtual machine may have to fetch it from its host first."""
+    """Touch the memory first, for both sides: a virtual machine may have to get it from its host."""
     spare = source.with_suffix(".spare")
     shutil.copyfile(source, spare)
     spare.unlink()
@@ -110,7 +110,7 @@ def _write(path: Path) -> None:
 
 
 def memory(pid: int, *, peak: bool = False) -> int:
-    """Bytes that the process holds, or held at most."""
+    """Return the bytes that a process holds, or held at its peak."""
     name = "VmHWM:" if peak else "VmRSS:"
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

@@ -1,1 +1,1 @@
-"""Everything goes wrong, on purpose and by a seed: kills, freezes, cut connections, full disks. Then: what was kept?"""
+"""Breaks a whole Nexus on purpose, from a seed: kills, freezes, cut connections, full disks. Then: what was kept?"""

@@ -1,4 +1,4 @@
-"""`python -m chaos`: one seeded run on real parts. The exit code is 1 when a promise was not kept."""
+"""`python -m chaos`: one seeded run on real servers. The exit code is 1 if a promise was broken."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Python asks its audit hooks before it opens, makes or removes a file. This one refuses below the folder that
 CHAOS_DISK names, as the kernel would, while `full` or `read-only` stands beside it. So it breaks whatever writes
-there, without root, and without a look at who does.
+there, without root, and whatever code does it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REMOVING = {"os.remove", "os.rmdir"}
 
 
 def flag(folder: Path, kind: str) -> Path:
-    """While this file is there, the disk below the folder is broken in this way."""
+    """Return the file that breaks the disk below the folder in this way while it exists."""
     return folder.with_name(folder.name + kind)
 
 

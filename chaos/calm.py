@@ -1,4 +1,4 @@
-"""After the faults: everything is whole again, started afresh, and rests once all that was begun has ended."""
+"""After the faults: repairs everything, restarts it, and waits until all work has ended."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from chaos.invariants.rows import in_flight
 from chaos.plan import PROCESSES
 from chaos.stage import Stage
 
-#: How long the work that is left may take, in seconds: nothing waits longer than its lease, its tries and its turn.
+#: How long the remaining work may take, in seconds: its leases, its tries and its turn in the queue.
 PATIENCE = 180.0
 GLANCE = 0.2
 
 
 def restore(stage: Stage) -> Iterator[Violation]:
-    """Mend everything, stop every process the way it is meant to be stopped, and start them again."""
+    """Repair everything, stop every process properly, and start them again."""
     for line in stage.lines.values():
         line.restore()
     for kind in (broken_disk.FULL, broken_disk.READ_ONLY):
@@ -38,7 +38,7 @@ def restore(stage: Stage) -> Iterator[Violation]:
 
 
 def wait_until_at_rest(database: Database) -> float:
-    """Until nothing is in flight, or for as long as that can take; what is then still there is stuck. The seconds."""
+    """Wait until no work is left, or as long as that can take; return the seconds. What is left then is stuck."""
     began = time.monotonic()
     while in_flight(database) and time.monotonic() < began + PATIENCE:
         time.sleep(GLANCE)

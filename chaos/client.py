@@ -1,4 +1,4 @@
-"""A client of two servers: asks one of them, and writes down what was answered."""
+"""A client of two servers: asks one of them, and records the answer."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ import httpx2
 
 from chaos.ledger import Ledger, Refusal
 
-#: Longer than most answers take, far shorter than a long freeze. A busy machine costs answers, never promises.
+#: Longer than most answers take, far shorter than a long freeze. On a busy machine, answers may be lost, not promises.
 PATIENCE = 3.0
-#: How often a client goes over to the other server although this one answers.
+#: How often a client changes servers although this one answers.
 WANDERS = 0.2
-#: What Nexus may answer to well-formed requests about one's own things while its parts are away: the codes of its
-#: specification, and a store without room. Never 500, and nothing that says "who are you".
+#: What Nexus may answer to valid requests about the user's own things while its parts are away: the codes of its
+#: specification, and a full store. Never 500, and never "you are not signed in".
 ALLOWED = {200, 400, 404, 409, 413, 429, 502, 503, 504, 507}
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|/storage/.*")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Status 0: it never came."""
+    """Status 0 means that no answer came."""
 
     status: int
     body: Any = None
 
     @property
     def ok(self) -> bool:
-        """The operation is acknowledged. A job's step that was taken and failed is no success, but it is told."""
+        """Whether the operation is acknowledged. A job's step that failed is no success, but it was acknowledged."""
         return self.status == 200
 
     @property
     def lost(self) -> bool:
-        """Nobody knows whether it has happened, or will: no answer, or one that says "away" or "broken"."""
+        """Whether nobody knows if it happened or will: no answer, or one that says "away" or "broken"."""
         return self.status == 0 or self.status >= 500
 
     @property
@@ -60,7 +60,7 @@ class Client:
         self._chance = chance
         self._server = chance.choice(servers)
         self._http = httpx2.Client(headers=dict(headers), timeout=PATIENCE)
-        #: The links of a store are asked without our headers: it has its own signature.
+        #: Signed links are called without our headers.
         self._bare = httpx2.Client(timeout=PATIENCE)
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Client:
         self._bare.close()
 
     def ask(self, method: str, path: str, server: str | None = None, **given: Any) -> Answer:
-        """Of one of the servers; after an answer that never came, of the other one."""
+        """Ask one of the servers; after a lost answer, change to the other one."""
         if self._chance.random() < WANDERS:
             self.turn_away()
         url = (server or self._server) + path
@@ -81,12 +81,12 @@ class Client:
         self._server = next(other for other in self.servers if other != self._server)
 
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """To a link of the store."""
+        """Upload to a signed link."""
         given = {"headers": dict(headers), "content": body}
         return self._send(self._bare, "PUT", url, "PUT to the store", given)
 
     def get(self, url: str) -> tuple[int, bytes]:
-        """From a link of the store."""
+        """Download from a signed link."""
         found = self._bare.get(url)
         return found.status_code, found.content
 
@@ -108,7 +108,7 @@ class Client:
         except ValueError:
             body = None
         if operation.startswith("PUT to") and not _is_nexus(response):
-            return Answer(status, body)  # the object store's own words
+            return Answer(status, body)  # the object store's own format
         if status not in ALLOWED or (status != 200 and not _sentence(body)):
             self._ledger.refuse(Refusal(operation, status, response.text[:300]))
         return Answer(status, body)
@@ -119,7 +119,7 @@ def _is_nexus(response: httpx2.Response) -> bool:
 
 
 def _sentence(body: Any) -> bool:
-    """Whether a refusal says what happened, in the shape of either half of the API."""
+    """Whether a refusal has the error shape of one of the two APIs."""
     if not isinstance(body, dict):
         return False
     error = body.get("error")

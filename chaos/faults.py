@@ -1,4 +1,4 @@
-"""The plan, carried out on the stage: each fault begins at its time and is undone at its end."""
+"""Carries out the plan: each fault begins at its time and is undone at its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chaos import broken_disk
 from chaos.actors.importer import SHELF
 from chaos.plan import Fault
 from chaos.stage import Stage
-from tests.lines import BEGIN, COMMIT, Connection, Moment, Trap
+from tests.kit.faults.network_lines import BEGIN, COMMIT, Connection, Moment, Trap
 
 #: What a server writes when it refuses an upload.
 REFUSED = b"E_INVALID_FILE_TYPE"
@@ -22,7 +22,7 @@ Undo = Callable[[], object]
 
 
 def carry_out(stage: Stage, plan: Sequence[Fault]) -> Counter[str]:
-    """How often each kind happened. Returns when the last one is over and undone."""
+    """Carry out all faults; return how often each kind happened, after the last one is undone."""
     done: Counter[str] = Counter()
     waiting: list[tuple[float, Undo]] = []
     began = time.monotonic()
@@ -46,7 +46,7 @@ def _sleep_until(began: float, moment: float) -> None:
 
 
 def begin(stage: Stage, fault: Fault, done: Counter[str]) -> Undo:
-    """What undoes it comes back. A trap counts when it springs."""
+    """Begin a fault; return what undoes it. A trap counts when it springs."""
     if fault.kind in _TRAPS:
         return _set_trap(stage, fault, lambda: done.update([fault.kind]))
     done[fault.kind] += 1
@@ -94,7 +94,7 @@ def _stall(stage: Stage, name: str) -> Undo:
 
 
 def _set_trap(stage: Stage, fault: Fault, count: Callable[[], None]) -> Undo:
-    """It springs in the middle of a conversation; until then nothing happens."""
+    """Set a trap that springs in the middle of a conversation."""
     line, process = stage.lines[fault.target], stage.processes.get(fault.target)
     freezes = fault.kind == _FREEZING
 

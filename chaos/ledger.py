@@ -1,4 +1,4 @@
-"""What was asked for and what was promised: each acknowledged operation leaves here what must be true in the end.
+"""What was asked for and promised: each acknowledged operation records here what must be true in the end.
 
 A promise is kept under what it is about, and a later operation on the same thing takes its place. An operation whose
 answer never came may or may not have happened, also later: what it could undo is withdrawn.
@@ -15,7 +15,7 @@ from uuid import UUID
 
 @dataclass(frozen=True)
 class Held:
-    """The user has this item: readable with its mark in the text, or failed with a reason; its file is as it was."""
+    """The user has this item: readable with its mark in the text, or failed with a reason. Its file is unchanged."""
 
     user: UUID
     media_id: str
@@ -33,7 +33,7 @@ class Gone:
 
 @dataclass(frozen=True)
 class Edition:
-    """The text is of this edition or a later one, or it says why the refresh failed."""
+    """The text is of this edition or a later one, or the item says why the refresh failed."""
 
     user: UUID
     media_id: str
@@ -53,7 +53,7 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Job:
-    """The job is there, with the text that was entered by hand, and has no more drafts than were asked for."""
+    """The job exists with the text that was entered by hand, and has no more drafts than were asked for."""
 
     user: UUID
     job_id: str
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Story:
-    """The story is there; its headline is that of this revision, or of a later one that was at least asked for."""
+    """The story exists; its headline is that of this revision, or of a later one that was asked for."""
 
     user: UUID
     story_id: str
@@ -74,7 +74,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Import:
-    """The library of this name has all files or none. `there` says which, if Nexus has said so."""
+    """The library of this name has all files or none. `there` says which, if Nexus has told."""
 
     user: UUID
     library: str
@@ -104,7 +104,7 @@ class Ledger:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, operation: str, status: int) -> None:
-        """Status 0 is an answer that never came."""
+        """Status 0 means that no answer came."""
         with self._lock:
             self.asked[operation] += 1
             self.statuses[status] += 1
@@ -119,7 +119,7 @@ class Ledger:
             self._promises[about] = that
 
     def withdraw(self, *about: Hashable) -> None:
-        """Everything that is kept under this, and under what begins with it."""
+        """Forget every promise whose key begins with this."""
         with self._lock:
             for known in [known for known in self._promises if known[: len(about)] == about]:  # type: ignore[index]
                 del self._promises[known]

@@ -1,4 +1,4 @@
-"""What goes wrong, to whom and when: drawn from the seed alone, so that the same seed gives the same plan."""
+"""What goes wrong, where and when. The same seed gives the same plan."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ SERVERS = ("server-1", "server-2")
 WORKERS = ("worker-1", "worker-2")
 PROCESSES = SERVERS + WORKERS
 DATABASE, REDIS, STORE, DISK = "database", "redis", "store", "disk"
-#: However long a run is, no more than this happens in it.
+#: The most faults in one run, however long it is.
 MOST_FAULTS = 2000
-#: Between two faults, and how long one lasts, in seconds.
+#: The time between two faults, and how long one lasts, in seconds.
 GAP = (0.1, 0.7)
 LENGTH = (0.2, 3.0)
 #: Long enough for a trap to spring, for a client to give up, and for the other server to do it all instead.
@@ -29,7 +29,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that goes wrong, and is right again after its length."""
+    """One thing that goes wrong for a while."""
 
     at: float
     kind: str
@@ -56,7 +56,7 @@ def draw(seed: int, seconds: float, scene: Scene) -> list[Fault]:
 
 
 def _menu(scene: Scene) -> dict[str, tuple[int, tuple[str, ...], tuple[float, float]]]:
-    """Of each kind of fault: how often, to whom, and how long."""
+    """How often each kind of fault happens, where, and for how long."""
     menu = {
         "kill": (10, PROCESSES, LENGTH),
         "freeze": (8, PROCESSES, LENGTH),

@@ -1,4 +1,4 @@
-"""What happened, and what was not kept."""
+"""What happened, and which promises were broken."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chaos.invariants import Violation
 from chaos.ledger import Ledger
 from chaos.plan import Scene
 
-#: How many violations of one invariant are told one by one.
+#: How many violations of one invariant are listed.
 SHOWN = 12
 
 
@@ -19,7 +19,7 @@ class Report:
     seconds: float
     scene: Scene
     planned: int
-    #: Those that happened: a trap on a line may never spring.
+    #: Faults that happened: a trap may never spring.
     faults: Counter[str]
     ledger: Ledger
     rest_seconds: float
@@ -57,7 +57,7 @@ class Report:
 
 
 def refused(ledger: Ledger) -> list[Violation]:
-    """Each kind of answer that nobody should get, once, with how often."""
+    """List each kind of answer that nobody should get once, with its count."""
     counts = Counter((one.request, one.status) for one in ledger.refusals)
     first = {(one.request, one.status): one.body for one in reversed(ledger.refusals)}
     return [

@@ -1,4 +1,4 @@
-"""One run: actors act while the plan is carried out, then comes the calm, then every invariant is looked at."""
+"""One run: actors act while faults happen; then everything calms down, and every invariant is checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chaos.plan import PROCESSES, Scene
 from chaos.report import Report, refused
 from chaos.stage import Stage, staged
 
-#: How long the cast acts once more, undisturbed: this share of the time before, and at most so many seconds.
+#: How long the actors act once more, undisturbed: this share of the run, and at most this many seconds.
 ENCORE, LONGEST_ENCORE = 0.25, 10.0
 CAST: dict[str, type[Actor]] = {
     "ann": Reader,
@@ -50,7 +50,7 @@ def run(seed: int, seconds: float, scene: Scene) -> Report:
         rest = calm.wait_until_at_rest(database)
         crashed = _left_behind(stage, database)
         with acting(stage, ledger, seed, act=2):
-            # Nothing goes wrong now: what is left behind was left by no crash.
+            # Without faults, nothing may be left behind.
             time.sleep(min(seconds * ENCORE, LONGEST_ENCORE))
         calm.wait_until_at_rest(database)
         violations += refused(ledger)
@@ -67,7 +67,7 @@ def run(seed: int, seconds: float, scene: Scene) -> Report:
 
 @contextmanager
 def acting(stage: Stage, ledger: Ledger, seed: int, *, act: int) -> Iterator[None]:
-    """The whole cast acts until the end; whatever breaks in an actor itself is raised here."""
+    """Let all actors act until the end; raise what fails in an actor itself."""
     broken: list[BaseException] = []
     with ExitStack() as stack:
         actors = [_actor(stage, ledger, name, seed, act, stack) for name in CAST]
@@ -103,7 +103,7 @@ def _perform(actor: Actor, broken: list[BaseException]) -> None:
 
 
 def _left_behind(stage: Stage, database: Database) -> set[str]:
-    """Other stores keep to themselves what is on its way in, and how old it is: there, bytes are looked at alone."""
+    """Other stores hide uploads that are arriving, and their age: check only the bytes there."""
     return (
         objects.left_behind(database, objects.stored(stage.store))
         if stage.scene.storage == "local"
@@ -112,7 +112,7 @@ def _left_behind(stage: Stage, database: Database) -> set[str]:
 
 
 def _clean(stage: Stage, database: Database) -> Iterator[Violation]:
-    """What crashes left behind is found when it is old, and nothing else is."""
+    """Check that `nexus clean` finds what crashes left behind when it is old, and nothing else."""
     if stage.scene.storage != "local":
         return
     objects.age(stage.store)

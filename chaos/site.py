@@ -10,10 +10,10 @@ import time
 from collections import Counter
 from typing import Any
 
-from tests import documents
-from tests.pages import Answer, Pages
+from tests.kit import documents
+from tests.kit.servers.web_pages import Answer, Pages
 
-#: How long each kind of page takes; the others answer at once.
+#: How long slow kinds of pages take, in seconds.
 SLOW_SECONDS = {"slow": 1.0, "news": 1.0, "paper": 0.3}
 SENTENCES = [
     f"The {word} sentence of this article says something about the harbour, the boats and the weather of the year."
@@ -22,7 +22,7 @@ SENTENCES = [
 
 
 def mark(name: str) -> str:
-    """What the text of a page says that no other page says."""
+    """Return words that only this page has."""
     return f"This page is known as {name} to all."
 
 
@@ -31,7 +31,7 @@ def edition(number: int, name: str) -> str:
 
 
 def paper(name: str) -> bytes:
-    """A PDF, the same at every call."""
+    """Return a PDF, the same one at every call."""
     return documents.pdf("\n".join([mark(name), *SENTENCES]))
 
 
@@ -42,14 +42,14 @@ class Site(Pages):
         self._lock = threading.Lock()
 
     def publish(self, name: str) -> int:
-        """A new edition of a page: every request from now on gets this one, or a later one."""
+        """Publish a new edition of a page: every request from now on gets it, or a later one."""
         with self._lock:
             self._editions[name] += 1
             return self._editions[name]
 
     def get(self, path: str, default: Any = None) -> Any:
         _, kind, name = [*path.split("/"), "", ""][:3]
-        # What is asked for now is answered, however late the answer comes.
+        # The edition at the time of the request, however late the answer is.
         number = self._editions[name]
         time.sleep(SLOW_SECONDS.get(kind, 0.0))
         match kind:

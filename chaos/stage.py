@@ -1,4 +1,4 @@
-"""The stage: real servers, lines to them that can be cut, a site to fetch from, and Nexus in processes of its own."""
+"""The stage: real servers, connections to them that can be cut, a site to fetch from, and Nexus in its processes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ import httpx2
 from chaos import broken_disk
 from chaos.plan import PROCESSES, REDIS, SERVERS, STORE, Scene
 from chaos.site import Site
-from tests import servers
-from tests.http import headers_of
-from tests.lines import Line, Lines
-from tests.object_store import ACCESS_KEY, BUCKET, SECRET_KEY, object_store
-from tests.processes import Process, eventually, fresh_postgres, nursery
-from tests.support import make_settings
+from tests.kit import servers
+from tests.kit.databases import fresh_postgres
+from tests.kit.faults.network_lines import Line, Lines
+from tests.kit.http import headers_of
+from tests.kit.processes import Process, nursery
+from tests.kit.servers.object_store import ACCESS_KEY, BUCKET, SECRET_KEY, object_store
+from tests.kit.settings import make_settings
+from tests.kit.waiting import eventually
 
-#: Everything is quick, so that a run of minutes sees many leases end and many tries.
+#: Short times, so that a run of minutes sees many expired leases and retries.
 QUICK = {
     "ENV": "test",
     "JWT_SECRET": "a-secret-of-the-run-that-is-long-enough",
@@ -51,13 +53,13 @@ class Stage:
     scene: Scene
     folder: Path
     site: Site
-    #: The address of the database itself, for those who look and do not act.
+    #: The database's own address, past the line, for checks.
     database: str
     lines: dict[str, Line] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     more: dict[str, str] = field(default_factory=dict)
-    #: Exit codes of processes that ended without being told to.
+    #: Exit codes of processes that ended by themselves.
     ended: list[str] = field(default_factory=list)
     _starts: int = 0
 
@@ -80,7 +82,7 @@ class Stage:
         return headers_of(make_settings(self.database, self.data, **secrets), user)
 
     def start(self, name: str) -> None:
-        """Nobody waits until it is ready: that is what the run is about."""
+        """Does not wait until the process is ready: clients have to cope with that."""
         self._starts += 1
         log = self.folder / f"{name}-{self._starts}.log"
         log.touch()
@@ -89,7 +91,7 @@ class Stage:
         self.processes[name] = Process(name, pid, log)
 
     def revive(self, name: str) -> None:
-        """Start it again where it does not run; one that ended by itself is remembered."""
+        """Start a process again if it is not running; record one that ended by itself."""
         process = self.processes[name]
         if process.running:
             return
@@ -109,7 +111,7 @@ class Stage:
         return False
 
     def run_command(self, *command: str) -> tuple[int, str]:
-        """Of the same installation, past all lines. Its exit code, and what it said."""
+        """Run a command of the same installation, past all lines; return its exit code and output."""
         log = self.folder / "command.log"
         log.write_text("")
         environment = self._environment("command")
@@ -131,14 +133,14 @@ class Stage:
         return {**outside, **given, broken_disk.FOLDER: str(self.data)}
 
     def _through(self, name: str) -> str:
-        """The database, by the line that this process has to it."""
+        """Return the database's address on this process's line."""
         line = self.lines.get(name)
         return self.database if line is None else line.url
 
 
 @contextmanager
 def staged(scene: Scene) -> Iterator[Stage]:
-    """Everything that a scene needs; gone afterwards, with all processes and files."""
+    """Build everything that a run needs; remove all processes and files afterwards."""
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="nexus-chaos-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -160,7 +162,7 @@ def _database(stack: ExitStack, scene: Scene, folder: Path) -> str:
 
 
 def _connect(stack: ExitStack, stage: Stage, lines: Lines) -> None:
-    """A line from each process to PostgreSQL, one to Redis and one to the object store, as far as there are any."""
+    """Make a line from each process to PostgreSQL, one to Redis and one to the object store, if they are used."""
     if stage.scene.database == "postgres":
         stage.lines |= {name: lines.to(stage.database) for name in PROCESSES}
     if stage.scene.queue == "celery":

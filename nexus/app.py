@@ -1,4 +1,8 @@
-"""One frozen object with everything a door needs; the only place that picks a backend."""
+# ruff: noqa: PLC0415
+"""One frozen object with everything a door needs; the only place that picks a backend.
+
+Each part is imported where it is made: the parts are slow to load, and some commands need only a few of them.
+"""
 
 from __future__ import annotations
 
@@ -6,99 +10,135 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from nexus.db.session import Clock, Sessions, connect, wall_clock
-from nexus.draft import drafter
-from nexus.editorial import steps
 from nexus.extract import AVAILABLE_EXTRACTORS, Extractor
-from nexus.extract.builtin import READERS
-from nexus.extract.registry import load_installed
-from nexus.extract.sandbox import Limits as ParserLimits
-from nexus.extract.sandbox import Sandbox
-from nexus.fetch import Fetcher, pairs
-from nexus.fetch import Limits as FetchLimits
-from nexus.imports.service import Imports
-from nexus.libraries.quota import Limits, Operation
-from nexus.media import lifecycle, refresh
-from nexus.media.files import Files
-from nexus.media.workbench import Tools
+from nexus.libraries.quota import Allowances, Operation
 from nexus.queue import Queue
-from nexus.queue.inline import Inline
-from nexus.queue.local import Local
-from nexus.queue.off import Off
 from nexus.settings import Settings
 from nexus.states.media import Kind
-from nexus.storage import Storage
-from nexus.storage.local import Local as LocalStorage
-from nexus.upkeep import dispatch
-from nexus.work.leases import Leases
+
+if TYPE_CHECKING:
+    from nexus.extract.sandbox import Sandbox
+    from nexus.fetch import Fetcher
+    from nexus.imports.service import Imports
+    from nexus.media.files import Files
+    from nexus.media.workbench import Tools
+    from nexus.storage import Storage
+    from nexus.work.kernel import Kernel
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class App:
+class Front:
+    """Everything that a door needs if it leaves the work to others."""
+
     settings: Settings
     sessions: Sessions
     queue: Queue
+    extractors: Mapping[Kind, Extractor]
+
+    def close(self) -> None:
+        self.sessions.dispose()
+
+
+@dataclass(frozen=True)
+class App(Front):
+    kernel: Kernel
     tools: Tools
-    limits: Limits
     files: Files
     imports: Imports
+
+    @property
+    def limits(self) -> Allowances:
+        """What a user may use in a day."""
+        return self.tools.limits
 
     def close(self) -> None:
         self.imports.close()
         self.tools.leases.close()
-        self.tools.step_leases.close()
-        self.tools.refresh_leases.close()
         self.tools.sandbox.close()
         self.tools.fetcher.close()
-        self.sessions.dispose()
+        super().close()
 
 
 def load_extractors(settings: Settings) -> None:
     """Register what is installed, then what the settings name: for processes that do the work."""
+    from nexus.extract.registry import load_installed
+
     load_installed()
     for plugin in settings.plugins:
         importlib.import_module(plugin)
 
 
+def build_front(settings: Settings) -> Front:
+    """Nothing is opened yet but the pool; call `close` at the end."""
+    if _works_inline(settings):
+        return build(settings)  # telling the queue is doing the work
+    sessions = connect(settings.database, settings.database_pool)
+    return Front(settings, sessions, _queue(settings), _extractors(settings))
+
+
 def build(settings: Settings, clock: Clock = wall_clock) -> App:
     """Nothing is opened yet but the pool; call `close` at the end."""
+    from nexus.draft import make_drafter
+    from nexus.imports.service import Imports
+    from nexus.media.workbench import Tools
+    from nexus.queue.inline import InlineQueue
+    from nexus.work.leases import Leases
+
     sessions = connect(settings.database, settings.database_pool, clock)
-    lease, longest = timedelta(seconds=settings.lease_seconds), timedelta(seconds=settings.work_seconds)
-    files = _files(settings, clock)
+    leases = Leases(
+        sessions, timedelta(seconds=settings.lease_seconds), timedelta(seconds=settings.work_seconds)
+    )
+    files = build_files(settings, clock)
     tools = Tools(
         sessions,
         _extractors(settings),
-        Leases(sessions, lease, longest, lifecycle.renew_leases),
-        Leases(sessions, lease, longest, steps.renew_leases),
-        Leases(sessions, lease, longest, refresh.renew_leases),
+        leases,
         settings.backoff_seconds,
         files,
         fetcher(settings),
         sandbox(settings),
-        drafter(settings.llm_base_url, settings.llm_api_key, settings.llm_model),
+        make_drafter(settings.llm_base_url, settings.llm_api_key, settings.llm_model),
         settings.llm_seconds,
         _limits(settings),
     )
     imports = Imports(tools, settings.data_dir / "imports")
-    app = App(settings, sessions, _queue(settings, tools), tools, tools.limits, files, imports)
+    kernel = kernel_for(tools)
+    queue = InlineQueue(kernel.run) if _works_inline(settings) else _queue(settings)
+    app = App(settings, sessions, queue, tools.extractors, kernel, tools, files, imports)
     app.queue.attach(app)
     return app
 
 
-def fetcher(settings: Settings, wait_seconds: float = FetchLimits.wait_seconds) -> Fetcher:
-    """One for all threads of a process; who has nothing else to do waits longer for a busy site."""
+def kernel_for(tools: Tools) -> Kernel:
+    """Every kind of work, in the order in which workers ask: somebody waits at the screen for the step of a job."""
+    from nexus.editorial.steps import Stepping
+    from nexus.media.refresh import Refreshing
+    from nexus.media.runner import Extracting
+    from nexus.work.kernel import Kernel
+
+    kernel = Kernel(tools.sessions, tools.leases, tools.backoff_seconds)
+    for handler in (Stepping(tools), Extracting(tools), Refreshing(tools)):
+        kernel.register(handler)
+    return kernel
+
+
+def fetcher(settings: Settings, wait_seconds: float | None = None) -> Fetcher:
+    """One for all threads of a process; a caller with nothing else to do waits longer for a busy site."""
+    from nexus.fetch import Fetcher, FetchLimits, parse_host_ports
+
     return Fetcher(
         FetchLimits(
             seconds=settings.fetch_seconds,
-            wait_seconds=wait_seconds,
+            wait_seconds=FetchLimits.wait_seconds if wait_seconds is None else wait_seconds,
             most_bytes=settings.fetch_mib * MIB,
             ports=frozenset(settings.fetch_ports),
-            allow=pairs(settings.fetch_allow),
+            allow=parse_host_ports(settings.fetch_allow),
             at_once=settings.fetch_per_host,
             delay=settings.fetch_delay_seconds,
         )
@@ -107,6 +147,9 @@ def fetcher(settings: Settings, wait_seconds: float = FetchLimits.wait_seconds) 
 
 def sandbox(settings: Settings) -> Sandbox:
     """Parser processes start with the first document."""
+    from nexus.extract.builtin import READERS
+    from nexus.extract.sandbox import ParserLimits, Sandbox
+
     limits = ParserLimits(seconds=settings.parser_seconds, memory_bytes=settings.parser_memory_mib * MIB)
     return Sandbox(limits, processes=settings.parser_processes, preload=READERS)
 
@@ -116,19 +159,26 @@ def _extractors(settings: Settings) -> Mapping[Kind, Extractor]:
     return MappingProxyType(AVAILABLE_EXTRACTORS if settings.extraction == "on" else {})
 
 
-def _queue(settings: Settings, tools: Tools) -> Queue:
+def _works_inline(settings: Settings) -> bool:
+    return settings.extraction == "on" and settings.queue == "inline"
+
+
+def _queue(settings: Settings) -> Queue:
+    """A queue that leaves the work to others."""
     if settings.extraction == "off":
-        return Off()
+        from nexus.queue.off import OffQueue
+
+        return OffQueue()
     if settings.queue == "celery":
-        celery = importlib.import_module("nexus.queue.celery")  # slow to load, as the stores below are
-        made: Queue = celery.CeleryQueue(celery.create(settings))
-        return made
-    if settings.queue == "inline":
-        return Inline(partial(dispatch.run, tools))
-    return Local()
+        from nexus.queue.celery import CeleryQueue, create
+
+        return CeleryQueue(create(settings), settings.log_level)
+    from nexus.queue.local import LocalQueue
+
+    return LocalQueue()
 
 
-def _limits(settings: Settings) -> Limits:
+def _limits(settings: Settings) -> Allowances:
     given = {
         Operation.INGEST_URLS: settings.quota_ingest_urls,
         Operation.TRANSCRIBE_SECONDS: settings.quota_transcribe_seconds,
@@ -137,7 +187,10 @@ def _limits(settings: Settings) -> Limits:
     return {operation: limit for operation, limit in given.items() if limit is not None}
 
 
-def _files(settings: Settings, clock: Clock) -> Files:
+def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:
+    """The store that the settings choose, and what it takes."""
+    from nexus.media.files import Files
+
     return Files(
         storage=_storage(settings, clock),
         prefix=settings.storage_prefix,
@@ -149,10 +202,10 @@ def _files(settings: Settings, clock: Clock) -> Files:
 
 
 def _storage(settings: Settings, clock: Clock) -> Storage:
-    """The clients of other stores are imported where they are used: they are slow to load."""
     if settings.storage == "s3":
-        s3 = importlib.import_module("nexus.storage.s3")
-        store: Storage = s3.S3(
+        from nexus.storage.s3 import S3
+
+        return S3(
             settings.s3_bucket,
             settings.s3_endpoint_url or None,
             settings.s3_region,
@@ -160,11 +213,10 @@ def _storage(settings: Settings, clock: Clock) -> Storage:
             settings.s3_secret_key or None,
             clock,
         )
-        return store
     if settings.storage == "supabase":
-        supabase = importlib.import_module("nexus.storage.supabase")
-        other: Storage = supabase.Supabase(
-            settings.supabase_url, settings.supabase_service_key, settings.supabase_bucket, clock
-        )
-        return other
+        from nexus.storage.supabase import Supabase
+
+        return Supabase(settings.supabase_url, settings.supabase_service_key, settings.supabase_bucket, clock)
+    from nexus.storage.local import LocalStorage
+
     return LocalStorage(settings.data_dir / "storage", settings.session_secret, clock)

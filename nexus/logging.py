@@ -1,69 +1,60 @@
-"""Structured logs that carry request_id and media_id, and never tokens, query strings or text."""
+# ruff: noqa: PLC0415
+"""Structured logs that carry request_id and media_id, but never tokens, query strings or text.
+
+structlog is slow to import, so the first log line loads it: most commands end without one.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, cast
 
-import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
+    from structlog.typing import EventDict, Processor, WrappedLogger
 
-#: Names under which a secret or a source's text could slip into a log line.
+#: Fields that could carry a secret or the text of a source into a log line.
 PRIVATE = frozenset(
     {"authorization", "cookie", "token", "secret", "password", "text", "html", "body", "x-nexus-internal"}
 )
 
 PRIVATE_ENDS = ("_secret", "_token", "_password")
 
+#: Set by `configure` until structlog is configured too.
+_is_due = threading.Event()
+
 
 def configure(*, json: bool, level: str) -> None:
-    """Log lines go to standard error, from structlog and from the standard library alike."""
-    colours = sys.stderr.isatty()
-    # Plain tracebacks: the pretty ones draw local variables, and with them whatever a request carries.
-    readable = structlog.dev.ConsoleRenderer(
-        colors=colours, exception_formatter=structlog.dev.plain_traceback
-    )
-    render: Processor = structlog.processors.JSONRenderer() if json else readable
-    shared: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        redact,
-    ]
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,
-    )
-    finish: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
-    if json:
-        finish.append(structlog.processors.format_exc_info)
-    formatter = structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[*finish, render])
+    """Send log lines to standard error, both structlog's and the standard library's."""
+    _is_due.set()
+    if "structlog" in sys.modules:
+        _structlog()
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter)
+    handler.setFormatter(_Formatter(json=json, colours=sys.stderr.isatty()))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    # What they say at every start and stop is of no use to anyone who did not ask for it.
+    # They report every start and stop, which is of no use to most people.
     for chatty in ("alembic", "uvicorn.error"):
         logging.getLogger(chatty).setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
-    # Access lines are Nexus's own, with the request id and without the query string.
+    # Nexus writes its own access lines, with the request id and without the query string.
     logging.getLogger("uvicorn.access").disabled = True
 
 
-def get(name: str) -> structlog.stdlib.BoundLogger:
-    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
-    return logger
+def get(name: str) -> BoundLogger:
+    """Return the logger of a module."""
+    return cast("BoundLogger", _LateLogger(name))
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Replace the values of private fields."""
     for name in event:
         if name.lower() in PRIVATE or name.lower().endswith(PRIVATE_ENDS):
             event[name] = "[redacted]"
@@ -72,9 +63,78 @@ def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
 
 @contextmanager
 def task_log_context(request_id: str | None, **extra: object) -> Iterator[None]:
-    """Every log line inside carries these, in this thread and task alone."""
+    """Add these fields to every log line of this thread or task inside the block."""
     fields = {
         name: str(value) for name, value in {"request_id": request_id, **extra}.items() if value is not None
     }
-    with structlog.contextvars.bound_contextvars(**fields):
+    with _structlog().contextvars.bound_contextvars(**fields):
         yield
+
+
+def place_of(error: BaseException) -> str:
+    """Return where in the code an error was raised, for logs that must not hold its message."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{PurePath(frame.filename).name}:{frame.lineno}"
+
+
+class _LateLogger:
+    """Gets structlog's logger of this name when something is logged."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(_structlog().stdlib.get_logger(self._name), method)
+
+
+class _Formatter(logging.Formatter):
+    """Formats lines with structlog, no matter which library logged them."""
+
+    def __init__(self, *, json: bool, colours: bool) -> None:
+        super().__init__()
+        self._json, self._colours = json, colours
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._structured.format(record)
+
+    @cached_property
+    def _structured(self) -> logging.Formatter:
+        structlog = _structlog()
+        formatter = structlog.stdlib.ProcessorFormatter
+        finish: list[Processor] = [formatter.remove_processors_meta]
+        if self._json:
+            finish += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        else:
+            # Plain tracebacks: the pretty ones show local variables, and with them whatever a request carries.
+            plain = structlog.dev.plain_traceback
+            finish.append(structlog.dev.ConsoleRenderer(colors=self._colours, exception_formatter=plain))
+        made: logging.Formatter = formatter(foreign_pre_chain=_shared(structlog), processors=finish)
+        return made
+
+
+def _structlog() -> Any:
+    """Import structlog, and configure it if `configure` was called."""
+    import structlog
+
+    if _is_due.is_set():
+        structlog.configure(
+            processors=[
+                structlog.stdlib.filter_by_level,
+                *_shared(structlog),
+                structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+            ],
+            wrapper_class=structlog.stdlib.BoundLogger,
+            logger_factory=structlog.stdlib.LoggerFactory(),
+            cache_logger_on_first_use=False,
+        )
+        _is_due.clear()
+    return structlog
+
+
+def _shared(structlog: Any) -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        redact,
+    ]

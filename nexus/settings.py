@@ -1,4 +1,4 @@
-"""Every setting: its name, its default, one sentence. Built at the door and passed down, never a global."""
+"""Every setting, with its default and a description. A door builds the settings and passes them down."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DATABASES = ("sqlite", "postgresql", "postgres")
 
 
 class BadSettings(ValueError):
-    """What is kept in the data folder can't be used. Its text says what to do."""
+    """The secrets in the data folder can't be used. The message says what to do."""
 
 
 def default_data_dir() -> Path:
@@ -30,7 +30,7 @@ def default_data_dir() -> Path:
 
 
 class Settings(BaseSettings):
-    """Read from `NEXUS_*` environment variables, then from `.env`; frozen once made."""
+    """Read from `NEXUS_*` environment variables, then from `.env`. They never change afterwards."""
 
     model_config = SettingsConfigDict(
         env_prefix="NEXUS_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
@@ -41,47 +41,55 @@ class Settings(BaseSettings):
     )
     data_dir: Path = Field(
         default_factory=default_data_dir,
-        description="The folder of the embedded database and the local secrets.",
+        description="The folder for the embedded database, local files and local secrets.",
     )
     database_url: str = Field(
-        "", description="SQLAlchemy URL of SQLite or PostgreSQL; empty means SQLite in the data folder."
+        "",
+        description="The SQLAlchemy URL of a SQLite or PostgreSQL database; empty means SQLite in the data folder.",
     )
-    database_pool: int = Field(20, ge=1, description="The most database connections one process holds.")
+    database_pool: int = Field(
+        20, ge=1, description="How many database connections one process opens at most."
+    )
     redis_url: str = Field(
-        "redis://127.0.0.1:6379/0", description="The Redis that carries Celery's wake-ups."
+        "redis://127.0.0.1:6379/0", description="The Redis that carries wake-ups to Celery workers."
     )
     queue: Literal["local", "inline", "celery"] = Field(
         "local", description="Who does the work: threads of this process, the caller, or Celery workers."
     )
-    extraction: Literal["on", "off"] = Field("on", description="`off` leaves everything pending.")
+    extraction: Literal["on", "off"] = Field(
+        "on", description="`off` leaves every new item pending; imports still read their files."
+    )
     plugins: CommaList = Field(
-        (), description="Modules to import at start, comma-separated; they register extractors."
+        (), description="Modules that register extractors, imported at start; comma-separated."
     )
     worker_threads: int = Field(
-        8, ge=1, le=64, description="How many media one worker process works on at once; most of them wait."
+        8,
+        ge=1,
+        le=64,
+        description="How many items one worker process handles at once; most of them wait for a site.",
     )
     parser_processes: int = Field(
         default_factory=lambda: os.cpu_count() or 1,
         ge=1,
         le=64,
-        description="How many documents are parsed at once, each in a process of its own; by default one per core.",
+        description="How many documents are parsed at once, each in its own process; one per core by default.",
     )
-    parser_seconds: float = Field(60.0, gt=0, description="How long reading one document may take.")
+    parser_seconds: float = Field(60.0, gt=0, description="How long parsing one document may take.")
     parser_memory_mib: int = Field(
-        1024, ge=256, description="How much memory a parser process may have, in MiB."
+        1024, ge=256, description="How much memory a parser process may use, in MiB."
     )
     fetch_allow: CommaList = Field(
         (),
-        description="Exact `host:port` pairs that may be fetched although they are not public; never in prod.",
+        description="Exact `host:port` pairs that may be fetched although they are not public; not allowed in prod.",
     )
     fetch_ports: Annotated[tuple[int, ...], NoDecode] = Field(
-        (80, 443, 8080, 8443), description="The ports that may be fetched from, comma-separated."
+        (80, 443, 8080, 8443), description="The ports that Nexus may fetch from, comma-separated."
     )
-    fetch_seconds: float = Field(30.0, gt=0, description="How long one fetch may take in all.")
-    fetch_mib: int = Field(10, ge=1, description="The most that is fetched from one address, in MiB.")
-    fetch_per_host: int = Field(2, ge=1, description="How many requests one host gets at once.")
+    fetch_seconds: float = Field(30.0, gt=0, description="How long one fetch may take in total.")
+    fetch_mib: int = Field(10, ge=1, description="How much is fetched from one address at most, in MiB.")
+    fetch_per_host: int = Field(2, ge=1, description="How many requests Nexus sends to one host at once.")
     fetch_delay_seconds: float = Field(
-        0.25, ge=0, description="The least time between two requests to one host."
+        0.25, ge=0, description="The shortest pause between two requests to one host."
     )
     poll_seconds: float = Field(
         1.0, gt=0, description="How often an idle worker looks for due work on its own."
@@ -94,28 +102,30 @@ class Settings(BaseSettings):
     work_seconds: float = Field(
         900.0,
         gt=0,
-        description="How long an item, a refresh or a step may be worked on, before it is taken away and tried again.",
+        description="How long work on an item, a refresh or a step may take before another worker tries it.",
     )
     sweep_seconds: float = Field(
-        10.0, gt=0, description="How often expired leases and forgotten work are looked for."
+        10.0, gt=0, description="How often Nexus looks for expired leases and forgotten work."
     )
     upkeep: Literal["", "on", "off"] = Field(
         "",
         description="Whether workers remove what crashes left behind, as `nexus clean --remove` does; empty means yes "
-        "for local storage, and no for a bucket, which others may share.",
+        "for local storage and no for a bucket, which others may share.",
     )
-    upkeep_hours: float = Field(1.0, gt=0, description="How often they do so.")
+    upkeep_hours: float = Field(1.0, gt=0, description="How often workers do so, in hours.")
     backoff_seconds: float = Field(
-        5.0, ge=0, description="The wait before the second try; doubled for the third, with jitter."
+        5.0, ge=0, description="The pause before the second try; twice as long before the third, with jitter."
     )
     jwt_secret: str = Field("", description="The HS256 secret of bearer tokens.")
     jwks_url: str = Field(
         "",
-        description="Where RS256 and ES256 keys of bearer tokens are published; used instead of the secret.",
+        description="The URL of the RS256 and ES256 keys of bearer tokens, used instead of the secret.",
     )
     jwt_issuer: str = Field("nexus", description="The `iss` that a bearer token must carry.")
     jwt_audience: str = Field("nexus", description="The `aud` that a bearer token must carry.")
-    internal_secret: str = Field("", description="What callers of the API send in `X-Nexus-Internal`.")
+    internal_secret: str = Field(
+        "", description="The secret that callers of the API send in `X-Nexus-Internal`."
+    )
     session_secret: str = Field("", description="Signs sign-in links and the session cookie of the pages.")
     host: str = Field("127.0.0.1", description="The address that `nexus serve` listens on.")
     port: int = Field(8000, ge=0, le=65535, description="The port that `nexus serve` listens on.")
@@ -123,61 +133,63 @@ class Settings(BaseSettings):
         "", description="Empty means JSON in prod and readable lines elsewhere."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="The least severe log lines to write."
+        "info", description="The lowest level of log lines to write."
     )
     storage: Literal["local", "s3", "supabase"] = Field("local", description="Where files are kept.")
     storage_prefix: str = Field(
         "",
         pattern=r"^([A-Za-z0-9_-]+/)*$",
-        description="What stands before every path in the store, with a slash at its end.",
+        description="A prefix for every path in the store, with a slash at its end.",
     )
     public_url: str = Field(
-        "", description="The address that browsers reach Nexus at; empty means the one they asked for."
+        "", description="The address at which browsers reach Nexus; empty means the one they asked for."
     )
     s3_bucket: str = Field("", description="The bucket of the S3 store.")
     s3_endpoint_url: str = Field("", description="The address of the S3 store; empty means AWS.")
     s3_region: str = Field("us-east-1", description="The region of the S3 store.")
     s3_access_key: str = Field(
-        "", description="The access key of the S3 store; empty means what the environment of AWS gives."
+        "", description="The access key of the S3 store; empty means the credentials of the AWS environment."
     )
     s3_secret_key: str = Field("", description="The secret key of the S3 store.")
     supabase_url: str = Field("", description="The address of the Supabase project.")
-    supabase_service_key: str = Field("", description="Its service key.")
-    supabase_bucket: str = Field("", description="Its private bucket.")
-    max_pdf_mib: int = Field(100, ge=1, description="The largest PDF, in MiB.")
-    max_epub_mib: int = Field(50, ge=1, description="The largest EPUB, in MiB.")
+    supabase_service_key: str = Field("", description="The service key of the Supabase project.")
+    supabase_bucket: str = Field("", description="The private bucket of the Supabase project.")
+    max_pdf_mib: int = Field(100, ge=1, description="The size of the largest PDF, in MiB.")
+    max_epub_mib: int = Field(50, ge=1, description="The size of the largest EPUB, in MiB.")
     link_seconds: int = Field(300, ge=1, le=604800, description="How long a signed link lives.")
     upload_hours: float = Field(
-        24, gt=0, description="How long after its beginning an upload can still be confirmed."
+        24, gt=0, description="How long after it began an upload can still be confirmed."
     )
-    check_seconds: float = Field(60, gt=0, description="How long the check of an uploaded file may take.")
+    check_seconds: float = Field(60, gt=0, description="How long checking an uploaded file may take.")
     llm_base_url: str = Field(
         "",
-        description="Where a model that speaks OpenAI's chat completions answers; empty means OpenAI itself.",
+        description="The address of a model with OpenAI's chat completions API; empty means OpenAI itself.",
     )
     llm_api_key: str = Field(
         "",
         validation_alias=AliasChoices("NEXUS_LLM_API_KEY", "OPENAI_API_KEY", "llm_api_key"),
-        description="Its key. Without a key and an address, drafts are made of the article's own sentences.",
+        description="The model's key. Without a key and an address, drafts are made from the article's own sentences.",
     )
-    llm_model: str = Field("gpt-5-mini", min_length=1, description="Which model writes drafts.")
+    llm_model: str = Field("gpt-5-mini", min_length=1, description="The model that writes drafts.")
     llm_seconds: float = Field(45.0, gt=0, le=90, description="How long the model may take for one draft.")
     quota_ingest_urls: int | None = Field(
-        None, ge=0, description="URLs a user may take in per day; empty means no limit."
+        None, ge=0, description="How many URLs a user may add per day; empty means no limit."
     )
     quota_transcribe_seconds: int | None = Field(
-        None, ge=0, description="Seconds of transcription a user may use per day; empty means no limit."
+        None,
+        ge=0,
+        description="How many seconds of transcription a user may use per day; empty means no limit.",
     )
     quota_llm_tokens: int | None = Field(
-        None, ge=0, description="Model tokens a user may use per day; empty means no limit."
+        None, ge=0, description="How many model tokens a user may use per day; empty means no limit."
     )
     celery_always_eager: bool = Field(
         False,
         validation_alias=AliasChoices("CELERY_ALWAYS_EAGER", "celery_always_eager"),
-        description="Celery tasks run in the caller, for tests.",
+        description="Run Celery tasks in the caller, for tests.",
     )
     local_owner: uuid.UUID | None = Field(
-        None, description="The user that the CLI and the sign-in link act as; made with the local secrets."
+        None, description="The user that the CLI and the sign-in link act as; created with the local secrets."
     )
 
     @field_validator("plugins", "fetch_allow", "fetch_ports", mode="before")
@@ -193,7 +205,7 @@ class Settings(BaseSettings):
     @classmethod
     def _know_pairs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if wrong := [entry for entry in value if not HOST_AND_PORT.fullmatch(entry)]:
-            raise ValueError(f"{wrong[0]} is no host:port pair")
+            raise ValueError(f"{wrong[0]} is not a host:port pair")
         return value
 
     @field_validator("database_url", mode="after")
@@ -262,7 +274,10 @@ class Settings(BaseSettings):
 
 
 def load(data_dir: Path | None = None, **overrides: object) -> Settings:
-    """Settings for a process; outside prod, secrets that are not set come from the data folder, made there once."""
+    """Return the settings of a process. Outside prod, secrets that are not set come from the data folder.
+
+    They are created there once.
+    """
     given = {"data_dir": data_dir, **overrides}
     settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     if settings.env == "prod":
@@ -273,7 +288,10 @@ def load(data_dir: Path | None = None, **overrides: object) -> Settings:
 
 
 def _local_secrets(folder: Path) -> dict[str, object]:
-    """Written whole under a name of its own, then linked into place: whoever comes second reads the first's."""
+    """Read the secrets, creating them first if there are none.
+
+    They are written to another file and linked into place: of two processes, the second reads the first one's.
+    """
     path = folder / "secrets.json"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -292,8 +310,8 @@ def _local_secrets(folder: Path) -> dict[str, object]:
         return {**secrets_kept, "local_owner": uuid.UUID(kept["local_owner"])}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadSettings(
-            f"{path} can't be read as secrets. Restore it; or move it away, and new ones are made (people then "
-            "sign in anew, and what the local owner had belongs to nobody)."
+            f"{path} does not hold valid secrets. Restore it. Or move it away to get new ones: then people have to "
+            "sign in again, and nobody owns what the local owner had."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What is the same thing: valid URLs, their canonical form, and the ids of YouTube videos. Pure."""
+"""What is the same thing: valid URLs, their canonical form, and the ids of YouTube videos. No I/O."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ YOUTUBE_HOSTS = frozenset(
     }
 )
 YOUTUBE_ID = re.compile(r"[A-Za-z0-9_-]{11}")
-#: Eleven legal characters each, and not videos.
+#: They look like ids of videos, and are not.
 NOT_VIDEOS = frozenset({"videoseries", "live_stream"})
 YOUTUBE_PATHS = frozenset({"embed", "shorts", "live", "v"})
 
 
 @dataclass(frozen=True)
-class Source:
-    """A URL as identity: what was asked for, and what makes two requests the same thing."""
+class UrlIdentity:
+    """A URL as it was given, and the canonical form that makes two of them the same thing."""
 
     requested_url: str
     canonical_url: str
@@ -40,24 +40,24 @@ class Source:
     external_playback_url: str | None = None
 
 
-def article(url: str) -> Source:
-    """Raises InvalidUrl when the URL can't name a page."""
-    return Source(_printable(url), _canonical(_parse(url)))
+def identify_article(url: str) -> UrlIdentity:
+    """Return the identity of a page. Raises InvalidUrl if the URL can't be one."""
+    return UrlIdentity(_printable(url), _canonical(_parse(url)))
 
 
-def video(url: str) -> Source:
-    """Raises InvalidUrl when the URL can't name a video; every spelling of a YouTube video is one source."""
+def identify_video(url: str) -> UrlIdentity:
+    """Return the identity of a video, the same for every form of a YouTube address. Raises InvalidUrl."""
     parsed = _parse(url)
     if parsed.hostname.rstrip(".") not in YOUTUBE_HOSTS:
         canonical = _canonical(parsed)
-        return Source(_printable(url), canonical, external_playback_url=canonical)
+        return UrlIdentity(_printable(url), canonical, external_playback_url=canonical)
     video_id = _youtube_id(parsed)
     canonical = f"https://www.youtube.com/watch?v={video_id}"
-    return Source(_printable(url), canonical, "youtube", video_id, canonical)
+    return UrlIdentity(_printable(url), canonical, "youtube", video_id, canonical)
 
 
 def _printable(url: str) -> str:
-    """What was asked for, less the characters that the parser ignores and a database may refuse."""
+    """Drop the characters that the parser ignores and that a database may refuse."""
     return CONTROL.sub("", url).strip()
 
 
@@ -70,17 +70,17 @@ def _parse(url: str) -> can_ada.URL:
         raise InvalidUrl from error
     if parsed.protocol not in {"http:", "https:"}:
         raise InvalidUrl(
-            f"Nexus can't take in {parsed.protocol[:32]} addresses. Give one that begins with http or https."
+            f"Nexus can't add {parsed.protocol[:32]} addresses. Give one that begins with http:// or https://."
         )
     if not parsed.hostname:
         raise InvalidUrl
     if parsed.username or parsed.password:
-        raise InvalidUrl("This URL holds a user name or password. Give it without them.")
+        raise InvalidUrl("This URL contains a user name or password. Give it without them.")
     return parsed
 
 
 def _canonical(parsed: can_ada.URL) -> str:
-    """The parser lowercases scheme and host and drops default ports; order and case of the rest stay."""
+    """The parser lowercases scheme and host and drops default ports; the rest keeps its order and case."""
     query = "&".join(pair for pair in parsed.search.removeprefix("?").split("&") if not _is_tracking(pair))
     canonical = parsed.origin + parsed.pathname + (f"?{query}" if query else "")
     if len(canonical) > MAX_LENGTH:
@@ -103,7 +103,7 @@ def _youtube_id(parsed: can_ada.URL) -> str:
         candidate = segments[1]
     if not YOUTUBE_ID.fullmatch(candidate) or candidate in NOT_VIDEOS:
         raise InvalidUrl(
-            "This YouTube address does not name a video. Copy the link from the video's own page."
+            "This YouTube address is not that of a video. Copy the link from the video's own page."
         )
     return candidate
 

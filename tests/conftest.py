@@ -3,25 +3,33 @@
 NEXUS_TEST_DATABASE_URL and NEXUS_TEST_REDIS_URL name servers to use instead.
 """
 
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
-from psycopg.sql import SQL, Identifier
-from sqlalchemy import URL, make_url, text
+import structlog
+from sqlalchemy import text
 
 from nexus.app import App, build
 from nexus.db import migrate
 from nexus.db.tables import metadata
 from nexus.extract import AVAILABLE_EXTRACTORS
+from nexus.extract.builtin import READERS
+from nexus.extract.registry import load_installed
+from nexus.extract.sandbox import Sandbox
 from nexus.settings import Settings
-from tests import runs, servers
-from tests.support import SetClock, make_settings
+from tests.kit import run_storage, servers
+from tests.kit.clock import SetClock
+from tests.kit.databases import empty_postgres
+from tests.kit.http import Caller, Site, serve
+from tests.kit.servers.openai_api import Model, model
+from tests.kit.servers.web_pages import Pages
+from tests.kit.settings import make_settings
 
 DATABASE = "NEXUS_TEST_DATABASE_URL"
 REDIS = "NEXUS_TEST_REDIS_URL"
@@ -31,7 +39,7 @@ started = pytest.StashKey[ExitStack]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start what the environment does not name, before the workers start and inherit its names.
+    """Start the servers that the environment does not name, before xdist's workers inherit it.
 
     Not in pytest_configure, which also runs for --help and --markers.
     """
@@ -39,12 +47,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if hasattr(config, "workerinput") or only_looking(config):
         return
     config.stash[started] = stack = ExitStack()
-    runs.run_prefix()
+    run_storage.run_prefix()
     try:
         provide(stack, DATABASE, servers.postgres)
         provide(stack, REDIS, servers.redis)
     except servers.ServerError as error:
-        # Ends the run with this message and a failure, and without a page of pytest's own frames.
+        # Fails the run with this message alone, without a page of pytest's own frames.
         pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
 
 
@@ -79,11 +87,8 @@ def postgres_server_url() -> str:
 @pytest.fixture(scope="session")
 def postgres_url(postgres_server_url: str) -> Iterator[str]:
     """The URL of an empty database that only this worker uses."""
-    base = make_url(postgres_server_url).set(drivername="postgresql+psycopg")
-    name = f"nexus_test_{worker()}_{os.getpid()}"
-    execute(base, SQL("CREATE DATABASE {}").format(Identifier(name)))
-    yield base.set(database=name).render_as_string(hide_password=False)
-    execute(base, SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+    with empty_postgres(postgres_server_url) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -96,13 +101,6 @@ def redis_url() -> str:
     first = int(parts.path.strip("/") or 0)
     own = int(worker().removeprefix("gw")) if worker() != "master" else 0
     return parts._replace(path=f"/{first + own}").geturl()
-
-
-def execute(base: URL, statement: psycopg.sql.Composed) -> None:
-    """Outside of a transaction, where databases are made and dropped."""
-    address = base.set(drivername="postgresql").render_as_string(hide_password=False)
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(statement)
 
 
 @pytest.fixture(scope="session")
@@ -146,23 +144,29 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def only_below_the_runs_prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests have put into local stores stands below the run's prefix, and goes with the run."""
+    """Local stores hold files only below the run's prefix; those are removed at its end."""
     yield
-    stores = list(runs.stores(tmp_path_factory.getbasetemp()))
-    wrong = [store for store in stores if not runs.is_run_scoped(store)]
+    stores = list(run_storage.stores(tmp_path_factory.getbasetemp()))
+    wrong = [store for store in stores if not run_storage.is_run_scoped(store)]
     for store in stores:
-        shutil.rmtree(store / runs.run_prefix(), ignore_errors=True)
+        shutil.rmtree(store / run_storage.run_prefix(), ignore_errors=True)
     assert wrong == [], "files outside test_runs/: give these tests NEXUS_STORAGE_PREFIX=run_prefix()"
 
 
 @pytest.fixture(autouse=True)
 def no_extractors() -> Iterator[None]:
-    """Whatever a test registers is gone after it."""
+    """Whatever a test registers is gone afterwards."""
     before = dict(AVAILABLE_EXTRACTORS)
     AVAILABLE_EXTRACTORS.clear()
     yield
     AVAILABLE_EXTRACTORS.clear()
     AVAILABLE_EXTRACTORS.update(before)
+
+
+@pytest.fixture
+def installed_extractors(no_extractors: None) -> None:
+    """The extractors that come with Nexus are registered."""
+    load_installed()
 
 
 @pytest.fixture
@@ -176,8 +180,63 @@ def settings(database_url: str, redis_url: str, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def app(settings: Settings, clock: SetClock) -> Iterator[App]:
-    """Nexus on the database of this test, at a time that the test sets."""
-    built = build(settings, clock)
+def app(request: pytest.FixtureRequest, settings: Settings, clock: SetClock) -> Iterator[App]:
+    """Nexus on the database of this test, at a time that the test sets, or with `wall_clock` at the true time."""
+    is_timed = request.node.get_closest_marker("wall_clock") is None
+    built = build(settings, clock) if is_timed else build(settings)
     yield built
     built.close()
+
+
+@pytest.fixture
+def site(app: App) -> Iterator[Site]:
+    """A server in front of the app."""
+    with serve(app) as running:
+        yield running
+
+
+@pytest.fixture
+def me(site: Site) -> Caller:
+    """Somebody new who is signed in at the site."""
+    return site.caller()
+
+
+@pytest.fixture
+def you(site: Site) -> Caller:
+    """Somebody else who is signed in at the site."""
+    return site.caller()
+
+
+@pytest.fixture
+def pages() -> Iterator[Pages]:
+    """A small site to fetch from, with no pages yet."""
+    with Pages() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def parsers() -> Iterator[Sandbox]:
+    """Kept for the whole module: what they import takes a while."""
+    with closing(Sandbox(preload=READERS)) as made:
+        yield made
+
+
+@pytest.fixture
+def llm() -> Iterator[Model]:
+    """A server that speaks OpenAI's protocol and says what the test wants."""
+    with model() as running:
+        yield running
+
+
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """A test may configure logging; it is restored afterwards."""
+    root = logging.getLogger()
+    handlers, level, kept = root.handlers, root.level, structlog.get_config()
+    named = {name: logging.getLogger(name).level for name in ("alembic", "uvicorn.error")}
+    yield
+    root.handlers, root.level = handlers, level
+    structlog.configure(**kept)
+    for name, before in named.items():
+        logging.getLogger(name).setLevel(before)
+    logging.getLogger("uvicorn.access").disabled = False

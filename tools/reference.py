@@ -1,9 +1,12 @@
-"""Writes docs/reference from the code. With --check it only compares, and fails where a page is out of date."""
+"""Writes docs/reference, and the picture in docs/design.md, from the code. With --check it only compares, and fails if
+a page is out of date."""
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,11 +25,14 @@ from nexus.states.media import MEDIA
 from nexus.states.story import STORY
 from nexus.web import application
 
-FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+ROOMS = re.compile(r"(<!-- rooms[^\n]*-->\n).*?(<!-- /rooms -->)", re.DOTALL)
 NOTE = "<!-- Made from the code by `make docs`; changes here are lost. -->"
 
 
 def pages() -> dict[str, str]:
+    """Every page that is made here, by its path below docs."""
     made = {
         "states": states(),
         "capabilities": capabilities(),
@@ -35,14 +41,28 @@ def pages() -> dict[str, str]:
         "cli": commands(),
         "http": http(),
     }
-    return {f"{name}.md": f"{NOTE}\n\n{text.strip()}\n" for name, text in made.items()}
+    whole = {f"reference/{name}.md": f"{NOTE}\n\n{text.strip()}\n" for name, text in made.items()}
+    return {**whole, "design.md": design()}
+
+
+def design() -> str:
+    """The page as it is, with its picture of the rooms drawn again from the contract between them."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [layer for layer in contracts[0]["layers"] if layer != "__main__"]
+    lines = ["```mermaid", "flowchart TD"]
+    lines += [f'    layer{place}["{layer}"]' for place, layer in enumerate(layers)]
+    lines += [f"    layer{place} --> layer{place + 1}" for place in range(len(layers) - 1)]
+    picture = "\n".join([*lines, "```\n"])
+    return ROOMS.sub(
+        lambda marks: f"{marks[1]}{picture}{marks[2]}", (ROOT / "docs" / "design.md").read_text()
+    )
 
 
 def states() -> str:
     parts = [
         "# States",
-        "A cell says what a verb does to a row in that state: the state it goes to, `skip` where the work is done or "
-        "under way already, or nothing where the verb is refused.",
+        "A cell says what a verb does to a row in that state: the state it goes to, `skip` if the work is done or "
+        "under way already, or nothing if the verb is refused.",
     ]
     for machine in (MEDIA, JOB, STORY, ATTEMPT):
         parts += [*_machine(machine)]
@@ -60,12 +80,12 @@ def capabilities() -> str:
     return "\n\n".join(
         [
             "# Capabilities",
-            "What a viewer can do with a media now. They stand in every answer of `GET /media/…` that is JSON, and are "
-            "derived from these facts alone: the kind, the status, the last error's code, whether there is a file, "
-            "whether there is a text, and whether there is an address to play. Rely on them, not on the status.",
+            "What a viewer can do with an item now. Every JSON answer of `GET /media/…` includes them. They depend "
+            "only on the kind, the status, the code of the last error, and whether the item has a file, a text, and an "
+            "address to play. Rely on them, not on the status.",
             _table(["flag", "means", "needs"], [[f"`{name}`", *flag] for name, flag in FLAGS.items()]),
-            "A PDF that is locked with a password counts as one that can't be shown: Nexus has no password to give to "
-            "a viewer. Its file can still be downloaded.",
+            "A PDF that is locked with a password can't be shown, because Nexus has no password to give to a viewer. "
+            "Its file can still be downloaded.",
         ]
     )
 
@@ -79,10 +99,10 @@ def errors() -> str:
             "## Answers to requests",
             _table(["code", "HTTP", "meaning and what to do"], api_rows),
             "## Failures of work",
-            "Kept in `last_error_code` of a media. What is tried again by itself is tried up to three times.",
+            "Stored in an item's `last_error_code`. Work that is tried again by itself is tried up to three times.",
             _table(["code", "stage", "tried again", "meaning and what to do"], work_rows),
             *(
-                f"`{e.code}` is kept in the database alone: clients see `{e.shown_as}` instead."
+                f"`{e.code}` is stored only in the database: clients see `{e.shown_as}` instead."
                 for e in tree(WorkError)
                 if e.shown_as is not None
             ),
@@ -166,7 +186,7 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
 def main() -> None:
     stale = []
     for name, text in pages().items():
-        path = FOLDER / name
+        path = DOCS / name
         if not path.exists() or path.read_text() != text:
             stale.append(name)
             if "--check" not in sys.argv:

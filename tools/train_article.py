@@ -1,11 +1,11 @@
 """Grow the forest that judges the blocks of a page: `python -m tools.train_article [--folds N] [--check]`.
 
-It reads the labelled pages in the folder `articles` of DATA (../shared/data unless set), prints how well pages are read
+It reads the labelled pages in the folder `articles` of DATA (default: ../shared/data), prints how well it reads pages
 that the forest has not seen, and writes nexus/extract/article/model.json. It needs what requirements/bench.txt lists.
 
-A block's label is the part of its words that the truth has where the two are laid side by side, so that of what a page
-says twice one is content; where the truth is a list of sentences that must and must not be there, only blocks with such
-a sentence have one. Each page counts the same, each block by its length: that is how pages are scored.
+A block's label is the share of its words that the truth has in the same place when the two are aligned, so that only
+one copy of repeated text is content. If the truth is a list of sentences that must and must not be there, only blocks
+with such a sentence have a label. Each page counts the same, and each block by its length, as pages are scored.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from bench.scorer import NoData, data_folder, scorer
-from nexus.extract.article import features, referees
-from nexus.extract.article.blocks import cut
-from nexus.extract.article.charset import decode
+from nexus.extract.article import features
+from nexus.extract.article.blocks import cut_blocks
 from nexus.extract.article.heads import read_head
-from nexus.extract.article.page import body_of, lighten, parse
+from nexus.extract.article.page import body_of, lighten, parse_page
+from nexus.extract.article.referees import ask_libraries
+from nexus.extract.charsets import decode_page
 
 MODEL = Path(__file__).parent.parent / "nexus/extract/article/model.json"
-#: How much a page of each set counts: the small sets are few, not unimportant.
+#: How much a page of each set counts. Small sets are not unimportant.
 WEIGHTS = {"scrapinghub": 2.5, "trafilatura": 1.0, "readability": 2.5, "wcxb": 1.0, "magic": 2.0}
 THRESHOLD = 0.5
-#: Light blocks that are not content are most of a page: a part of them is enough to learn from.
+#: Most of a page is light blocks that are not content. A part of them is enough to learn from.
 LIGHT, LIGHT_SHARE = 0.01, 0.2
 OPTIONS = {
     "max_iter": 140,
@@ -48,7 +49,7 @@ OPTIONS = {
     "random_state": 0,
 }
 GRAM = 3
-#: Words that stand together more often than this say nothing of where they are from.
+#: Words that occur together more often than this don't tell where they are from.
 COMMON = 30
 
 Matrix = Any
@@ -56,7 +57,7 @@ Matrix = Any
 
 @dataclass(frozen=True)
 class Example:
-    """A page: what is known of its blocks, and how much speaks for and against keeping each."""
+    """A page: the features of its blocks, and how much speaks for and against keeping each."""
 
     name: str
     key: str
@@ -69,30 +70,30 @@ class Example:
 
 
 def example(name: str, key: str, html: str, truth: dict[str, Any]) -> Example | None:
-    root, html = parse(html)
+    root, html = parse_page(html)
     if root is None:
         return None
     head = read_head(root)
     lighten(root)
-    blocks, scopes = cut(body_of(root))
-    kept = referees.ask(root, html)
+    blocks, scopes = cut_blocks(body_of(root))
+    kept = ask_libraries(root, html)
     blocks = [block for block in blocks if block.text]
     if not blocks:
         return None
-    page = features.Page(
+    page = features.PageFeatures(
         features.squeeze(head.title or ""),
         tuple(map(features.squeeze, kept)),
-        features.kinds(head, truth.get("url")),
+        features.page_kinds(head, truth.get("url")),
     )
     texts = [block.text for block in blocks]
     wanted, unwanted = _sentences(truth, texts) if name == "trafilatura" else _words(truth, texts)
-    rows = features.describe(blocks, scopes, page)
+    rows = features.describe_blocks(blocks, scopes, page)
     hidden = [block.scope.hidden for block in blocks]
     return Example(name, key, _site(name, key, truth), texts, hidden, rows, wanted, unwanted)
 
 
 def _site(name: str, key: str, truth: dict[str, Any]) -> str:
-    """Where a page is from. The pages of one set have no addresses: their names say it."""
+    """Return the site of a page. Pages of one set have no addresses, but their names tell."""
     if name == "readability":
         return re.sub(r"-?\d+$", "", key)
     labels = (urlsplit(truth.get("url") or "").hostname or key).split(".")
@@ -100,7 +101,7 @@ def _site(name: str, key: str, truth: dict[str, Any]) -> str:
 
 
 def _words(truth: dict[str, Any], texts: list[str]) -> tuple[list[float], list[float]]:
-    """By how many of a block's words the truth has in the same place."""
+    """Weigh each block by how many of its words the truth has in the same place."""
     tokens = scorer()._CJK_WORD.findall  # noqa: SLF001
     parts = [tokens(text.lower()) for text in texts]
     covered = _aligned(tokens((truth["text"] or "").lower()), [token for part in parts for token in part])
@@ -112,7 +113,7 @@ def _words(truth: dict[str, Any], texts: list[str]) -> tuple[list[float], list[f
 
 
 def _aligned(true: list[str], page: list[str]) -> list[bool]:
-    """Which words of a page are in the longest row of runs that the truth has in the same order."""
+    """Mark the words of a page that are in the longest series of runs that the truth has in the same order."""
     places: dict[tuple[str, ...], list[int]] = {}
     for at in range(len(true) - GRAM + 1):
         places.setdefault(tuple(true[at : at + GRAM]), []).append(at)
@@ -129,7 +130,7 @@ def _aligned(true: list[str], page: list[str]) -> list[bool]:
 
 
 def _longest(values: list[int]) -> list[int]:
-    """Where the longest row of rising values stands, from its end."""
+    """Return the indexes of the longest rising subsequence, last first."""
     ends: list[int] = []
     tops: list[int] = []
     before: list[int] = []
@@ -149,7 +150,7 @@ def _settled(share: float) -> float:
 
 
 def _weighed(shares: list[float], sizes: list[int]) -> tuple[list[float], list[float]]:
-    """Against all that is wanted of the page. What is unwanted counts no more than twice that."""
+    """Scale weights by all that is wanted of the page. What is unwanted counts at most twice that."""
     total = max(sum(share * size for share, size in zip(shares, sizes, strict=True)), 30.0)
     weights = [min((size + 1) / total, 1.0) for size in sizes]
     against = sum(weight * (1 - share) for weight, share in zip(weights, shares, strict=True))
@@ -191,7 +192,7 @@ def judged(grown: Any, matrix: Matrix) -> list[float]:
 
 
 def unseen(examples: list[Example], matrices: list[Matrix], folds: int) -> list[list[float]]:
-    """What each page's blocks are judged by forests that were grown without it, and without others of its site."""
+    """Judge each page's blocks by forests grown without pages of its site."""
     sites, numbers = np.unique([one.site for one in examples], return_inverse=True)
     fold = (np.random.RandomState(0).permutation(len(sites)) % folds)[numbers]
     found: list[list[float]] = [[] for _ in examples]
@@ -205,7 +206,7 @@ def unseen(examples: list[Example], matrices: list[Matrix], folds: int) -> list[
 
 
 def scores(examples: list[Example], values: list[list[float]], threshold: float) -> dict[str, float]:
-    """F1 by set, on the blocks' plain text."""
+    """Return the F1 of each set, on the plain text of the blocks."""
     tool, truths = scorer(), _truths()
     pages: dict[str, list[dict[str, Any]]] = {}
     for one, judgement in zip(examples, values, strict=True):
@@ -221,7 +222,7 @@ def scores(examples: list[Example], values: list[list[float]], threshold: float)
 
 
 def _kept(one: Example, judgement: list[float], threshold: float) -> list[str]:
-    """As the reader keeps blocks where there is enough to keep."""
+    """Keep blocks as the reader does if there are enough of them."""
     kept = [at for at, value in enumerate(judgement) if value > threshold]
     seen = [at for at in kept if not one.hidden[at]]
     return [one.texts[at] for at in seen or kept]
@@ -242,7 +243,7 @@ def _truths() -> dict[str, dict[str, Any]]:
 def _load_one(job: tuple[str, str, bytes, dict[str, Any]]) -> Example | None:
     name, key, html, truth = job
     is_raw = scorer().SETS[name][1] == "bytes"
-    return example(name, key, decode(html, None) if is_raw else html.decode("utf-8", "replace"), truth)
+    return example(name, key, decode_page(html, None) if is_raw else html.decode("utf-8", "replace"), truth)
 
 
 def load() -> list[Example]:
@@ -256,7 +257,7 @@ def load() -> list[Example]:
 
 
 def tree_of(nodes: Any, at: int = 0) -> Any:
-    """A leaf's value, or [feature, limit, left, right]."""
+    """Return a leaf's value, or [feature, limit, left, right]."""
     node = nodes[at]
     if node["is_leaf"]:
         return round(float(node["value"]), 4)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bench.contenders import Ground, nexus_media
-from nexus.worker import celery
+from nexus.media.lifecycle import EXTRACTION
+from nexus.queue import Work
+from nexus.worker.threads import Workers
 
 progress = nexus_media.progress
 
@@ -12,9 +14,11 @@ def fill(ground: Ground, count: int) -> None:
     ids = nexus_media.fill(ground, count)
     app = nexus_media.app(ground, queue="celery")
     for media_id in ids:
-        app.queue.announce(media_id, None)
+        app.queue.announce(Work(EXTRACTION, media_id))
     app.close()
 
 
 def work(ground: Ground) -> None:
-    celery.run(nexus_media.app(ground, queue="celery", worker_threads=8))
+    app = nexus_media.app(ground, queue="celery", worker_threads=8)
+    Workers(app).start()
+    app.queue.listen(lambda: None)

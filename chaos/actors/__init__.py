@@ -1,4 +1,4 @@
-"""The people: each a user of their own in a thread of their own, who do one thing after the other.
+"""The people: each is another user, in another thread, and does one thing after another.
 
 What they choose comes from the seed; how far they get in the time depends on the machine.
 """
@@ -25,7 +25,7 @@ class Actor:
         self._names = 0
 
     def act(self) -> None:
-        """Do one thing, whatever comes of it."""
+        """Do one thing, whatever the outcome."""
         raise NotImplementedError
 
     def run(self) -> None:

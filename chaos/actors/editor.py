@@ -1,4 +1,4 @@
-"""Somebody who makes stories: jobs from addresses and from pasted text, drafts, and changes of their wording."""
+"""Somebody who makes stories: jobs from addresses and from pasted text, drafts, and edits."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Editor(Actor):
         self.ledger.promise("story", self.user, story.story_id, that=story)
 
     def edit(self, work: Work, story: Story) -> None:
-        """On the revision that was seen last; one whose answer was lost may be there or not."""
+        """Edit the revision that was seen last; one whose answer was lost may exist or not."""
         headline = f"Headline {self.new_name()}"
         later = story.asked_later | {headline}
         self._saved(work, Story(self.user, story.story_id, story.revision, story.headline, later))

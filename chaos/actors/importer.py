@@ -11,7 +11,7 @@ from chaos.client import Answer
 from chaos.ledger import Import
 from chaos.site import SENTENCES, mark
 
-#: How the name of every imported library begins; a trap on the line to the database waits for it.
+#: The prefix of every imported library's name; a trap on the line to the database waits for it.
 SHELF = "Shelf-"
 #: How long an attempt is watched, in seconds.
 WATCH = 20.0
@@ -24,7 +24,7 @@ class Importer(Actor):
         self._server = self.client.servers[0]
 
     def run(self) -> None:
-        """A later look sees no import that is still on its way."""
+        """Wait until no import is running."""
         super().run()
         end = time.monotonic() + WATCH
         while time.monotonic() < end:
@@ -48,7 +48,7 @@ class Importer(Actor):
         self._discard(batch)
 
     def _ask(self, method: str, path: str, **given: Any) -> Answer:
-        """Of the server that has the imports: when it is another one, of that from now on."""
+        """Ask the server that serves imports, and remember which one it is."""
         answer = self.client.ask(method, path, server=self._server, **given)
         if answer.status == 0 or (answer.status == 409 and "another process" in str(answer.body)):
             self._server = self.chance.choice(self.client.servers)
@@ -60,7 +60,7 @@ class Importer(Actor):
         return self._ask("POST", path, params={"name": f"{name}.txt"}, content=body)
 
     def _follow(self) -> None:
-        """To its end, with a pause or two on the way."""
+        """Follow an attempt to its end, with a pause or two on the way."""
         end = time.monotonic() + WATCH
         pauses = self.chance.randint(0, 2)
         while time.monotonic() < end and not self.over.wait(self.chance.uniform(0, GLANCE)):
@@ -80,7 +80,7 @@ class Importer(Actor):
                 return
 
     def _discard(self, batch: str) -> None:
-        """What is in its library is no batch any more, and can't be discarded."""
+        """Discard a batch. One that is in its library no longer exists."""
         if self.promised.there is None and self._ask("DELETE", f"/imports/batches/{batch}").ok:
             self._told(there=False)
 

@@ -11,7 +11,7 @@ from chaos.ledger import Edition, Gone, Held, Shelved
 from chaos.site import mark, paper
 
 KINDS = ("good", "good", "slow", "news", "news", "paper", "paper", "missing", "thin")
-#: Pages that all readers add and delete: one row for all of them.
+#: Pages that all readers add and delete, and that share one row each.
 SHARED = tuple(f"everyones{number}x" for number in range(4))
 MOST_HELD = 25
 
@@ -34,7 +34,7 @@ class Reader(Actor):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._held: dict[str, Page] = {}
-        #: Addresses of which one operation got no answer: nobody knows any more what to expect of them.
+        #: Addresses with an operation that got no answer: nobody knows what to expect of them.
         self._doubted: set[str] = set()
         self._libraries: list[str] = []
 
@@ -98,7 +98,7 @@ class Reader(Actor):
             self.over.wait(self.chance.uniform(0.0, 2.0))
 
     def retry(self) -> None:
-        """Also what has not failed, which is refused and changes nothing."""
+        """Retry an item, even one that has not failed: that is refused and changes nothing."""
         page = self._one("missing", "thin", "paper")
         if page is not None:
             self.client.ask("POST", f"/media/{page.media_id}/retry")
@@ -129,7 +129,7 @@ class Reader(Actor):
             self.ledger.promise(*about, that=Shelved(self.user, library, page.media_id, there))
             page.shelves.add(library) if there else page.shelves.discard(library)
         elif answer.lost:
-            # It may still happen after a later one: this shelf is left alone from now on.
+            # It may still happen after a later request, so leave this library alone from now on.
             self.ledger.withdraw(*about)
             page.shelves.discard(library)
             self._libraries = [known for known in self._libraries if known != library]

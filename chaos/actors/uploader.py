@@ -1,4 +1,4 @@
-"""Somebody who uploads PDFs: good ones, the same ones again, and files that are none, which they then replace."""
+"""Somebody who uploads PDFs: good ones, the same ones again, and bad ones, which they then replace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chaos.ledger import Gone, Held
 from chaos.site import mark, paper
 
 PDF = "application/pdf"
-#: How often an upload is tried in all.
+#: How often an upload is tried.
 TRIES = 4
 MOST_HELD = 25
 
@@ -29,12 +29,12 @@ class Uploader(Actor):
         self._upload(self.new_name())
 
     def upload_again(self) -> None:
-        """A file that is there already: it stays the one it was."""
+        """Upload a file again: the first one stays."""
         if self._held:
             self._upload(self.chance.choice(sorted(self._held.values())))
 
     def _upload(self, name: str) -> None:
-        """Sometimes sent and confirmed twice, as a client does that lost its place."""
+        """Send and confirm a file, sometimes twice, like a client that lost its place."""
         body = paper(name)
         begun = self.client.ask("POST", "/media/upload/init", json=_terms(name, body))
         for _ in range(self.chance.choice((1, 1, 1, 2)) if begun.ok else 0):
@@ -42,7 +42,7 @@ class Uploader(Actor):
             self._confirm(begun.data["media_id"], name)
 
     def _send(self, target: dict[str, Any], body: bytes) -> None:
-        """However often it takes. When the file is there already (409, in S3's words 412), an answer was lost."""
+        """Send until it succeeds. If the file already exists (409, or 412 from S3), an answer was lost."""
         for _ in range(TRIES):
             sent = self.client.put(target["upload_url"], target["upload_headers"], body)
             if sent.ok or sent.status in {409, 412} or self.over.wait(0.3):
@@ -62,7 +62,7 @@ class Uploader(Actor):
         self.ledger.promise("held", self.user, media_id, that=held)
 
     def upload_wrong(self) -> None:
-        """Refused, then replaced with a good file at the same id, mostly by way of the other server."""
+        """Upload a bad file, then replace it with a good one at the same id, mostly on the other server."""
         name = self.new_name()
         wrong = f"This is no PDF, it is {name}.".encode() * 20
         begun = self.client.ask("POST", "/media/upload/init", json=_terms(name, wrong))

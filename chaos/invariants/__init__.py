@@ -1,4 +1,4 @@
-"""What must hold whatever happened, by plain SQL and HTTP, written from the specification.
+"""What must be true whatever happened, checked with plain SQL and HTTP, and written from the specification.
 
 Nothing here imports Nexus: a mistake in its tables of edges or in its own doctor would otherwise confirm itself.
 """

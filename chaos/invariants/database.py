@@ -1,4 +1,4 @@
-"""The database as it stands, read with its own driver."""
+"""The database, read with its own driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 Row = dict[str, Any]
-#: How long a look waits for a writer, in seconds.
+#: How long a read waits for a writer, in seconds.
 BUSY = 60
 
 
@@ -21,7 +21,7 @@ class Database:
         self._url = url
 
     def rows(self, sql: str) -> list[Row]:
-        """Ids come as text, alike from both."""
+        """Return rows, with ids as text from both databases."""
         found = self._sqlite(sql) if self._url.startswith("sqlite") else self._postgres(sql)
         return [{name: _plain(name, value) for name, value in row.items()} for row in found]
 

@@ -1,4 +1,4 @@
-"""History: every row of it is a legal edge, each begins where the one before ended, and attempts only go up."""
+"""History: every row is a legal edge, begins where the previous one ended, and attempts only increase."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import groupby
 from chaos.invariants import Violation
 from chaos.invariants.database import Database, Row
 
-#: The tables of the specification, written out once more: event, where from, where to.
+#: The tables of the specification, written again: event, from, to.
 MEDIA = {
     "create": ({None}, "pending"),
     "start": ({"pending"}, "extracting"),
@@ -36,8 +36,7 @@ JOB = {
     "retry": ({"FAILED"}, "QUEUED"),
 }
 EDGES = {"media": MEDIA, "job": JOB}
-#: What begins an attempt, and so makes every earlier worker's result stale: also text that is entered by hand while
-#: an extraction runs.
+#: Events that begin an attempt and make earlier results stale, even entering text by hand during an extraction.
 BEGINS = {
     "media": {"start", "embed"},
     "job": {"fetch", "claim_extraction", "generate", "manual_entry"},

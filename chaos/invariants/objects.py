@@ -1,4 +1,4 @@
-"""Objects: what a row names is in the store, and what no row names goes when it is old enough."""
+"""Files in storage: those that rows name exist, and others are removed when they are old enough."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def missing(database: Database, found: set[str]) -> Iterator[Violation]:
 
 
 def stored(folder: Path) -> set[str]:
-    """In the local store, with what is on its way in."""
+    """Files of the local store, including those that are arriving."""
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 def left_behind(database: Database, found: set[str]) -> set[str]:
-    """What no row names, and no upload that still may come."""
+    """Files that no row names and no upload may still need."""
     waiting = tuple(f"media/{row['media_id']}/" for row in database.rows(_EXPECTED))
     return {path for path in found - named(database) if not path.startswith(waiting)}
 
 
 def age(folder: Path) -> None:
-    """As if everything had been there for two days."""
+    """Make every file two days older."""
     then = time.time() - TWO_DAYS
     for path in folder.rglob("*"):
         if path.is_file():

@@ -1,4 +1,4 @@
-"""Everything that was acknowledged, looked up over HTTP: it is where it was promised to be."""
+"""Checks over HTTP that everything acknowledged is there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check(ledger: Ledger, url: str, headers: Headers) -> Iterator[Violation]:
 
 
 class Inspector:
-    """Each kind of promise has its own look; what is broken is said in words."""
+    """Check every promise; describe those that are broken."""
 
     def __init__(self, url: str, headers: Headers) -> None:
         self._http = httpx2.Client(base_url=url, timeout=PATIENCE)
@@ -82,7 +82,7 @@ class Inspector:
     def _edition(self, promise: Edition) -> Iterator[str]:
         about = self._ask(promise.user, f"/media/{promise.media_id}/document")
         if about.status_code != 200:
-            return  # it is not readable: the item's own promise says whether that may be
+            return  # not readable: the item's own promise says whether that is allowed
         refresh = about.json()["data"]["refresh"]
         if refresh is not None and refresh["error_code"] and refresh["error_message"]:
             return
@@ -141,7 +141,7 @@ class Inspector:
 
     @cache  # noqa: B019
     def _libraries(self, user: UUID) -> list[dict[str, str]]:
-        """Nobody changes them any more."""
+        """Nothing changes them any more, so ask once."""
         found: list[dict[str, str]] = self._ask(user, "/libraries").json()["data"]["items"]
         return found
 
@@ -153,7 +153,7 @@ class Inspector:
     def _text(self, user: UUID, media_id: str) -> str:
         found = self._ask(user, f"/media/{media_id}/fragments", limit=PAGE)
         items = found.json()["data"]["items"] if found.status_code == 200 else []
-        # However a reader broke the lines of a page.
+        # Ignore how a reader broke the lines.
         return " ".join(" ".join(item["text"] for item in items).split())
 
     def _shelf(self, user: UUID, library_id: str) -> list[dict[str, Any]]:

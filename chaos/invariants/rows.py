@@ -1,4 +1,4 @@
-"""Rows: none stuck, none twice, no text by halves, no failure without a reason."""
+"""Rows: none is stuck or duplicated, no text is partial, and no failure lacks a reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READABLE = (
     "(m.processing_status IN ('ready_for_reading', 'embedding', 'ready') "
     "OR (m.processing_status = 'failed' AND m.failure_stage = 'embed'))"
 )
-#: Work that is under way, or that is due now or after a backoff. An upload whose bytes never came just waits.
+#: Work that is running, or due now or after a backoff. An upload that never arrived just waits.
 IN_FLIGHT = {
     "item": "SELECT id, processing_status AS state FROM media WHERE processing_status IN ('extracting', 'embedding')"
     " OR (processing_status = 'pending' AND (kind IN ('web_article', 'video') OR file_sha256 IS NOT NULL))",
@@ -27,7 +27,7 @@ TWICE = {
     "default library": "SELECT count(*) AS what FROM libraries WHERE is_default"
     " GROUP BY owner_user_id HAVING count(*) > 1",
 }
-#: What no item may be, whatever was done to it.
+#: What must never be true of an item.
 NEVER = {
     "a readable item has no text": f"SELECT m.id FROM media m WHERE {READABLE}"
     " AND NOT EXISTS (SELECT 1 FROM fragments f WHERE f.media_id = m.id)",
@@ -79,7 +79,7 @@ def check(database: Database) -> Iterator[Violation]:
 
 
 def _broken_texts(database: Database) -> Iterator[Violation]:
-    """Fragments stand without a gap; where they are cut into passages, only white space is left out."""
+    """Fragments have no gaps; between the chunks of one, only white space is left out."""
     passages: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in database.rows('SELECT media_id, fragment, start, "end" AS stop FROM chunks ORDER BY start'):
         passages[row["media_id"], row["fragment"]].append(row)

@@ -13,4 +13,7 @@ NEW_OBJECTS = 20_000
 def main() -> None:
     os.umask(0o077)  # what Nexus writes is its owner's alone
     gc.set_threshold(NEW_OBJECTS)
-    _app(prog_name="nexus")
+    try:
+        _app(prog_name="nexus")
+    finally:
+        gc.freeze()  # the process ends: a last look for garbage among all that is there would be in vain

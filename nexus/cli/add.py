@@ -14,11 +14,11 @@ from nexus.cli.outcome import Ended, Item, Result
 from nexus.db.session import Session
 from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidUrl
 from nexus.libraries import access, catalog
-from nexus.libraries.catalog import hold
+from nexus.libraries.catalog import hold_media
 from nexus.media import uploads
 from nexus.media.add import Added, add_url
+from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.files import CONTENT_TYPES
-from nexus.media.runner import maybe_enqueue_extraction
 from nexus.media.uploads import Expected
 from nexus.states.media import Kind
 from nexus.storage import CHUNK
@@ -39,22 +39,22 @@ def run(
         viewer = acting_user(app.settings, user)
         with following(app, viewer, len(addresses), as_json=as_json) as follow:
             for address in addresses:
-                _take_in(follow, address, kind, library)
-            follow.wait()
+                _take_in(app, follow, address, kind, library)
+            follow.wait(app)
 
 
-def _take_in(follow: Follow, address: str, kind: str | None, library: str | None) -> None:
+def _take_in(app: App, follow: Follow, address: str, kind: str | None, library: str | None) -> None:
     """What can't be taken in ends here; the others go on."""
     try:
         if is_file(address):
-            added = _uploaded(follow.app, follow.viewer, Path(address).expanduser(), library)
+            added = _uploaded(app, follow.viewer, Path(address).expanduser(), library)
         else:
-            added = _added(follow.app, follow.viewer, kind or guess_kind(address), address, library)
+            added = _added(app, follow.viewer, kind or guess_kind(address), address, library)
     except ApiError as error:
         follow.end(Ended(Item(address), Result.REFUSED, error.message, code=error.code))
         return
     if added.due:
-        maybe_enqueue_extraction(follow.app.queue, added.kind, added.media_id, None)
+        maybe_enqueue_extraction(app.queue, added.kind, added.media_id)
     follow.follow(Item(address, added.media_id, added.created, added.due), added.media_id)
 
 
@@ -64,7 +64,7 @@ def _added(app: App, viewer: UUID, kind: str, address: str, library: str | None)
         named = None if library is None else _library(session, viewer, library)
         added = add_url(session, viewer, kind, address, app.limits)
         if named is not None:
-            hold(session, named, added.media_id)
+            hold_media(session, named, added.media_id)
     return added
 
 
@@ -84,7 +84,7 @@ def _uploaded(app: App, viewer: UUID, path: Path, library: str | None) -> Added:
     done = uploads.take_in(app.sessions, app.files, viewer, expected, chunks)
     if library is not None:
         with app.sessions.begin() as session:
-            hold(session, _library(session, viewer, library), done.media_id)
+            hold_media(session, _library(session, viewer, library), done.media_id)
     return Added(done.media_id, kind, created=not done.duplicate, due=True)
 
 
@@ -102,19 +102,23 @@ def is_file(address: str) -> bool:
 def _library(session: Session, viewer: UUID, name: str) -> UUID:
     """The oldest of that name that the viewer may change; made if there is none."""
     found = find_library(session, viewer, name)
-    return catalog.create(session, viewer, name) if found is None else access.keep_library(session, found)
+    return (
+        catalog.create_library(session, viewer, name)
+        if found is None
+        else access.keep_library(session, found)
+    )
 
 
 def find_library(session: Session, viewer: UUID, name: str | None) -> UUID | None:
     """The oldest of that name that the viewer may change, if there is one; without a name his default one."""
     default = access.ensure_user(session, viewer)
-    return default if name is None else catalog.named(session, viewer, name)
+    return default if name is None else catalog.find_own_library(session, viewer, name)
 
 
 def guess_kind(address: str) -> str:
     """A YouTube address is a video, everything else an article; a bad one is refused as either."""
     try:
-        is_youtube = urls.video(address).provider == "youtube"
+        is_youtube = urls.identify_video(address).provider == "youtube"
     except InvalidUrl:
         is_youtube = True
     return (Kind.VIDEO if is_youtube else Kind.WEB_ARTICLE).value

@@ -15,7 +15,7 @@ def run(data_dir: Path | None, *, remove: bool) -> None:
         count = app.imports.abandoned(remove=remove)
         if count:
             say.line(done, "work of imports that ended with their process", count)
-        for found in clean.clean(app.sessions, app.files, remove=remove):
+        for found in clean.find_leftovers(app.sessions, app.files, remove=remove):
             say.line(done, found.what, found.path)
             count += 1
     if not count:

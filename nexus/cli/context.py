@@ -19,7 +19,7 @@ from nexus.cli.failures import MISUSED, Refused
 from nexus.settings import Settings
 
 if TYPE_CHECKING:
-    from nexus.app import App
+    from nexus.app import App, Front
     from nexus.db.session import Sessions
 
 
@@ -42,6 +42,16 @@ def build(chosen: Settings, *, quiet: bool) -> App:
     registered(chosen)
     with _made_folder():
         return nexus_app.build(chosen)
+
+
+def build_front(chosen: Settings) -> Front:
+    """For commands that leave the work to others: they need nothing of what fetches, reads and drafts."""
+    from nexus import app as nexus_app
+
+    _speak(chosen, quiet=True)
+    registered(chosen)
+    with _made_folder():
+        return nexus_app.build_front(chosen)
 
 
 @contextmanager
@@ -94,6 +104,17 @@ def opened(data_dir: Path | None) -> Iterator[App]:
         yield app
     finally:
         app.close()
+
+
+@contextmanager
+def opened_front(data_dir: Path | None) -> Iterator[Front]:
+    """For commands that ask for work and end."""
+    front = build_front(load(data_dir))
+    try:
+        _require_migrated(front.settings)
+        yield front
+    finally:
+        front.close()
 
 
 @contextmanager

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
+from nexus.app import build_files
 from nexus.cli import say
-from nexus.cli.context import build, load
+from nexus.cli.context import build_front, load
 from nexus.cli.failures import FAILED
 from nexus.upkeep import doctor
-from nexus.upkeep.doctor import Finding, Patient, Verdict
-
-MARKS = {Verdict.OK: ("✓", "green"), Verdict.NOTE: ("!", "yellow"), Verdict.PROBLEM: ("✗", "bold red")}
+from nexus.upkeep.doctor import Finding, Patient
 
 
 def run(data_dir: Path | None, *, as_json: bool) -> None:
-    app = build(load(data_dir), quiet=True)
+    front = build_front(load(data_dir))
     try:
-        findings = doctor.examine(Patient(app.settings, app.sessions, app.tools.extractors, app.files))
+        files = build_files(front.settings)
+        findings = doctor.examine(Patient(front.settings, front.sessions, front.extractors, files))
     finally:
-        app.close()
+        front.close()
     healthy = doctor.is_healthy(findings)
     if as_json:
         say.as_json({"healthy": healthy, "checks": [asdict(finding) for finding in findings]}, indent=2)
@@ -35,37 +32,11 @@ def run(data_dir: Path | None, *, as_json: bool) -> None:
 
 
 def _show(findings: list[Finding], *, healthy: bool) -> None:
-    console = say.out()
-    if console.is_terminal:
-        console.print(_table(findings))
-        console.print(_summary(findings, healthy=healthy))
+    if say.is_to_a_person():
+        from nexus.cli import doctor_table  # noqa: PLC0415 rich is slow to load, and a pipe does not need it
+
+        doctor_table.draw(findings, healthy=healthy)
         return
     for finding in findings:
         named = " ".join(finding.examples)
         say.line(finding.verdict.value, finding.name, finding.says, finding.advice, named)
-
-
-def _table(findings: list[Finding]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for finding in findings:
-        mark, style = MARKS[finding.verdict]
-        table.add_row(Text(mark, style), Text(finding.name, "dim"), _described(finding, style))
-    return table
-
-
-def _described(finding: Finding, style: str) -> Text:
-    lines = [Text(say.clean(finding.says) + (f" ({finding.count})" if finding.count > 1 else ""))]
-    lines += [Text(say.clean(example), "dim") for example in finding.examples]
-    if finding.advice:
-        lines.append(Text(f"→ {finding.advice}", style))
-    return Text("\n").join(lines)
-
-
-def _summary(findings: list[Finding], *, healthy: bool) -> Text:
-    counts = Counter(finding.verdict for finding in findings)
-    notes = say.amount(counts[Verdict.NOTE], "note", "notes")
-    if healthy:
-        also = f", with {notes}" if counts[Verdict.NOTE] else ""
-        return Text(f"\n{len(findings)} checks: healthy{also}.", "bold green")
-    problems = say.amount(counts[Verdict.PROBLEM], "problem", "problems")
-    return Text(f"\n{len(findings)} checks: {problems} and {notes}.", "bold red")

@@ -118,7 +118,7 @@ def _extract(bench: Loose, given: str) -> Extraction:
 
 def _address(bench: Loose, given: str) -> Source:
     kind = Kind(guess_kind(given))
-    found = (urls.video if kind is Kind.VIDEO else urls.article)(given)
+    found = (urls.identify_video if kind is Kind.VIDEO else urls.identify_article)(given)
     return Source(uuid4(), kind, found.canonical_url, found.provider, found.provider_id, 1, bench)
 
 

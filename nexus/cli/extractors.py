@@ -7,7 +7,7 @@ from rich.table import Table
 from nexus.cli import say
 from nexus.cli.context import unopened
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.extract.registry import origin, place
+from nexus.extract.registry import extractor_origin, extractor_place
 from nexus.states.media import Kind
 
 
@@ -16,7 +16,7 @@ def run(*, as_json: bool) -> None:
     rows = [_row(kind) for kind in Kind]
     if as_json:
         say.as_json(rows, indent=2)
-    elif say.out().is_terminal:
+    elif say.is_to_a_person():
         _show(rows)
     else:
         for row in rows:
@@ -27,7 +27,7 @@ def _row(kind: Kind) -> dict[str, str | None]:
     found = AVAILABLE_EXTRACTORS.get(kind)
     if found is None:
         return {"kind": kind.value, "extractor": None, "package": None}
-    return {"kind": kind.value, "extractor": place(found), "package": origin(found)}
+    return {"kind": kind.value, "extractor": extractor_place(found), "package": extractor_origin(found)}
 
 
 def _show(rows: list[dict[str, str | None]]) -> None:

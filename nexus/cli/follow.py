@@ -10,15 +10,14 @@ from uuid import UUID
 
 import typer
 
-from nexus.app import App
+from nexus.app import App, Front
 from nexus.cli import say
 from nexus.cli.context import again
 from nexus.cli.outcome import Ended, Item, Progress, Result, progress
-from nexus.cli.waiting import Wait, rests
 from nexus.errors import JobTimeout, WorkError, public_code, tree
 from nexus.media import queries
 from nexus.media.queries import View
-from nexus.states.media import Stage, Status
+from nexus.states.media import PUBLISHED, Kind, Stage, Status
 
 INTERRUPTED = 130
 #: Failures that the same again may mend.
@@ -37,7 +36,7 @@ class Stopped(Exception):
 class Follow:
     """The items of one command, on their way to an end."""
 
-    app: App
+    front: Front
     viewer: UUID
     progress: Progress
     items: dict[UUID, list[Item]] = field(default_factory=lambda: defaultdict(list))
@@ -56,15 +55,17 @@ class Follow:
         for item in self.items[media_id]:
             if view is None:
                 self.end(Ended(item, Result.GONE, "It was deleted meanwhile. Add it again if you want it."))
-            elif rests(self.app, view):
-                self.end(_ended(self.app, item, view, moved=item.due or media_id in self.moved))
+            elif rests(self.front, view):
+                self.end(_ended(self.front, item, view, moved=item.due or media_id in self.moved))
             else:
                 self.moved.add(media_id)
                 self.progress.changed(item, view)
 
-    def wait(self) -> None:
+    def wait(self, app: App) -> None:
         """Until each has come to rest. Ctrl-C ends it earlier: what was begun is given back."""
-        waiting = Wait(self.app, self.viewer, self.items, self.tell, self._silent)
+        from nexus.cli.waiting import Wait  # noqa: PLC0415 only who waits needs what does the work
+
+        waiting = Wait(app, self.viewer, self.items, self.tell, self._silent)
         try:
             waiting.run()
         except KeyboardInterrupt as interrupt:
@@ -75,15 +76,15 @@ class Follow:
             raise Stopped(len(waiting.left)) from interrupt
 
     def _silent(self) -> None:
-        start = again(self.app.settings, "worker")
+        start = again(self.front.settings, "worker")
         self.progress.note(f"No worker has taken it up yet. Is one running? Start one with: {start}")
 
     def leave(self) -> None:
         """Without waiting: each as it is now."""
         for media_id, items in self.items.items():
-            with self.app.sessions.read() as session:
+            with self.front.sessions.read() as session:
                 view = queries.get(session, media_id, self.viewer)
-            if rests(self.app, view):
+            if rests(self.front, view):
                 self.tell(media_id, view)
             else:
                 for item in items:
@@ -92,56 +93,64 @@ class Follow:
     def exit(self) -> None:
         """What is left and what went wrong go to standard error; what went wrong also into the exit code."""
         if any(ended.result is Result.WAITING for ended in self.ends):
-            say.hint(f"A running Nexus takes up what is pending: {again(self.app.settings, 'serve')}")
+            say.hint(f"A running Nexus takes up what is pending: {again(self.front.settings, 'serve')}")
         bad = [ended for ended in self.ends if ended.is_bad]
         for ended in bad:
-            say.problem(f"{ended.item.label}: {ended.sentence}{_next_step(self.app, ended)}")
+            say.problem(f"{ended.item.label}: {ended.sentence}{_next_step(self.front, ended)}")
         if bad:
             raise typer.Exit(1)
 
 
+def rests(front: Front, view: View) -> bool:
+    """Whether it stays as it is until someone does something."""
+    status = Status(view.row.processing_status)
+    if status is Status.PENDING:
+        return Kind(view.row.kind) not in front.extractors
+    return status is Status.FAILED or status in PUBLISHED
+
+
 @contextmanager
-def following(app: App, viewer: UUID, total: int, *, as_json: bool) -> Iterator[Follow]:
+def following(front: Front, viewer: UUID, total: int, *, as_json: bool) -> Iterator[Follow]:
     """Shows what happens while inside, then says what went wrong. Raises Exit where something did."""
     try:
         with progress(total, viewer, as_json=as_json) as shown:
-            follow = Follow(app, viewer, shown)
+            follow = Follow(front, viewer, shown)
             yield follow
     except Stopped as stopped:
-        _tell_left(app, stopped.left)
+        _tell_left(front, stopped.left)
         raise typer.Exit(INTERRUPTED) from stopped
     except KeyboardInterrupt as interrupt:
-        say.hint(f"Stopped. What was taken in is kept; see: {again(app.settings, 'status')}")
+        say.hint(f"Stopped. What was taken in is kept; see: {again(front.settings, 'status')}")
         raise typer.Exit(INTERRUPTED) from interrupt
     follow.exit()
 
 
-def _tell_left(app: App, left: int) -> None:
+def _tell_left(front: Front, left: int) -> None:
     waiting = f"Stopped waiting for {left}; nothing is lost."
-    if app.queue.works_elsewhere:
-        say.hint(f"{waiting} The workers go on; see: {again(app.settings, 'status')}")
+    if front.queue.works_elsewhere:
+        say.hint(f"{waiting} The workers go on; see: {again(front.settings, 'status')}")
     else:
-        serve, same = again(app.settings, "serve"), "run the same command again"
+        serve, same = again(front.settings, "serve"), "run the same command again"
         say.hint(f"{waiting} A running Nexus takes them up ({serve}), or {same}.")
 
 
-def _ended(app: App, item: Item, view: View, *, moved: bool) -> Ended:
+def _ended(front: Front, item: Item, view: View, *, moved: bool) -> Ended:
     row = view.row
     status = Status(row.processing_status)
     if status is Status.PENDING:
-        return Ended(item, Result.QUEUED, _why_queued(app, row.kind), view)
+        return Ended(item, Result.QUEUED, _why_queued(front, row.kind), view)
     if status is Status.FAILED and row.failure_stage != Stage.EMBED.value:
         return Ended(item, Result.FAILED, row.last_error_message, view, public_code(row.last_error_code))
     return Ended(item, Result.READABLE if moved else Result.THERE, row.title or "", view)
 
 
-def _why_queued(app: App, kind: str) -> str:
-    if app.settings.extraction == "off":
+def _why_queued(front: Front, kind: str) -> str:
+    if front.settings.extraction == "off":
         return "It is queued and stays pending: NEXUS_EXTRACTION is off."
     return f"It is queued. This command knows no processor for {kind}; a server or worker that has one takes it up."
 
 
-def _next_step(app: App, ended: Ended) -> str:
+def _next_step(front: Front, ended: Ended) -> str:
     if ended.result is not Result.FAILED or ended.code not in PASSING:
         return ""
-    return f" Next: {again(app.settings, f'retry {ended.item.media_id} --wait')}"
+    return f" Next: {again(front.settings, f'retry {ended.item.media_id} --wait')}"

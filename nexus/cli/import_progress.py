@@ -12,11 +12,15 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from nexus.cli import say
 from nexus.errors import ApiError
-from nexus.imports.progress import SHARE, Line, Outcome
-from nexus.imports.service import Desk
+from nexus.imports.progress import SHARE, FileOutcome, FileProgress
+from nexus.imports.service import ImportDesk
 from nexus.states.attempt import Status
 
-MARKS = {Outcome.COMMITTED: ("✓", "green"), Outcome.DUPLICATE: ("=", "yellow"), Outcome.FAILED: ("✗", "red")}
+MARKS = {
+    FileOutcome.COMMITTED: ("✓", "green"),
+    FileOutcome.DUPLICATE: ("=", "yellow"),
+    FileOutcome.FAILED: ("✗", "red"),
+}
 WORDS = {
     "preflight": "Checking",
     "parsing": "Parsing",
@@ -35,11 +39,11 @@ class Shown(Protocol):
         """A file that is not even staged."""
         ...
 
-    def following(self, desk: Desk) -> AbstractContextManager[None]: ...
+    def following(self, desk: ImportDesk) -> AbstractContextManager[None]: ...
     def tick(self) -> None: ...
-    def done(self, lines: list[Line]) -> None: ...
+    def done(self, lines: list[FileProgress]) -> None: ...
 
-    def given_up(self, lines: list[Line]) -> None:
+    def given_up(self, lines: list[FileProgress]) -> None:
         """It was discarded; these are the files as they were then."""
         ...
 
@@ -50,7 +54,7 @@ class Told:
     def refused(self, name: str, error: ApiError) -> None:
         say.problem(f"{name}: {error.message}")
 
-    def given_up(self, lines: list[Line]) -> None:
+    def given_up(self, lines: list[FileProgress]) -> None:
         """He has been asked."""
 
 
@@ -58,11 +62,11 @@ class Lines(Told):
     """For a pipe: each file whenever it gets further."""
 
     def __init__(self) -> None:
-        self._seen: dict[UUID, Outcome] = {}
-        self._desk: Desk | None = None
+        self._seen: dict[UUID, FileOutcome] = {}
+        self._desk: ImportDesk | None = None
 
     @contextmanager
-    def following(self, desk: Desk) -> Iterator[None]:
+    def following(self, desk: ImportDesk) -> Iterator[None]:
         self._desk = desk
         yield
         self.tick()
@@ -73,7 +77,7 @@ class Lines(Told):
                 self._seen[line.source_id] = line.outcome
                 say.line(line.outcome.value, line.name, line.message or "")
 
-    def done(self, lines: list[Line]) -> None:
+    def done(self, lines: list[FileProgress]) -> None:
         say.line("complete", *_counts(lines))
 
 
@@ -84,13 +88,13 @@ class Json:
         self._object(name, "refused", error.code, error.message)
 
     @contextmanager
-    def following(self, desk: Desk) -> Iterator[None]:  # noqa: ARG002
+    def following(self, desk: ImportDesk) -> Iterator[None]:  # noqa: ARG002
         yield
 
     def tick(self) -> None:
         """Only ends are told."""
 
-    def done(self, lines: list[Line]) -> None:
+    def done(self, lines: list[FileProgress]) -> None:
         for line in lines:
             self._object(line.name, line.outcome.value, line.code, line.message, line.size)
 
@@ -119,11 +123,11 @@ class Screen(Told):
         )
         self._all: TaskID | None = None
         self._files: dict[UUID, TaskID] = {}
-        self._desk: Desk | None = None
+        self._desk: ImportDesk | None = None
         self._began = time.monotonic()
 
     @contextmanager
-    def following(self, desk: Desk) -> Iterator[None]:
+    def following(self, desk: ImportDesk) -> Iterator[None]:
         self._desk, self._began = desk, time.monotonic()
         if self._all is None:
             self._all = self._bars.add_task("", total=1.0, percent="", speed="")
@@ -137,22 +141,22 @@ class Screen(Told):
         lines = self._desk.progress.lines()
         state = self._desk.state
         what = STOPS.get(state.status) or WORDS[state.phase.value]
-        ended = sum(SHARE.get(line.outcome, 0) >= SHARE[Outcome.PARSED] for line in lines)
+        ended = sum(SHARE.get(line.outcome, 0) >= SHARE[FileOutcome.PARSED] for line in lines)
         speed = f"{ended} of {len(lines)}, {ended / max(time.monotonic() - self._began, 0.1):.1f} files/s"
         share = self._desk.progress.share
         percent = f"{share * 100:>3.0f} %"
         self._bars.update(self._all, description=what, completed=share, percent=percent, speed=speed)
         self._show_files(lines)
 
-    def _show_files(self, lines: list[Line]) -> None:
-        parsing = {line.source_id: line for line in lines if line.outcome is Outcome.PARSING}
+    def _show_files(self, lines: list[FileProgress]) -> None:
+        parsing = {line.source_id: line for line in lines if line.outcome is FileOutcome.PARSING}
         for source_id in self._files.keys() - parsing.keys():
             self._bars.remove_task(self._files.pop(source_id))
         for source_id in parsing.keys() - self._files.keys():
             name = say.clean(parsing[source_id].name)
             self._files[source_id] = self._bars.add_task(f"  {name}", total=None, percent="", speed="")
 
-    def done(self, lines: list[Line]) -> None:
+    def done(self, lines: list[FileProgress]) -> None:
         for line in lines:
             mark, style = MARKS.get(line.outcome, ("·", "dim"))
             note = f"  {line.message}" if line.message else ""
@@ -163,11 +167,11 @@ class Screen(Told):
 def shown(*, as_json: bool) -> Shown:
     if as_json:
         return Json()
-    return Screen() if say.out().is_terminal else Lines()
+    return Screen() if say.is_to_a_person() else Lines()
 
 
-def _counts(lines: list[Line]) -> list[str]:
-    done = sum(line.outcome is Outcome.COMMITTED for line in lines)
-    twins = sum(line.outcome is Outcome.DUPLICATE for line in lines)
+def _counts(lines: list[FileProgress]) -> list[str]:
+    done = sum(line.outcome is FileOutcome.COMMITTED for line in lines)
+    twins = sum(line.outcome is FileOutcome.DUPLICATE for line in lines)
     counts = [say.amount(done, "file imported", "files imported")]
     return [*counts, say.amount(twins, "duplicate", "duplicates")] if twins else counts

@@ -18,11 +18,10 @@ from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import Refused
 from nexus.cli.follow import INTERRUPTED
 from nexus.cli.import_progress import Shown, shown
-from nexus.errors import ApiError, CancellationFailed, Internal, InvalidState
-from nexus.imports.progress import Line, Outcome, Trouble
-from nexus.imports.service import CLOSE_SECONDS, Desk
+from nexus.errors import ApiError, CancellationFailed, Internal, InvalidState, NexusError, WorkspaceFailed
+from nexus.imports.progress import FileOutcome, FileProgress
+from nexus.imports.service import CLOSE_SECONDS, ImportDesk
 from nexus.imports.staging import KINDS
-from nexus.imports.workspaces import WorkspaceFailed
 from nexus.libraries import catalog
 from nexus.states.attempt import Status
 
@@ -74,7 +73,7 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _cancelled(app: App, desk: Desk) -> str:
+def _cancelled(app: App, desk: ImportDesk) -> str:
     """What has become of an import that was cancelled just now."""
     app.imports.cancel()
     if desk.in_doubt:
@@ -85,11 +84,11 @@ def _cancelled(app: App, desk: Desk) -> str:
 
 
 def _stage(
-    app: App, desk: Desk, viewer: UUID, paths: Sequence[Path], library: str | None, screen: Shown
+    app: App, desk: ImportDesk, viewer: UUID, paths: Sequence[Path], library: str | None, screen: Shown
 ) -> UUID:
     with app.sessions.begin() as session:
         library_id = find_library(session, viewer, library)
-    batch = desk.staging.open(library_id, None if library_id else catalog.proper_name(library or ""))
+    batch = desk.staging.open(library_id, None if library_id else catalog.clean_name(library or ""))
     unfit = False
     for path in _files(paths):
         try:
@@ -126,7 +125,7 @@ def _is_book(name: Path, path: Path) -> bool:
     return not hidden and name.suffix.lower() in KINDS and path.is_file()
 
 
-def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
+def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
     desk.start(batch_id)
     while True:
         interrupted = _follow(desk, screen)
@@ -135,7 +134,7 @@ def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
             return
         if desk.state.status is not Status.PAUSED:
             raise Internal  # the runner broke, and could not say so
-        failed = desk.progress.of(Outcome.FAILED)
+        failed = desk.progress.of(FileOutcome.FAILED)
         _tell(failed, desk.trouble)
         if _choice(failed) == DISCARD:
             screen.given_up(desk.progress.lines())
@@ -149,7 +148,7 @@ def _import(desk: Desk, batch_id: UUID, screen: Shown) -> None:
         desk.resume()
 
 
-def _follow(desk: Desk, screen: Shown) -> bool:
+def _follow(desk: ImportDesk, screen: Shown) -> bool:
     """Until the runner rests; whether somebody pressed Ctrl-C. Who presses it again does not wait for that."""
     with screen.following(desk):
         try:
@@ -161,7 +160,7 @@ def _follow(desk: Desk, screen: Shown) -> bool:
     return False
 
 
-def _pause(desk: Desk) -> None:
+def _pause(desk: ImportDesk) -> None:
     try:
         desk.pause()
     except CancellationFailed as error:
@@ -170,19 +169,19 @@ def _pause(desk: Desk) -> None:
         pass  # it has ended in this very moment
 
 
-def _watch(desk: Desk, screen: Shown) -> None:
+def _watch(desk: ImportDesk, screen: Shown) -> None:
     while not desk.wait(TICK):
         screen.tick()
 
 
-def _tell(failed: list[Line], trouble: Trouble | None) -> None:
+def _tell(failed: list[FileProgress], trouble: NexusError | None) -> None:
     for line in failed:
         say.problem(f"{line.name}: {line.message} ({line.code})")
     if trouble is not None:
         say.problem(f"{trouble.message} ({trouble.code})")
 
 
-def _choice(failed: list[Line]) -> str:
+def _choice(failed: list[FileProgress]) -> str:
     if failed:
         return _asked("Go on without them?", LEAVE_OUT)
     return _asked("Paused. Go on?", GO_ON)

@@ -15,6 +15,7 @@ from nexus.cli.failures import FAILED, MISUSED, Refused
 from nexus.errors import ApiError, public_code
 from nexus.libraries import access
 from nexus.media import refresh
+from nexus.queue import Work
 
 ELSEWHERE = "left to a worker"
 
@@ -56,7 +57,7 @@ def _refreshed(app: App, viewer: UUID, media_id: UUID) -> tuple[str, str | None,
         refresh.request(app.sessions, app.queue, media_id, viewer, None)
     except ApiError as error:
         return "refused", error.code, error.message
-    done = None if app.queue.works_elsewhere else refresh.run(app.tools, media_id)
+    done = None if app.queue.works_elsewhere else app.kernel.run(Work(refresh.REFRESH, media_id))
     with app.sessions.read() as session:
         left = refresh.present(session, media_id)
     if left is not None and left.error_code is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
-from nexus.app import App
+from nexus.app import Front
 from nexus.cli import say
-from nexus.cli.context import acting_user, opened
+from nexus.cli.context import acting_user, opened, opened_front
 from nexus.cli.failures import MISUSED, Refused
 from nexus.cli.follow import Follow, following
 from nexus.cli.outcome import Ended, Item, Result
@@ -29,24 +30,33 @@ def run(
 ) -> None:
     if bool(media_ids) == all_failed:
         raise Refused("Name what to retry by its id, or give --all-failed for all of them.", MISUSED)
-    with opened(data_dir) as app:
-        viewer = acting_user(app.settings, user)
-        chosen = _failed(app, viewer) if all_failed else list(dict.fromkeys(media_ids))
-        if not chosen:
-            say.hint("Nothing has failed.")
-        with following(app, viewer, len(chosen), as_json=as_json) as follow:
-            for media_id in chosen:
-                _retry(follow, media_id)
-            if wait:
-                follow.wait()
-            else:
-                follow.leave()
+    if not wait:
+        with opened_front(data_dir) as front, _retried(front, user, media_ids, as_json=as_json) as follow:
+            follow.leave()
+        return
+    with opened(data_dir) as app, _retried(app, user, media_ids, as_json=as_json) as follow:
+        follow.wait(app)
 
 
-def _failed(app: App, viewer: UUID) -> list[UUID]:
+@contextmanager
+def _retried(
+    front: Front, user: UUID | None, media_ids: Sequence[UUID], *, as_json: bool
+) -> Iterator[Follow]:
+    """Those that were named, or everything that has failed."""
+    viewer = acting_user(front.settings, user)
+    chosen = list(dict.fromkeys(media_ids)) or _failed(front, viewer)
+    if not chosen:
+        say.hint("Nothing has failed.")
+    with following(front, viewer, len(chosen), as_json=as_json) as follow:
+        for media_id in chosen:
+            _retry(follow, media_id)
+        yield follow
+
+
+def _failed(front: Front, viewer: UUID) -> list[UUID]:
     """Everything that has failed and that the viewer may retry."""
     found: list[UUID] = []
-    with app.sessions.begin() as session:
+    with front.sessions.begin() as session:
         access.ensure_user(session, viewer)
         cursor: str | None = None
         while True:
@@ -59,11 +69,11 @@ def _failed(app: App, viewer: UUID) -> list[UUID]:
 
 def _retry(follow: Follow, media_id: UUID) -> None:
     """One that can't be retried ends here; the others go on."""
-    app = follow.app
+    front = follow.front
     try:
-        with app.sessions.read() as session:
+        with front.sessions.read() as session:
             row = queries.get(session, media_id, follow.viewer).row
-        submit.retry(app.sessions, app.queue, media_id, follow.viewer)
+        submit.retry(front.sessions, front.queue, media_id, follow.viewer)
     except ApiError as error:
         follow.end(Ended(Item(str(media_id), media_id), Result.REFUSED, error.message, code=error.code))
         return

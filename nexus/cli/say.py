@@ -1,16 +1,26 @@
-"""How the terminal speaks: colours and tables for a person, plain lines for a pipe, problems to standard error."""
+# ruff: noqa: PLC0415
+"""How the terminal speaks: colours and tables for a person, plain lines for a pipe, problems to standard error.
+
+rich takes long to import, so only what a person reads is written with it.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from nexus.states.media import Status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: By these, rich takes for a terminal what is none.
+TERMINALS_BY_DECREE = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 
 STYLES = {
     Status.PENDING: "yellow",
@@ -23,7 +33,18 @@ STYLES = {
 
 
 def out() -> Console:
+    from rich.console import Console
+
     return Console(highlight=False)
+
+
+def is_to_a_person() -> bool:
+    """Whether standard output is a terminal, as rich sees it."""
+    return _may_be_terminal(sys.stdout) and out().is_terminal
+
+
+def _may_be_terminal(stream: TextIO) -> bool:
+    return stream.isatty() or not TERMINALS_BY_DECREE.isdisjoint(os.environ)
 
 
 def clean(text: str) -> str:
@@ -49,6 +70,12 @@ def hint(sentence: str) -> None:
 
 
 def _to_stderr(mark: str, style: str, sentence: str) -> None:
+    if not _may_be_terminal(sys.stderr):
+        typer.echo(f"{mark} {clean(sentence)}", err=True)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
     text = Text.assemble((mark, style), " ", clean(sentence))
     Console(stderr=True, highlight=False).print(text, soft_wrap=True)
 

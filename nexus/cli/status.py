@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from nexus.cli import say
-from nexus.cli.context import acting_user, again, connected
+from nexus.cli.context import acting_user, connected
 from nexus.cli.failures import FAILED, Refused
 from nexus.db.session import Sessions
 from nexus.errors import ApiError, public_code
@@ -42,9 +39,9 @@ def run(
             else _latest(sessions, viewer, status, library, limit)
         )
         if as_json:
-            from nexus.web.api.schemas import media_json  # noqa: PLC0415 the models of the API are slow to load
+            from nexus.web.api.schemas import MediaOut  # noqa: PLC0415 the models of the API are slow to load
 
-            say.as_json([media_json(view, viewer) for view in views], indent=2)
+            say.as_json([MediaOut.of(view, viewer).model_dump(mode="json") for view in views], indent=2)
         else:
             _show(chosen, sessions, viewer, views, summary=not media_ids)
         for media_id in missing:
@@ -75,7 +72,7 @@ def _latest(
 
 def _library(sessions: Sessions, viewer: UUID, name: str) -> UUID:
     with sessions.read() as session:
-        known = catalog.mine(session, viewer)
+        known = catalog.list_libraries(session, viewer)
     wanted = " ".join(name.split())
     found = next((row.id for row in known if row.name == wanted), None)
     if found is None:
@@ -88,19 +85,16 @@ def _library(sessions: Sessions, viewer: UUID, name: str) -> UUID:
 def _show(
     chosen: Settings, sessions: Sessions, viewer: UUID, views: Sequence[View], *, summary: bool
 ) -> None:
-    console = say.out()
-    counts = _counts(sessions, viewer) if summary else {}
-    now = sessions.clock()
-    if not console.is_terminal:
-        if summary:
-            say.line(*(f"{status.value}={count}" for status, count in counts.items()))
-        for view in views:
-            say.line(view.row.id, view.row.processing_status, view.row.kind, _name(view), _reason(view))
+    counts = _counts(sessions, viewer) if summary else None
+    if say.is_to_a_person():
+        from nexus.cli import status_table  # noqa: PLC0415 rich is slow to load, and a pipe does not need it
+
+        status_table.draw(chosen, counts, views, sessions.clock())
         return
-    if summary:
-        console.print(_summary(chosen, counts))
-    if views:
-        console.print(_table(views, now))
+    if counts is not None:
+        say.line(*(f"{status.value}={count}" for status, count in counts.items()))
+    for view in views:
+        say.line(view.row.id, view.row.processing_status, view.row.kind, name_of(view), reason_of(view))
 
 
 def _counts(sessions: Sessions, viewer: UUID) -> dict[Status, int]:
@@ -108,56 +102,14 @@ def _counts(sessions: Sessions, viewer: UUID) -> dict[Status, int]:
         return census.by_status(session, viewer)
 
 
-def _summary(chosen: Settings, counts: dict[Status, int]) -> Text:
-    total = sum(counts.values())
-    if not total:
-        return Text(f"Nothing here yet. Take something in: {again(chosen, 'add URL')}")
-    parts: list[Text] = [Text(say.amount(total, "media", "media"), "bold")]
-    parts += [
-        Text(f"{count} {status.value}", say.STYLES[status]) for status, count in counts.items() if count
-    ]
-    return Text(" · ").join(parts)
-
-
-def _table(views: Sequence[View], now: datetime) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
-    table.add_column("status", no_wrap=True)
-    table.add_column("media", overflow="fold")
-    table.add_column("added", no_wrap=True, style="dim")
-    for view in views:
-        row = view.row
-        status = Status(row.processing_status)
-        table.add_row(Text(status.value, say.STYLES[status]), _described(view), _age(row.created_at, now))
-    return table
-
-
-def _described(view: View) -> Text:
-    """The title, then what is needed to go on: the address, the id, and why it failed."""
-    row = view.row
-    lines = [Text(_name(view), "bold")]
-    if row.title and row.canonical_url:
-        lines.append(Text(say.clean(row.canonical_url), "dim"))
-    lines.append(Text(str(row.id), "dim"))
-    if row.last_error_code:
-        lines.append(Text(_reason(view), "red"))
-    return Text("\n").join(lines)
-
-
-def _name(view: View) -> str:
+def name_of(view: View) -> str:
     return say.clean(view.row.title or view.row.canonical_url or view.row.kind)
 
 
-def _reason(view: View) -> str:
+def reason_of(view: View) -> str:
+    """Why it failed; empty if it did not."""
     row = view.row
     if not row.last_error_code:
         return ""
     code = public_code(row.last_error_code)
     return say.clean(f"failed at {row.failure_stage} ({code}): {row.last_error_message}")
-
-
-def _age(moment: datetime, now: datetime) -> str:
-    passed = now - moment
-    for unit, length in (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1))):
-        if passed >= length:
-            return f"{passed // length} {unit} ago"
-    return "just now"

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from nexus.app import App
+from nexus.cli.follow import rests
 from nexus.errors import NotFound
-from nexus.media import queries, runner
+from nexus.media import queries
+from nexus.media.lifecycle import EXTRACTION
 from nexus.media.queries import View
-from nexus.queue.off import Off
-from nexus.states.media import PUBLISHED, Kind, Status
-from nexus.upkeep import sweep
+from nexus.queue import Work
+from nexus.queue.off import OffQueue
+from nexus.states.media import Status
 
 #: How often the database is asked while nothing ends here.
 TICK = 0.2
@@ -56,7 +58,7 @@ class Hands:
             media_id = self._todo.get()
             error = None
             try:
-                runner.run(self._app.tools, media_id)
+                self._app.kernel.run(Work(EXTRACTION, media_id))
             except Exception as raised:
                 error = raised
             with self._changed:
@@ -100,7 +102,7 @@ class Wait:
 
     def give_back(self) -> None:
         """What this process had begun is due again at once, for whoever comes next; its late result is refused."""
-        runner.give_back(self._app.tools, self._app.tools.leases.held())
+        self._app.kernel.give_back(self._app.kernel.leases.held())
 
     def _look(self) -> None:
         for media_id, before in list(self.left.items()):
@@ -135,16 +137,8 @@ class Wait:
     def _sweep(self) -> None:
         """Where no server runs, nobody else takes back what a worker left behind when it died."""
         if time.monotonic() - self._swept > self._app.settings.sweep_seconds:
-            sweep.run(self._app.tools, Off())
+            self._app.kernel.sweep(OffQueue())
             self._swept = time.monotonic()
-
-
-def rests(app: App, view: View) -> bool:
-    """Whether it stays as it is until someone does something."""
-    status = _status(view)
-    if status is Status.PENDING:
-        return Kind(view.row.kind) not in app.tools.extractors
-    return status is Status.FAILED or status in PUBLISHED
 
 
 def _status(view: View) -> Status:

@@ -1,1 +1,1 @@
-"""What is remembered: tables, sessions, the guarded move with its history, migrations."""
+"""What is remembered: tables, sessions with typed rows, the guarded move and its history, migrations."""

@@ -1,7 +1,7 @@
-"""One edge for many rows at once, each under its own fence, with what is written beside them.
+"""One edge for many rows at once, each with its own fence, together with rows of other tables.
 
-On PostgreSQL it is one statement, however many rows: they come as JSON, are locked in the order of their ids as
-everywhere, moved and logged. SQLite takes them one by one: there a statement costs no round trip.
+PostgreSQL gets one statement for any number of rows: they are sent as JSON, locked in the order of their ids, moved and
+logged. SQLite moves them one by one, because a statement costs no round trip there.
 """
 
 from __future__ import annotations
@@ -29,22 +29,25 @@ from sqlalchemy import (
 from sqlalchemy.sql.selectable import TableValuedAlias
 from sqlalchemy.types import TypeEngine
 
-from nexus.db.moves import Missed, Move, Subject, logged, move
-from nexus.db.session import Session, Statement
+from nexus.db.moves import Missed, Move, Moved, Subject, logged, move
+from nexus.db.rows import IdRow
+from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import insert_all
 from nexus.states.machine import Edge
 
 S = TypeVar("S", bound=Enum)
-#: Rows for each of several tables.
+#: Rows to write, for each of several tables.
 Rows = Mapping[Table, Sequence[Mapping[str, Any]]]
-#: A value that comes with each row, by its name.
+#: Finds a value that comes with each row, by name.
 Given = Callable[[str], ColumnElement[Any]]
 _as_json = json.JSONEncoder(default=str, ensure_ascii=False).encode
 
 
 class BulkMove(Generic[S]):
-    """`values` come with each row, beside its id and its fence; `sets` are the columns written from them. The tables
-    `beside` have a media_id: rows for what did not move are not written."""
+    """`values` come with each row, besides its id and fence; `sets` makes the columns to write from them.
+
+    The tables `beside` have a media_id: rows of media that did not move are not written.
+    """
 
     def __init__(
         self,
@@ -60,26 +63,25 @@ class BulkMove(Generic[S]):
             edge,
             sets=sets(lambda name: bindparam(name, type_=values[name])),
             fenced=True,
-            brief=True,
         )
         self._beside = {table: Statement(insert_all(table)) for table in beside}
-        self.statement = Statement(_all_at_once(subject, edge, values, sets, beside))
+        self.query = Query(lambda _: _all_at_once(subject, edge, values, sets, beside), IdRow)
 
     def __call__(
         self, session: Session, moves: Sequence[Mapping[str, Any]], rows: Rows, *, actor: str
     ) -> set[UUID]:
-        """Which of the rows moved. Each move is a row_id, its fence and the values."""
+        """Make the moves, each with a row_id, a fence and the values; return the ids that moved."""
         if not session.is_sqlite:
             written = {table.name: _as_json(rows[table]) for table in self._beside}
             given = {"moves": _as_json(moves), "now": session.now, "actor": actor, "error_code": None}
-            return {row.id for row in session.all(self.statement, **given, **written)}
+            return {row.id for row in session.all(self.query, **given, **written)}
         moved = {row.id for row in self.one.each(session, moves, actor=actor)}
         for table, statement in self._beside.items():
             session.run_many(statement, [row for row in rows[table] if row["media_id"] in moved])
         return moved
 
     def missed(self, session: Session, row_id: UUID, actor: str, fence: int) -> Missed[S]:
-        """Why one of them did not move."""
+        """Return why one of them did not move."""
         return self.one.missed(session, row_id, actor, fence)
 
 
@@ -92,14 +94,15 @@ def _all_at_once(
 ) -> Select[Any]:
     given = _recordset("moves", {"row_id": Uuid(), "fence": subject.fence.type, **values})
     key = subject.table.c.id
-    # The very rows, locked: where two writers have rows in common, one waits for the other instead of both.
+    # Lock the rows in order, so that of two writers with rows in common one waits, instead of both.
     locked = (
         select(given).join_from(given, subject.table, key == given.c.row_id).order_by(key)
     ).with_for_update(of=subject.table)
     row = locked.cte("locked")
     moved = (
-        move(subject, edge, sets=sets(lambda name: row.c[name]), brief=True)
+        move(subject, edge, sets=sets(lambda name: row.c[name]))
         .where(key == row.c.row_id, subject.fence == row.c.fence)
+        .returning(*subject.columns(Moved))
         .cte("moved")
     )
     return select(moved.c.id).add_cte(
@@ -114,7 +117,7 @@ def _written(moved: CTE, table: Table) -> CTE:
 
 
 def _recordset(name: str, types: Mapping[str, TypeEngine[Any]]) -> TableValuedAlias:
-    """Rows that are given as one JSON array."""
+    """Turn a parameter that is a JSON array into rows."""
     return (
         func.json_to_recordset(cast(bindparam(name), JSON))
         .table_valued(*(column(key, kind) for key, kind in types.items()))

@@ -21,7 +21,7 @@ from nexus.db.tables import Moment, metadata, quoted
 from nexus.states import job, story
 
 _JOB_FAILED = "(status = 'FAILED')"
-#: Steps that are asked for and that nobody has begun.
+#: Steps that were asked for and that nobody has begun.
 UNBEGUN = f"status IN ({quoted(job.HELD)}) AND lease_expires_at IS NULL"
 
 jobs = Table(
@@ -30,24 +30,24 @@ jobs = Table(
     Column("id", Uuid, primary_key=True),
     Column("created_by_user_id", ForeignKey("users.id"), nullable=False),
     Column("library_id", ForeignKey("libraries.id", ondelete="SET NULL")),
-    #: The article itself, as everybody who has its address in a library reads it.
+    #: The article, shared with everybody who has the same address in a library.
     Column("media_id", ForeignKey("media.id", ondelete="SET NULL")),
     Column("url", Text),
     Column("canonical_url", Text),
     Column("status", String(32), nullable=False, server_default=job.Status.QUEUED.value),
     Column("status_before", String(32)),
-    #: The fence, as processing_attempts is for a media.
+    #: The fence, like processing_attempts of a media.
     Column("attempt", Integer, nullable=False, server_default="0"),
-    #: How often a step was taken up again after its worker was lost.
+    #: How often this step was begun.
     Column("tries", Integer, nullable=False, server_default="0"),
     Column("lease_expires_at", Moment),
-    #: Not before this is a step taken up that had to be left.
+    #: When a step that is left to a worker is due.
     Column("run_after", Moment),
-    #: Not before this is a draft made again.
+    #: When the next draft may be asked for.
     Column("generate_after", Moment),
-    #: Who asked for the draft: its tokens are his.
+    #: Who asked for the draft, and pays for its tokens.
     Column("drafted_for_user_id", ForeignKey("users.id")),
-    #: What was fetched, until its text is taken out.
+    #: The fetched page, until its text is extracted.
     Column("raw_html", LargeBinary),
     Column("charset", Text),
     Column("http_status", Integer),
@@ -58,13 +58,15 @@ jobs = Table(
     Column("manually_provided", Boolean, nullable=False, server_default=false()),
     Column("error_code", String(64)),
     Column("error_message", Text),
-    #: The latest story; earlier drafts point here by their job_id.
+    #: The latest story. Earlier ones refer to the job by their job_id.
     Column("story_id", Uuid),
     Column("fetched_at", Moment),
     Column("extracted_at", Moment),
     Column("generated_at", Moment),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
+    #: The request that left a step to a worker, for log lines.
+    Column("request_id", String(128)),
     CheckConstraint(f"status IN ({quoted(job.Status)})", name="status"),
     CheckConstraint(f"{_JOB_FAILED} = (error_code IS NOT NULL)", name="failed_has_code"),
     CheckConstraint(f"{_JOB_FAILED} = (error_message IS NOT NULL)", name="failed_has_message"),
@@ -82,7 +84,7 @@ stories = Table(
     Column("slug", String(120), nullable=False, unique=True),
     Column("status", String(16), nullable=False, server_default=story.Status.DRAFT.value),
     Column("status_before", String(16)),
-    #: The fence: raised by every change, so that two editors can't overwrite each other unseen.
+    #: The fence: every change increases it, so that two editors can't overwrite each other by mistake.
     Column("revision", Integer, nullable=False, server_default="1"),
     Column("headline", Text, nullable=False),
     Column("summary", Text, nullable=False),
@@ -90,13 +92,13 @@ stories = Table(
     Column("sections", Text, nullable=False),
     #: JSON: a list of title and url.
     Column("sources", Text, nullable=False),
-    #: What the evidence points into; the job's text may change later.
+    #: The text that the evidence refers to; the job's own text may change later.
     Column("article_text", Text, nullable=False),
     Column("model", Text, nullable=False),
     Column("prompt_version", String(32), nullable=False),
     Column("tokens_used", BigInteger, nullable=False),
     Column("generated_at", Moment, nullable=False),
-    #: When a person last changed its wording.
+    #: When somebody last edited it.
     Column("edited_at", Moment),
     Column("published_at", Moment),
     Column("created_at", Moment, nullable=False),

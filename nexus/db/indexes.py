@@ -1,4 +1,4 @@
-"""The indexes. Only migrations need them: to make a partial one, SQLAlchemy loads every database that it names."""
+"""The indexes. Only migrations import this: for a partial index, SQLAlchemy loads the dialects that it names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sqlalchemy import Index, text
 
 from nexus.db.editorial import UNBEGUN, jobs, stories
 from nexus.db.tables import (
+    REFRESH_WAITING,
     WAITING,
     duplicates,
     history,
@@ -22,7 +23,7 @@ from nexus.db.tables import (
 
 
 def _where(condition: str) -> dict[str, Any]:
-    """A partial index, on both databases."""
+    """Options of a partial index, for both databases."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
@@ -69,9 +70,10 @@ Index(
 Index("ix_library_media_media", library_media.c.media_id)
 Index(
     "ix_refreshes_waiting",
+    refreshes.c.requested_by,
     refreshes.c.run_after,
     refreshes.c.media_id,
-    **_where("error_code IS NULL AND lease_expires_at IS NULL"),
+    **_where(REFRESH_WAITING),
 )
 Index(
     "ix_refreshes_held",
@@ -86,7 +88,9 @@ Index("ix_jobs_library", jobs.c.library_id, jobs.c.created_at, jobs.c.id)
 Index("ix_jobs_media", jobs.c.media_id)
 Index(
     "ix_jobs_unbegun",
-    jobs.c.updated_at,
+    jobs.c.status,
+    jobs.c.created_by_user_id,
+    jobs.c.run_after,
     jobs.c.id,
     **_where(UNBEGUN),
 )

@@ -1,8 +1,7 @@
 # ruff: noqa: PLC0415
-"""Migrations: up, down, and where a database stands.
+"""Migrations: up, down, and the revision of a database.
 
-Alembic takes long to import, so that it is imported only where something is to be migrated: nearly every start finds
-nothing to do.
+Alembic is slow to import and nearly every start has nothing to migrate, so it is imported only when needed.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ FOLDER = Path(__file__).parent / "migrations"
 
 
 def upgrade(url: str, revision: str = "head") -> None:
+    """Migrate up to a revision. Does nothing if the database is at the newest one."""
     if revision == "head" and current(url) == head():
         return
     from alembic import command
@@ -32,6 +32,7 @@ def downgrade(url: str, revision: str) -> None:
 
 
 def current(url: str) -> str | None:
+    """Return the revision of a database, or None if it has no tables yet."""
     engine = engine_for(url)
     try:
         with engine.connect() as connection:
@@ -44,12 +45,12 @@ def current(url: str) -> str | None:
 
 
 def head() -> str:
-    """The last one: their files are named by their numbers."""
+    """Return the newest revision. The migrations' files are named by number."""
     return max(path.name for path in (FOLDER / "versions").glob("v[0-9]*.py"))[1:5]
 
 
 def engine_for(url: str) -> Engine:
-    """An engine for schema work: ordinary transactions, nothing pooled."""
+    """Return an engine for schema work, with ordinary transactions and no pool."""
     parsed = make_url(url)
     return driver_of(parsed).unpooled(parsed)
 

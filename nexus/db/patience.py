@@ -1,4 +1,4 @@
-"""Results outlive a database that is away: what was found is written again until it is there."""
+"""Keeps results while the database is away, and writes them when it is back."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nexus.db.session import Session, Sessions
 log = logging.get(__name__)
 T = TypeVar("T")
 
-#: How long a database that is away is waited for, in seconds, before what was found is left to its lease.
+#: How long to wait for a database that is away, in seconds. Then the work is left to its lease.
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 def insist(write: Callable[[], T], wait: Callable[[float], object] = time.sleep) -> T:
-    """Write a result, and write it again while the database is away. Raises its last error.
+    """Call `write`, and repeat it while the database is away. Raises the last error.
 
-    The answer to a COMMIT can be lost, so `write` must be fenced: its second time must do no harm.
+    The answer to a COMMIT can be lost, so `write` must be fenced: a second call must do no harm.
     """
     for pause in PAUSES:
         try:
@@ -34,7 +34,7 @@ def insist(write: Callable[[], T], wait: Callable[[float], object] = time.sleep)
 
 
 def insist_on(sessions: Sessions, write: Callable[[Session], T]) -> T:
-    """The same for what is written in one transaction."""
+    """The same for a `write` that runs in one transaction."""
 
     def once() -> T:
         with sessions.begin() as session:

@@ -1,7 +1,7 @@
-"""Sessions and statements: SQLAlchemy builds the SQL once, the driver runs it.
+"""Sessions and statements: SQLAlchemy builds the SQL once, and the driver runs it.
 
 A `Statement` is compiled once per database and then costs little more than the driver's own call;
-docs/decisions/0002-statements.md has the figures. A session is a transaction, or single reads.
+docs/decisions/0002-statements.md has the figures. A session is a transaction, or a series of single reads.
 """
 
 from __future__ import annotations
@@ -11,24 +11,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 from uuid import UUID
 
-from sqlalchemy import DateTime, Engine, Uuid, make_url
+from sqlalchemy import Boolean, DateTime, Engine, Uuid, make_url
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement
-from sqlalchemy.types import Boolean, TypeEngine
+from sqlalchemy.types import TypeEngine
 
 from nexus.db.drivers import Driver, driver_of
 
 Clock = Callable[[], datetime]
 Row = Any  # a namedtuple of the statement's columns
-#: Of a moment as SQLite has it: without the offset.
+R = TypeVar("R", bound=tuple[Any, ...])
+Decoder = Callable[[Any], Any]
+#: The length of a time as SQLite stores it, without the offset.
 LENGTH = len("2000-01-01 00:00:00.000000")
 
 
 def _text(moment: datetime) -> str:
-    """Fixed width and UTC, so that text order is time order."""
+    """Of a fixed width and in UTC, so that the text sorts by time."""
     return moment.astimezone(UTC).isoformat(" ", "microseconds")[:LENGTH]
 
 
@@ -37,9 +41,11 @@ def _moment(stored: str) -> datetime:
 
 
 _SQLITE_ENCODE: dict[type, Callable[[Any], Any]] = {datetime: _text, UUID: lambda value: value.hex}
+#: PostgreSQL's driver converts these itself.
+_SQLITE_DECODE: dict[type, Decoder] = {datetime: _moment, UUID: UUID, bool: bool}
 
 
-def _sqlite_decoder(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:
+def _sqlite_decoder(kind: TypeEngine[Any]) -> Decoder | None:
     if isinstance(kind, DateTime):
         return _moment
     if isinstance(kind, Uuid):
@@ -55,13 +61,13 @@ def _row_maker(names: list[str]) -> Callable[[Iterable[Any]], Row]:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """A statement as one database takes it, and how its rows are made."""
+    """A statement for one database, and how to make its rows."""
 
     sql: str
     fixed: Mapping[str, Any]
-    order: tuple[str, ...] | None  # positional parameters, where the driver wants them
-    make_row: Callable[[Iterable[Any]], Row]
-    decoders: tuple[tuple[int, Callable[[Any], Any]], ...]
+    order: tuple[str, ...] | None  # of positional parameters, if the driver wants them
+    make_row: Callable[[Iterable[Any]], Any]
+    decoders: tuple[tuple[int, Decoder], ...]
 
     def bind(self, values: Mapping[str, Any]) -> Mapping[str, Any] | list[Any]:
         merged = {**self.fixed, **values} if self.fixed else values
@@ -72,7 +78,7 @@ class _Compiled:
             for value in map(merged.__getitem__, self.order)
         ]
 
-    def row(self, raw: Sequence[Any]) -> Row:
+    def row(self, raw: Sequence[Any]) -> Any:
         if not self.decoders:
             return self.make_row(raw)
         values = list(raw)
@@ -84,13 +90,13 @@ class _Compiled:
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """A Core statement, built once at import and compiled once per database."""
+    """A Core statement, built once at import and compiled once for each database."""
 
-    #: A function of the dialect, if SQLAlchemy has a construct for each database.
+    #: A function of the dialect, if SQLAlchemy has another construct for each database.
     clause: ClauseElement | Callable[[Dialect], ClauseElement]
-    #: What PostgreSQL is asked instead, where it knows a shorter way to the same rows.
-    on_postgres: ClauseElement | None = None
-    compiled: dict[str, _Compiled] = field(default_factory=dict, repr=False)
+    #: Another statement for PostgreSQL, if it has a shorter way to the same rows.
+    on_postgres: ClauseElement | None = field(default=None, kw_only=True)
+    compiled: dict[str, _Compiled] = field(default_factory=dict, repr=False, init=False)
 
     def on(self, dialect: Dialect) -> _Compiled:
         found = self.compiled.get(dialect.name)
@@ -104,48 +110,93 @@ class Statement:
         if not isinstance(clause, ClauseElement):
             clause = clause(dialect)
         compiled: Any = clause.compile(dialect=dialect)
-        columns = list(getattr(clause, "exported_columns", ()))
-        decoders = [(i, _sqlite_decoder(column.type)) for i, column in enumerate(columns)]
+        make_row, decoders = self._rows(list(getattr(clause, "exported_columns", ())), sqlite)
         return _Compiled(
             sql=compiled.string,
             fixed={name: value for name, value in compiled.params.items() if value is not None},
             order=tuple(compiled.positiontup) if compiled.positional else None,
-            make_row=_row_maker([column.key for column in columns]),
-            decoders=tuple((i, decode) for i, decode in decoders if decode) if sqlite else (),
+            make_row=make_row,
+            decoders=tuple((i, decode) for i, decode in enumerate(decoders) if decode),
         )
+
+    def _rows(
+        self, columns: list[Any], sqlite: bool
+    ) -> tuple[Callable[[Iterable[Any]], Any], list[Decoder | None]]:
+        decoders = [_sqlite_decoder(column.type) if sqlite else None for column in columns]
+        return _row_maker([column.key for column in columns]), decoders
+
+
+@dataclass(frozen=True, eq=False)
+class Query(Statement, Generic[R]):
+    """A statement that returns rows of one type: a NamedTuple whose fields are its columns, in their order.
+
+    Enums, UUIDs, times and booleans are decoded as the fields' annotations say.
+    """
+
+    row: type[R]
+
+    def _rows(
+        self, columns: list[Any], sqlite: bool
+    ) -> tuple[Callable[[Iterable[Any]], Any], list[Decoder | None]]:
+        row: Any = self.row
+        if (answered := tuple(column.key for column in columns)) != row._fields:
+            raise TypeError(f"{row.__name__} has the fields {row._fields}, but its query returns {answered}")
+        return row._make, [_decoder(hint, sqlite) for hint in get_type_hints(row).values()]
+
+
+def bare_type(hint: Any) -> Any:
+    """Return a field's type without `| None`."""
+    if get_origin(hint) not in {UnionType, Union}:
+        return hint
+    return next(choice for choice in get_args(hint) if choice is not NoneType)
+
+
+def _decoder(hint: Any, sqlite: bool) -> Decoder | None:
+    kind = bare_type(hint)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {member.value: member for member in kind}.__getitem__
+    return _SQLITE_DECODE.get(kind) if sqlite else None
 
 
 class Session:
-    """What the verbs are given: runs statements in the transaction that whoever opened it will end."""
+    """Runs statements. Verbs get one and never end its transaction: the caller who opened it does."""
 
     def __init__(self, connection: Any, dialect: Dialect, now: datetime) -> None:
         self._connection = connection
         self.dialect = dialect
-        #: The one time of everything that happens in this session.
+        #: The time of everything that happens in this session.
         self.now = now
 
     @property
     def is_sqlite(self) -> bool:
         return self.dialect.name == "sqlite"
 
-    def all(self, statement: Statement, **values: Any) -> list[Row]:
+    @overload
+    def all(self, statement: Query[R], **values: Any) -> list[R]: ...
+    @overload
+    def all(self, statement: Statement, **values: Any) -> list[Any]: ...
+    def all(self, statement: Statement, **values: Any) -> list[Any]:
         compiled = statement.on(self.dialect)
         cursor = self._connection.execute(compiled.sql, compiled.bind(values))
         return [compiled.row(raw) for raw in cursor.fetchall()]
 
-    def first(self, statement: Statement, **values: Any) -> Row | None:
+    @overload
+    def first(self, statement: Query[R], **values: Any) -> R | None: ...
+    @overload
+    def first(self, statement: Statement, **values: Any) -> Any | None: ...
+    def first(self, statement: Statement, **values: Any) -> Any | None:
         compiled = statement.on(self.dialect)
         raw = self._connection.execute(compiled.sql, compiled.bind(values)).fetchone()
         return None if raw is None else compiled.row(raw)
 
     def run(self, statement: Statement, **values: Any) -> int:
-        """How many rows it touched."""
+        """Run a statement; return how many rows it touched."""
         compiled = statement.on(self.dialect)
         return int(self._connection.execute(compiled.sql, compiled.bind(values)).rowcount)
 
     def run_many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
         compiled = statement.on(self.dialect)
-        if len(rows) == 1:  # psycopg's executemany costs several times as much
+        if len(rows) == 1:  # psycopg's executemany takes several times as long
             self._connection.execute(compiled.sql, compiled.bind(rows[0]))
         elif rows:
             cursor = self._connection.cursor()
@@ -155,7 +206,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Sessions:
-    """Opens sessions on one database, at the time that the clock shows."""
+    """Opens sessions on one database. Each has the clock's current time."""
 
     engine: Engine
     clock: Clock
@@ -164,25 +215,27 @@ class Sessions:
 
     @contextmanager
     def begin(self) -> Iterator[Session]:
-        """A transaction: committed at the end, undone by an exception. On SQLite it is the only writer."""
+        """Open a transaction: committed at the end, rolled back by an exception. SQLite allows one at a time."""
         with self.turn, self._borrow() as connection:
             self.driver.command(connection, "BEGIN")
             try:
                 yield Session(connection, self.engine.dialect, self.clock())
             except BaseException:
-                with suppress(Exception):  # a connection that can't even roll back is thrown away below
+                with suppress(Exception):  # a connection that can't roll back is discarded below
                     self.driver.command(connection, "ROLLBACK")
                 raise
             self.driver.command(connection, "COMMIT")
 
     def single(self) -> AbstractContextManager[Session]:
-        """For a call that is one statement on PostgreSQL, which commits it by itself: two round trips less. SQLite
-        takes several statements for the same, and so a transaction."""
+        """Open a session for work that is one statement on PostgreSQL, which commits it without BEGIN and COMMIT.
+
+        SQLite needs several statements for the same work, and so a transaction.
+        """
         return self.begin() if self.engine.dialect.name == "sqlite" else self.read()
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """Single reads, each seeing what is committed when it runs."""
+        """Open a session for single reads. Each sees what is committed when it runs."""
         with self._borrow() as connection:
             yield Session(connection, self.engine.dialect, self.clock())
 
@@ -207,7 +260,7 @@ def wall_clock() -> datetime:
 
 
 def connect(url: str, pool: int = 20, clock: Clock = wall_clock) -> Sessions:
-    """Sessions on SQLite or PostgreSQL."""
+    """Return sessions on a SQLite or PostgreSQL database."""
     parsed = make_url(url)
     driver = driver_of(parsed)
     return Sessions(driver.pooled(parsed, pool), clock, driver, driver.turn())

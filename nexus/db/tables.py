@@ -1,7 +1,8 @@
-"""The tables. Facts that belong together are CHECK constraints; statuses are guarded by triggers (see triggers.py)."""
+"""The tables. CHECK constraints keep facts consistent; triggers guard the statuses (see triggers.py)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import Enum
 
@@ -39,21 +40,24 @@ metadata = MetaData(
     }
 )
 
+#: What a database can't hold: NUL, and halves of characters.
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 Moment = DateTime(timezone=True)
 BigId = BigInteger().with_variant(Integer, "sqlite")
 
 
 def quoted(values: Iterable[Enum]) -> str:
+    """Return the values as an SQL list, in a fixed order."""
     return ", ".join(f"'{value.value}'" for value in sorted(values, key=lambda value: value.value))
 
 
 def one_of(column: Column[str], values: Iterable[Enum]) -> ColumnElement[bool]:
-    """A condition with its values written out, so that partial indexes match it in every plan."""
+    """Return a condition with its values written out, so that partial indexes match it in every plan."""
     return column.in_([literal_column(f"'{value.value}'") for value in sorted(values, key=lambda v: v.value)])
 
 
 def insert_all(table: Table) -> Insert:
-    """An INSERT that is given every column."""
+    """Return an INSERT of every column."""
     return insert(table).values({column: bindparam(column.name) for column in table.c})
 
 
@@ -94,14 +98,14 @@ media = Table(
     Column("kind", String(32), nullable=False),
     Column("title", Text),
     Column("processing_status", String(32), nullable=False, server_default=Status.PENDING.value),
-    #: What the last transition left: lets one UPDATE … RETURNING report where it came from.
+    #: The previous status, so that one UPDATE … RETURNING can report it.
     Column("status_before", String(32)),
     Column("failure_stage", String(16)),
     Column("last_error_code", String(64)),
     Column("last_error_message", Text),
-    #: The total, and the fence: a result that carries an older number is stale.
+    #: How many attempts there were. Also the fence: a result with an older number is stale.
     Column("processing_attempts", Integer, nullable=False, server_default="0"),
-    #: Counts towards the automatic tries; zeroed by retry and by readable.
+    #: How many of the automatic tries are used up; a retry and a success set it to 0.
     Column("tries", Integer, nullable=False, server_default="0"),
     Column("run_after", Moment, nullable=False),
     Column("lease_expires_at", Moment),
@@ -117,6 +121,8 @@ media = Table(
     Column("created_by_user_id", ForeignKey("users.id"), nullable=False),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
+    #: The request that made it due, for the log lines of the work.
+    Column("request_id", String(128)),
     CheckConstraint(f"kind IN ({quoted(Kind)})", name="kind"),
     CheckConstraint(f"processing_status IN ({quoted(Status)})", name="status"),
     CheckConstraint(f"failure_stage IN ({quoted(Stage)})", name="stage"),
@@ -127,7 +133,7 @@ media = Table(
     CheckConstraint(f"{_HELD} = (lease_expires_at IS NOT NULL)", name="held_has_lease"),
     CheckConstraint(f"file_sha256 IS NULL OR kind IN ({quoted(FILE_KINDS)})", name="files_have_sha256"),
 )
-#: Pending media whose bytes, if it needs any, are there. An upload that never came does not lengthen the queue.
+#: Pending media that can be worked on. Those that still wait for an upload are not in the queue.
 WAITING = f"processing_status = 'pending' AND (kind NOT IN ({quoted(FILE_KINDS)}) OR file_sha256 IS NOT NULL)"
 
 media_file = Table(
@@ -137,11 +143,11 @@ media_file = Table(
     Column("storage_path", Text, nullable=False),
     Column("content_type", Text, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
-    #: What the user called it, for the download.
+    #: The user's name for it, for downloads.
     Column("filename", Text, nullable=False),
 )
 
-#: A file that is expected: what the client said of it. The row goes when the file is checked and becomes media_file.
+#: An upload that has begun, as the client described it. Deleted when the checked file becomes a media_file.
 uploads = Table(
     "uploads",
     metadata,
@@ -153,7 +159,7 @@ uploads = Table(
     Column("expires_at", Moment, nullable=False),
 )
 
-#: An upload that turned out to be a file its user had: asking for it again answers with the one that stayed.
+#: An upload of a file that its user already had: confirming it again returns the media that was kept.
 duplicates = Table(
     "duplicates",
     metadata,
@@ -176,32 +182,32 @@ fragments = Table(
     metadata,
     Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
     Column("position", Integer, primary_key=True),
-    #: Made from the text: a new revision keeps it wherever the text is the same. No two of a media are the same.
+    #: Made from the text, so that it stays the same in a new revision if the text does. Unique within a media.
     Column("id", Uuid, nullable=False),
     Column("text", Text, nullable=False),
-    #: Clean, and its text content is exactly `text`: an offset in the one is an offset in the other.
+    #: Sanitized. Its text content is exactly `text`, so offsets are the same in both.
     Column("html", Text),
 )
 
-#: Fragments cut to a size that can be searched and quoted: where in its text each begins and ends.
+#: Parts of fragments, of a size to search and quote: where in the fragment's text each begins and ends.
 chunks = Table(
     "chunks",
     metadata,
     Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
     Column("position", Integer, primary_key=True),
-    #: The place of the fragment that it is a part of.
+    #: The position of its fragment.
     Column("fragment", Integer, nullable=False),
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
 )
 
-#: What a readable media's text is, beside its fragments. One row per readable media; its revision counts the swaps.
+#: What is known about a readable media's text. Every refresh that changes it increases the revision.
 documents = Table(
     "documents",
     metadata,
     Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
     Column("revision", Integer, nullable=False),
-    #: Who read it, with its version.
+    #: The package that read it, with its version.
     Column("extractor", Text, nullable=False),
     Column("byline", Text),
     Column("site", Text),
@@ -210,16 +216,16 @@ documents = Table(
     Column("lead_image", Text),
     Column("excerpt", Text),
     Column("words", Integer, nullable=False),
-    #: The table of contents: JSON, a list of title, level and anchor.
+    #: The table of contents as JSON: a list of title, level and anchor.
     Column("outline", Text, nullable=False),
-    #: What the fetch ended at, and what to ask with when it is fetched again.
+    #: The final address of the fetch, and what makes the next fetch conditional.
     Column("fetched_url", Text),
     Column("etag", Text),
     Column("last_modified", Text),
     Column("written_at", Moment, nullable=False),
 )
 
-#: Pictures that came inside a file, in the database because they change places with the text they belong to.
+#: Pictures from inside a file. They are in the database so that they are replaced together with their text.
 assets = Table(
     "assets",
     metadata,
@@ -229,7 +235,10 @@ assets = Table(
     Column("data", LargeBinary, nullable=False),
 )
 
-#: A readable media that is to be read anew. The row goes when that is done; one that failed says why.
+#: Refreshes that nobody has begun.
+REFRESH_WAITING = "error_code IS NULL AND lease_expires_at IS NULL"
+
+#: A readable media that is to be refreshed. The row goes when that is done; one that failed says why.
 refreshes = Table(
     "refreshes",
     metadata,
@@ -243,6 +252,7 @@ refreshes = Table(
     Column("lease_expires_at", Moment),
     Column("error_code", String(64)),
     Column("error_message", Text),
+    Column("request_id", String(128)),
     CheckConstraint("(error_code IS NULL) = (error_message IS NULL)", name="error_is_told"),
     CheckConstraint("error_code IS NULL OR lease_expires_at IS NULL", name="failed_has_no_lease"),
 )
@@ -251,7 +261,7 @@ history = Table(
     "history",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
-    #: The writing transaction: readers of PostgreSQL stay below the oldest running one. 0 on SQLite.
+    #: The writing transaction: readers on PostgreSQL stop before the oldest running one. 0 on SQLite.
     Column("tx", BigInteger, FetchedValue(), nullable=False),
     Column("subject", String(16), nullable=False),
     Column("subject_id", Uuid, nullable=False),

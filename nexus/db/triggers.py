@@ -1,39 +1,55 @@
-"""Triggers made from a machine's table: an edge that is not in it is impossible, by whatever route."""
+"""Triggers made from a machine's edges: the database refuses every other change of a status."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Text, column, text
+from sqlalchemy import Boolean, Text, column, text
 
 from nexus.db.moves import Subject
-from nexus.db.session import Session, Statement
+from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import quoted
 from nexus.states.machine import Edge
 
-_ON_SQLITE = Statement(
+
+class _Trigger(NamedTuple):
+    name: str
+    sql: str
+
+
+class _PostgresTrigger(NamedTuple):
+    name: str
+    #: Whether it is on the temporary table of the same name.
+    is_twin: bool
+    sql: str
+
+
+_ON_SQLITE = Query(
     text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").columns(
         column("name", Text), column("sql", Text)
-    )
+    ),
+    _Trigger,
 )
-_ON_POSTGRES = Statement(
+_ON_POSTGRES = Query(
     text(
         "SELECT t.tgname AS name, n.oid = pg_my_temp_schema() AS is_twin, "
         "CAST(t.tgenabled AS text) || ' ' || pg_get_triggerdef(t.oid) || ' ' || p.prosrc AS sql "
         "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
         "JOIN pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal AND c.relname = :table_name "
         "AND (n.nspname = current_schema() OR n.oid = pg_my_temp_schema())"
-    ).columns(column("name", Text), column("is_twin"), column("sql", Text))
+    ).columns(column("name", Text), column("is_twin", Boolean), column("sql", Text)),
+    _PostgresTrigger,
 )
 
 
 def create(subject: Subject[Any], dialect: str) -> list[str]:
-    """The statements that install the guards of one table."""
+    """Return the statements that install the triggers of one table."""
     return _sqlite(subject) if dialect == "sqlite" else _postgres(subject)
 
 
 def drop(subject: Subject[Any], dialect: str) -> list[str]:
+    """Return the statements that remove them."""
     table = subject.table.name
     if dialect == "sqlite":
         return [f"DROP TRIGGER IF EXISTS {table}_status_edge", f"DROP TRIGGER IF EXISTS {table}_status_birth"]
@@ -45,7 +61,7 @@ def drop(subject: Subject[Any], dialect: str) -> list[str]:
 
 
 def differing(session: Session, subject: Subject[Any]) -> list[str]:
-    """The guards of a table that are missing, or that say something else than its machine. In a transaction."""
+    """Return the names of triggers that are missing or differ from the machine's edges. Needs a transaction."""
     installed, wanted = (_sqlite_guards if session.is_sqlite else _postgres_guards)(session, subject)
     return sorted(name for name in wanted if installed.get(name) != wanted[name])
 
@@ -56,8 +72,8 @@ def _sqlite_guards(session: Session, subject: Subject[Any]) -> tuple[dict[str, s
 
 
 def _postgres_guards(session: Session, subject: Subject[Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """PostgreSQL writes a trigger down in its own words, so the wanted ones are made too and compared in those: on a
-    temporary table of the same name, which is gone with the transaction."""
+    """PostgreSQL reports a trigger in its own words. To compare, the wanted ones are created on a temporary table of
+    the same name, which ends with the transaction."""
     table = subject.table.name
     function, *guards = _postgres(subject)
     for statement in (f"CREATE TEMPORARY TABLE {table} (LIKE {table}) ON COMMIT DROP", *guards):

@@ -1,4 +1,4 @@
-"""Inserts that say what becomes of a row that is there already."""
+"""Inserts that say what happens if the row exists."""
 
 from __future__ import annotations
 
@@ -8,27 +8,35 @@ from typing import Any
 from sqlalchemy import BindParameter, ClauseElement, Column, Table, bindparam
 from sqlalchemy.engine import Dialect
 
-from nexus.db.session import Statement
+from nexus.db.session import Query, R, Statement
 
 Values = Mapping[Column[Any], BindParameter[Any]]
 
 
 def upsert(table: Table, values: Values, on_conflict: Callable[[Any], ClauseElement]) -> Statement:
-    """`on_conflict` is given the INSERT of the database that the statement runs on: both speak the same clauses."""
+    """Return an INSERT to which `on_conflict` adds the clause. It gets the INSERT of the database in use."""
     return Statement(lambda dialect: on_conflict(_insert(dialect)(table).values(values)))
 
 
+def upsert_returning(
+    row: type[R], table: Table, values: Values, on_conflict: Callable[[Any], ClauseElement]
+) -> Query[R]:
+    """The same for a statement that answers with rows."""
+    return Query(lambda dialect: on_conflict(_insert(dialect)(table).values(values)), row)
+
+
 def insert_or_nothing(table: Table) -> Statement:
-    """An INSERT that is given every column, and leaves a row that is there."""
+    """Return an INSERT of every column that leaves an existing row as it is."""
     return upsert(table, every_column(table), lambda new: new.on_conflict_do_nothing())
 
 
 def every_column(table: Table) -> Values:
+    """Return a parameter for each column, named after it."""
     return {column: bindparam(column.name) for column in table.c}
 
 
 def _insert(dialect: Dialect) -> Any:
-    """Imported for the database that is used: each loads all that SQLAlchemy knows of it."""
+    """Import only the dialect in use: each is slow to load."""
     if dialect.name == "sqlite":
         from sqlalchemy.dialects import sqlite  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""How text becomes a story: a draft in which every claim points to where its article says so.
+"""How text becomes a story: a draft in which every claim points to the place in the article that supports it.
 
-With no model set, sentences of the article itself make the draft. With one, the model writes, and each quote that it
-gives is looked up in the text: one that is not there is kept and shown as unsupported, never passed over.
+Without a model, the draft is made of the article's own sentences. With one, the model writes, and each of its quotes is
+looked up in the text. A quote that is not there is kept and shown as unsupported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nexus.errors.draft import DraftTooShort
 
 #: How much of an article a draft is made from, in characters.
 MOST_TEXT = 50_000
-#: How many letters and digits there must be to say something about.
+#: An article with fewer letters and digits gives nothing to write about.
 LEAST_LETTERS = 50
 #: The least and most characters of each part, and the least and most claims.
 HEADLINE = (10, 200)
@@ -40,7 +40,7 @@ class Article:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The quote as it was given, and where in the article's text it stands: None and None where it does not."""
+    """A quote, and where it is in the article's text; None and None if it is not there."""
 
     quote: str
     start: int | None
@@ -65,9 +65,9 @@ class Draft:
     background: tuple[Claim, ...]
     #: What wrote it: the name of a model, or "extractive".
     model: str
-    #: Which wording of the request, or which way of choosing, made it.
+    #: The version of the prompt, or of the way sentences are chosen.
     prompt_version: str
-    #: Over every call that it took.
+    #: For all calls that it took.
     tokens_used: int
 
     def __post_init__(self) -> None:
@@ -85,17 +85,17 @@ class Draft:
 class Drafter(Protocol):
     @property
     def costs_tokens(self) -> bool:
-        """Whether a draft uses up somebody's allowance."""
+        """Whether drafts use up the user's quota of tokens."""
         ...
 
     def draft(self, article: Article, seconds: float) -> Draft:
-        """A draft, made within this time. Raises DraftFailed or a kind of it: transient where the same may succeed a
+        """Make a draft within this time. Raises DraftFailed or a kind of it; it is transient if the same may succeed a
         little later."""
         ...
 
 
-def drafter(base_url: str, api_key: str, model: str) -> Drafter:
-    """The model at an address; without an address OpenAI's own, and with neither address nor key no model at all."""
+def make_drafter(base_url: str, api_key: str, model: str) -> Drafter:
+    """Return a drafter for the model at an address, by default OpenAI's. Without address and key, it uses no model."""
     if base_url or api_key:
         return _Model(base_url, api_key, model)
     from nexus.draft.extractive import Extractive  # noqa: PLC0415
@@ -105,7 +105,7 @@ def drafter(base_url: str, api_key: str, model: str) -> Drafter:
 
 @dataclass(frozen=True)
 class _Model:
-    """Loaded with the first draft: the client takes most of a second, and few commands draft anything."""
+    """Loads the client with the first draft: that takes most of a second, and few commands draft anything."""
 
     base_url: str
     api_key: str = field(repr=False)

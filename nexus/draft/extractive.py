@@ -1,9 +1,9 @@
-"""A draft of the article's own sentences: no model, no network, nothing made up.
+"""Drafts made of the article's own sentences: no model, no network, nothing made up.
 
-A sentence counts for how much it shares with all the others, with the title, and for how early it stands. What it
-shares with all others is its degree in LexRank's graph of sentences, which is its product with the sum of them all:
-so no graph is built, and the time is linear. News says what matters first, and taking its first sentences is hard to
-beat; the other two help where it does not. What says the same as a sentence that was taken is passed over.
+A sentence scores by how much it shares with all others, how much with the title, and how early it stands. What it
+shares with all others is its degree in LexRank's graph of sentences, which equals its product with the sum of them all.
+So no graph is built, and the time is linear. News says what matters first, which makes its first sentences hard to
+beat; the other two help with the rest. A sentence that repeats one already taken is skipped.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from math import log, sqrt
 
 from nexus.draft import HEADLINE, SUMMARY, Article, Claim, Draft, Evidence, require_enough
 from nexus.draft.grounding import SPACELESS
-from nexus.draft.sentences import Span, split
+from nexus.draft.sentences import Span, split_sentences
 
-#: What stands in the place of a model's name.
+#: Stands in place of a model's name.
 EXTRACTIVE = "extractive"
 VERSION = "sentences-1"
 MOST_CLAIMS = 5
-#: What each of the three counts: chosen on 450 pages, by how much of a page's own description the summary says.
+#: The weights of the three scores, chosen on 450 pages by how much of a page's own description the summary covers.
 SHARED, TITLED, EARLY = 0.5, 1.0, 1.5
 #: A summary this long needs no further sentence.
 ENOUGH = 300
-#: From this similarity on, two sentences say the same.
+#: Two sentences at least this similar say the same.
 ALIKE = 0.6
 #: How much a sentence loses by what it shares with those already taken.
 REPETITION = 0.5
 LEAST_WORDS = 5
-#: No space follows a sentence that ends so.
+#: No space follows a sentence that ends like this.
 UNSPACED = ("。", "！", "？", "。”", "！”", "？”", "」", "』")
-#: The least share of letters in a sentence; vowel signs of Indic scripts are none.
+#: The least share of letters in a sentence. It is low because vowel signs of Indic scripts don't count as letters.
 LEAST_LETTERS = 0.4
-#: A notice is short; a long sentence that begins like one is none.
+#: A longer sentence is not a notice, even if it begins like one.
 LONGEST_NOTICE = 160
 
 HAN_AND_ALIKE = SPACELESS.pattern[1:-1]
-#: Anything but spaces and punctuation: a word keeps vowel signs and accents that are characters of their own.
+#: Anything but spaces and punctuation, so that words keep vowel signs and accents that are separate characters.
 WORD = re.compile(
     rf"[{HAN_AND_ALIKE}]+|[^\s\x00-\x2f:-@\[-`{{-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf।॥؟،؛۔\u2000-\u206f\u3000-\u3004"
     rf"\u3008-\u3020\u3030\u303d\ufe10-\ufe6f\uff00-\uff0f\uff1a-\uff20{HAN_AND_ALIKE}]+"
 )
 ENDED = re.compile(r"[.!…。！｡۔।॥።။។][\"'”’»›)\]」』）*_]*\Z")
 SPEECH = re.compile(r"[\"“„«»「『].*[\"“”«»」』]", re.DOTALL)
-#: What a page says to its reader and not about the world: how it begins, and what it holds.
+#: Notices to the reader: how they begin, and below what legal ones contain.
 NOTICES = (
     "read more", "read also", "read next", "see also", "learn more", "related articles", "related stories",
     "subscribe to", "subscribe now", "subscribe for", "sign up", "sign in", "log in", "register now", "register here",
@@ -80,10 +80,10 @@ class Extractive:
     costs_tokens = False
 
     def draft(self, article: Article, seconds: float) -> Draft:  # noqa: ARG002
-        """Takes milliseconds, whatever time it is given. Raises DraftTooShort."""
+        """It takes milliseconds, so `seconds` is ignored. Raises DraftTooShort."""
         require_enough(article)
         sentences = _worthy(
-            [_sentence(article.text, at, span) for at, span in enumerate(split(article.text))]
+            [_sentence(article.text, at, span) for at, span in enumerate(split_sentences(article.text))]
         )
         chosen = _choose(sentences, _words(article.title))
         happened = min(MOST_CLAIMS, (len(chosen) + 1) // 2)
@@ -105,7 +105,7 @@ def _sentence(text: str, at: int, span: Span) -> Sentence:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Words in small letters; where a script does not part them, every two characters that stand together."""
+    """Return the words in lower case. In scripts without spaces, each pair of neighbouring characters is a word."""
     found: list[str] = []
     for word in WORD.findall(text.casefold()):
         if SPACELESS.match(word) and len(word) > 1:
@@ -116,8 +116,10 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _worthy(sentences: list[Sentence]) -> list[Sentence]:
-    """Those that can stand by themselves. Headings and captions, which end without a period, questions, and speech
-    without a speaker only where there is nothing better; and anything with a word in it before nothing at all."""
+    """Return the sentences that can stand alone.
+
+    Headings, captions, questions and speech without a speaker are used only if there is nothing better.
+    """
     speaking = [sentence for sentence in sentences if sentence.words]
     good = [sentence for sentence in speaking if _says_something(sentence)]
     ended = [own for own in good if ENDED.search(own.text) and not SPEECH.fullmatch(own.text)]
@@ -138,7 +140,7 @@ def _is_notice(text: str) -> bool:
 
 
 def _choose(sentences: list[Sentence], title: tuple[str, ...]) -> list[Sentence]:
-    """The best first, each for what it adds to those before it."""
+    """Return the best sentences first, each judged by what it adds to those before it."""
     rarity = _rarity(sentences)
     vectors = [_vector(sentence.words, rarity) for sentence in sentences]
     worth = _worth(vectors, _vector(title, rarity))
@@ -167,13 +169,13 @@ def _worth(vectors: list[Vector], title: Vector) -> list[float]:
 
 
 def _rarity(sentences: list[Sentence]) -> Vector:
-    """Words that stand in many sentences weigh little, in any language."""
+    """Return the weight of each word: little for one that is in many sentences, in any language."""
     found = Counter(word for sentence in sentences for word in set(sentence.words))
     return {word: log(1 + len(sentences) / times) for word, times in found.items()}
 
 
 def _vector(words: tuple[str, ...], rarity: Vector) -> Vector:
-    """Of length one, so that the product of two is how alike they are; words that no sentence has do not count."""
+    """Return a vector of length one, so that a product of two is their similarity. Unknown words don't count."""
     weights = {word: times * rarity[word] for word, times in Counter(words).items() if word in rarity}
     length = sqrt(sum(weight * weight for weight in weights.values())) or 1.0
     return {word: weight / length for word, weight in weights.items()}
@@ -189,7 +191,7 @@ def _claims(sentences: list[Sentence]) -> tuple[Claim, ...]:
 
 
 def _summary(chosen: list[Sentence], text: str) -> str:
-    """The best sentences that fit; the beginning of the text where they are too short."""
+    """Join the best sentences that fit. If they are too short, use the beginning of the text."""
     taken: list[Sentence] = []
     size = 0
     for sentence in chosen:
@@ -206,7 +208,7 @@ def _joined(sentences: list[str]) -> str:
 
 
 def _headline(title: str, *sentences: str) -> str:
-    """The title; where it is too short for a headline, with the first of these that makes it long enough."""
+    """Return the title. If it is too short, extend it with the first of these sentences that makes it long enough."""
     plain = _plain(title)
     for sentence in sentences:
         if len(plain) < HEADLINE[0]:
@@ -215,12 +217,12 @@ def _headline(title: str, *sentences: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line, and without what can't be printed."""
+    """Return the text on one line, without what can't be printed."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def _cut(text: str, most: int) -> str:
-    """No longer than this, and cut between words where there is a space in the second half."""
+    """Shorten a text to `most` characters, between words if there is a space in the second half."""
     if len(text) <= most:
         return text
     kept = text[: most - 1]

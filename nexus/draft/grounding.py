@@ -1,8 +1,8 @@
-"""Whether a quote stands in a text, and where.
+"""Finds quotes in a text.
 
-Both are folded alike: how white space, quotation marks, dashes, ellipses, ligatures and accents are written makes no
-difference, and nothing else is forgiven. A mark stands wherever a word begins or ends, so that a quote never matches
-a part of a word: "can" is not in "can't", nor "5" in "5.3" or "-5".
+Both are folded alike: different ways to write white space, quotation marks, dashes, ellipses, ligatures and accents
+make no difference, and nothing else is forgiven. Folding marks where each word begins and ends, so that a quote never
+matches a part of a word: "can" is not in "can't", nor "5" in "5.3" or "-5".
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from nexus.draft import Evidence
 
 Span = tuple[int, int]
 
-#: How far apart, in folded characters, the parts of a shortened quote may stand.
+#: How far apart the parts of a shortened quote may be, in folded characters.
 MOST_GAP = 600
-#: A part of a shortened quote has at least so many words: fewer stand together by chance.
+#: The least words in a part of a shortened quote: fewer may match by chance.
 LEAST_WORDS = 3
 MOST_PARTS = 4
-#: How many places of its first part are looked at.
+#: How many occurrences of its first part are tried.
 MOST_TRIES = 20
 
 QUOTE = '"'
 DASH = "-"
-#: Where a word begins or ends. Folding drops it from texts.
+#: Marks where a word begins or ends. Folding removes it from texts.
 EDGE = "\0"
 
 QUOTES = "\"'`´‘’‚‛“”„‟′″‵‶«»‹›「」『』〝〞〟＂＇ʻʼ"
 DASHES = "-‐‑‒–—―−⸺⸻﹘﹣－"
 LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
-#: Not seen, or seen only at the end of a line.
+#: Characters that are invisible, or visible only at the end of a line.
 UNSEEN = "\0\1\2\3\u00ad\u200b\u200c\u200d\u2060\ufeff"
-#: Scripts that put no space between words: Thai, Lao, Burmese, Khmer, kana, Han.
+#: Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 SPACELESS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff"
     "\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
@@ -43,39 +43,39 @@ SPACELESS = re.compile(
 ELLIPSIS = re.compile(r"[\[(]?(?:…|\.\s?\.\s?\.)[\])]?")
 AROUND = QUOTES + " \t\r\n\u00a0"
 PERIODS = ".。"
-#: What stands for a mark that belongs to a word, and keeps it whole.
+#: Replaces a mark inside a word, so that the word stays whole.
 JOINTS = {QUOTE: "'", ".": "\1", ",": "\2", DASH: "\3"}
 
 
-class Kind(Enum):
-    """What a folded character is to its neighbours."""
+class CharKind(Enum):
+    """How a folded character relates to its neighbours."""
 
     #: A letter, a digit, or what joins them.
     WORD = "word"
-    #: Belongs to what stands before it.
+    #: Belongs to the character before it.
     ACCENT = "accent"
-    #: Stands by itself.
+    #: Stands alone.
     OTHER = "other"
 
 
 class _Forms(dict[str, str]):
-    """What each character is folded to, worked out once for each."""
+    """What each character folds to, computed once."""
 
     def __missing__(self, char: str) -> str:
         self[char] = form = " " if char.isspace() else normalize("NFD", char)
         return form
 
 
-class _Kinds(dict[str, Kind]):
-    def __missing__(self, char: str) -> Kind:
+class _Kinds(dict[str, CharKind]):
+    def __missing__(self, char: str) -> CharKind:
         self[char] = kind = _kind(char)
         return kind
 
 
-def _kind(char: str) -> Kind:
+def _kind(char: str) -> CharKind:
     if category(char).startswith("M"):
-        return Kind.ACCENT
-    return Kind.WORD if char.isalnum() and not SPACELESS.match(char) else Kind.OTHER
+        return CharKind.ACCENT
+    return CharKind.WORD if char.isalnum() and not SPACELESS.match(char) else CharKind.OTHER
 
 
 FORMS = _Forms(
@@ -87,17 +87,17 @@ FORMS = _Forms(
         "…": "...",
     }
 )
-KINDS = _Kinds(dict.fromkeys(JOINTS.values(), Kind.WORD))
+KINDS = _Kinds(dict.fromkeys(JOINTS.values(), CharKind.WORD))
 
 
-class Source:
-    """A text to look quotes up in, folded once."""
+class QuotableText:
+    """A text to find quotes in, folded once."""
 
     def __init__(self, text: str) -> None:
         self._folded, self._places = _fold(text)
 
     def find(self, quote: str) -> Span | None:
-        """Where the quote stands first; where it was shortened in the middle, from its first part to its last."""
+        """Return the first span of the quote; for one shortened in the middle, from its first part to its last."""
         for form in _tidied(quote):
             span = self._whole(form) or self._shortened(form)
             if span:
@@ -132,7 +132,7 @@ class Source:
             at = self._folded.find(part, at + 1)
 
     def _follow(self, parts: list[str], end: int) -> int | None:
-        """Where the last of these ends, each close behind the one before it."""
+        """Return where the last part ends, if each follows closely on the one before it."""
         for part in parts:
             at = self._folded.find(part, end - 1, end + MOST_GAP + len(part))
             if at < 0:
@@ -141,12 +141,12 @@ class Source:
         return end
 
     def _span(self, start: int, end: int) -> Span:
-        """The first and the last folded character are edges: what counts is between."""
+        """Translate a folded span. Its first and last characters are edges, which don't count."""
         return self._places[start + 1], self._places[end - 2] + 1
 
 
 def _tidied(quote: str) -> Iterator[str]:
-    """As it was given; without the quotation marks around it; without a period at its end."""
+    """Yield the quote as it is, then without quotation marks around it, then without a final period."""
     bare = quote.strip(AROUND)
     yield quote
     if bare != quote:
@@ -160,13 +160,13 @@ def _words(folded: str) -> int:
 
 
 def _fold(text: str) -> tuple[str, list[int]]:
-    """The folded text, and for each of its characters the place of the one that it comes from."""
+    """Return the folded text, and for each of its characters the index of the one it comes from."""
     folded = [EDGE]
     places = [0]
-    kind = Kind.OTHER
+    kind = CharKind.OTHER
     for char, place in _formed(text):
         following = KINDS[char]
-        held = following is Kind.ACCENT or (following is Kind.WORD and kind is not Kind.OTHER)
+        held = following is CharKind.ACCENT or (following is CharKind.WORD and kind is not CharKind.OTHER)
         if not held and len(folded) > 1:
             folded.append(EDGE)
             places.append(place)
@@ -180,8 +180,8 @@ def _fold(text: str) -> tuple[str, list[int]]:
 
 
 def _formed(text: str) -> Iterator[tuple[str, int]]:
-    """Its folded characters without the edges. White space counts once, and not beside a quotation mark, where
-    languages differ; a run of dashes is one."""
+    """Yield the folded characters without edges. White space counts once, and not beside a quotation mark, where
+    languages differ. A run of dashes counts as one."""
     last = QUOTE
     space: int | None = None
     for at, char in enumerate(text):
@@ -201,11 +201,11 @@ def _formed(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _joins(text: str, at: int, form: str) -> bool:
-    """Whether it belongs to a word: an apostrophe between letters, a point or a comma between digits, a sign before
-    a number."""
+    """Whether a mark belongs to a word: an apostrophe between letters, a point or comma between digits, a minus sign
+    before a number."""
     before, after = text[at - 1 : at] or " ", text[at + 1 : at + 2] or " "
     if form == QUOTE:
-        return KINDS[before] is not Kind.OTHER and KINDS[after] is Kind.WORD
+        return KINDS[before] is not CharKind.OTHER and KINDS[after] is CharKind.WORD
     if form == DASH:
         return after.isdigit() and before.isspace()
     return before.isdigit() and after.isdigit()

@@ -1,8 +1,8 @@
-"""A draft by a model behind any server that speaks OpenAI's chat completions.
+"""Drafts by a model behind any server that speaks OpenAI's chat completions.
 
-One deadline holds over every call. A server is asked for an answer by schema; one that does not know how is asked for
-JSON, then for plain text, and what it knows is remembered. An answer that can't be used gets one more round, in which
-the model hears why. No temperature is sent: newer models refuse any but their own.
+One deadline holds for all calls. A server is asked to answer by schema, or if it can't, in JSON, or else in plain text;
+what it can do is remembered. If an answer can't be used, the model is told why and asked once more. No temperature is
+sent: newer models refuse any but their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any, cast
 
@@ -25,10 +24,10 @@ from pydantic import BaseModel, ValidationError
 
 from nexus import logging
 from nexus.draft import Article, Claim, Draft, require_enough
-from nexus.draft.answer import SCHEMA, Answer, SaidClaim, Wrong, read
-from nexus.draft.grounding import Source
-from nexus.draft.prompt import PROMPT_VERSION, Message, ask, correct
-from nexus.draft.wire import Deadline, Transport
+from nexus.draft.answers import SCHEMA, AnsweredClaim, StoryAnswer, UnusableAnswer, parse_answer
+from nexus.draft.grounding import QuotableText
+from nexus.draft.prompt import PROMPT_VERSION, Message, correction_request, story_request
+from nexus.draft.transport import ModelTransport
 from nexus.errors.draft import (
     DraftFailed,
     DraftKeyRefused,
@@ -39,30 +38,29 @@ from nexus.errors.draft import (
     DraftUnreachable,
     DraftUnusable,
 )
+from nexus.timing import Deadline, parse_retry_after
 
 log = logging.get(__name__)
 
 OPENAI = "https://api.openai.com/v1"
 USER_AGENT = "nexus"
-#: A server that wants no key takes any.
+#: A server that needs no key accepts any.
 NO_KEY = "none"
 ROUNDS = 2
-#: No longer than this is anyone left alone, in seconds.
-MOST_REST = 3600.0
 
-#: How an answer can be asked for, the surest first.
+#: The ways to ask for an answer, the most reliable first.
 FORMATS: tuple[dict[str, Any], ...] = (
     {"type": "json_schema", "json_schema": {"name": "story", "strict": True, "schema": SCHEMA}},
     {"type": "json_object"},
     {},
 )
-#: What a server answers to a way of asking that it does not know.
+#: The status for a way of asking that the server doesn't know.
 UNKNOWN_FORMAT = frozenset({400, 422})
-#: Faults that no other way of asking mends.
+#: Errors that no other way of asking avoids.
 HOPELESS = frozenset({"context_length_exceeded", "model_not_found", "content_policy_violation"})
 NO_CREDIT = "insufficient_quota"
 
-NOT_A_MODEL = "What answers at the model's address is no model. Check the address: most end in /v1."
+NOT_A_MODEL = "The model's address does not answer like a model. Check it: most end in /v1."
 DECLINED = "The model declined to draft this article. Set another model, or write the story by hand."
 
 
@@ -96,13 +94,13 @@ class _Reply:
 
 
 class _Client(openai.OpenAI):
-    """Sends these headers and no others by itself: the SDK takes more from the environment and tells of the machine."""
+    """Sends only these headers: the SDK would add some from the environment, and details about the machine."""
 
     @property
     def default_headers(self) -> dict[str, str | openai.Omit]:
         return {
             "Accept": "application/json",
-            # So that the bytes that are counted are those of the answer.
+            # So that the bytes counted are those of the answer.
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
             "User-Agent": USER_AGENT,
@@ -111,7 +109,7 @@ class _Client(openai.OpenAI):
 
 
 class OpenAi:
-    """One for a process, shared by its threads."""
+    """A process has one, shared by its threads."""
 
     costs_tokens = True
 
@@ -124,14 +122,14 @@ class OpenAi:
         self._clock = clock
         #: The first of FORMATS that the server has not refused.
         self._format = 0
-        # Their lines of lower levels hold addresses, and the article.
+        # Below this level they log addresses, and the article.
         for name in ("openai", "httpx2", "httpcore2"):
             stdlib_logging.getLogger(name).setLevel(stdlib_logging.WARNING)
 
     def draft(self, article: Article, seconds: float) -> Draft:
         require_enough(article)
-        deadline = Deadline(seconds, self._clock)
-        messages = ask(_sendable(article), secrets.token_hex(12))
+        deadline = Deadline(seconds, self._clock, DraftTimeout)
+        messages = story_request(_sendable(article), secrets.token_hex(12))
         tokens = 0
         try:
             with self._client(deadline) as client:
@@ -142,16 +140,16 @@ class OpenAi:
                         raise DraftUnusable(DECLINED)
                     try:
                         return self._story(article, _answer(reply), tokens)
-                    except Wrong as wrong:
+                    except UnusableAnswer as wrong:
                         log.info("draft_unusable", model=self._model, cut_off=reply.cut_off)
-                        messages = [*messages, *correct(reply.said, str(wrong))]
+                        messages = [*messages, *correction_request(reply.said, str(wrong))]
             raise DraftUnusable
         except DraftFailed as error:
             error.tokens_used = tokens
             raise
 
     def _client(self, deadline: Deadline) -> _Client:
-        """Everything that the SDK would take from the environment is given."""
+        """Make a client, with everything set that the SDK would otherwise take from the environment."""
         return _Client(
             base_url=self._base_url,
             api_key=self._api_key,
@@ -160,7 +158,7 @@ class OpenAi:
             project="",
             webhook_secret="",
             max_retries=0,
-            http_client=httpx2.Client(transport=Transport(deadline, self._tls), trust_env=False),
+            http_client=httpx2.Client(transport=ModelTransport(deadline, self._tls), trust_env=False),
         )
 
     @cached_property
@@ -191,8 +189,8 @@ class OpenAi:
             )
         return answer.http_response.content
 
-    def _story(self, article: Article, answer: Answer, tokens: int) -> Draft:
-        source = Source(article.text)
+    def _story(self, article: Article, answer: StoryAnswer, tokens: int) -> Draft:
+        source = QuotableText(article.text)
         return Draft(
             headline=answer.headline,
             summary=answer.summary,
@@ -205,11 +203,11 @@ class OpenAi:
 
 
 class _FormatRefused(Exception):
-    """The server does not take the request, perhaps for the way of asking."""
+    """The server refused the request, perhaps because of the way of asking."""
 
 
 def _sendable(article: Article) -> Article:
-    """Halves of characters can't be sent; each is replaced by one character."""
+    """Replace each half of a surrogate pair, which can't be sent, by one character."""
     return Article(
         *(part.encode("utf-8", "replace").decode() for part in (article.title, article.text, article.url))
     )
@@ -219,7 +217,7 @@ def _reply(body: bytes) -> _Reply:
     try:
         completion = _Completion.model_validate_json(body)
     except ValidationError:
-        # It holds what was said.
+        # The original error would show the answer.
         raise DraftUnusable(NOT_A_MODEL) from None
     if not completion.choices:
         raise DraftUnusable(NOT_A_MODEL)
@@ -233,24 +231,24 @@ def _reply(body: bytes) -> _Reply:
     )
 
 
-def _answer(reply: _Reply) -> Answer:
-    """Raises Wrong."""
+def _answer(reply: _Reply) -> StoryAnswer:
+    """Raises UnusableAnswer."""
     if reply.cut_off:
-        raise Wrong("it was cut off at your limit of length. Use fewer claims and shorter quotes.")
-    return read(reply.said)
+        raise UnusableAnswer("it was cut off at your limit of length. Use fewer claims and shorter quotes.")
+    return parse_answer(reply.said)
 
 
-def _claims(said: list[SaidClaim], source: Source) -> tuple[Claim, ...]:
+def _claims(said: list[AnsweredClaim], source: QuotableText) -> tuple[Claim, ...]:
     return tuple(Claim(claim.text, source.evidence(claim.quote)) for claim in said)
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """What the SDK raises holds the request, with its key, and what the server said: none of it goes further."""
+    """Translate the SDK's errors. They hold the request with its key, and the server's words: none of it may leak."""
     try:
         yield
     except UnicodeEncodeError:
-        # Of what is sent, only the key has not been seen to.
+        # Everything else that is sent has been made sendable; only the key has not.
         raise DraftKeyRefused from None
     except openai.APITimeoutError:
         raise DraftTimeout from None
@@ -268,21 +266,9 @@ def _refusal(error: openai.APIStatusError) -> DraftFailed:
         return DraftNoCredit()
     if status in {401, 403}:
         return DraftKeyRefused()
-    rest = _retry_after(error.response.headers.get("retry-after", ""))
+    rest = parse_retry_after(error.response.headers.get("retry-after", ""), datetime.now(UTC))
     if status == 429:
         return DraftRateLimited(retry_after=rest)
     return (
         DraftUnreachable(retry_after=rest) if status in {408, 409, 425} or status >= 500 else DraftRefused()
     )
-
-
-def _retry_after(said: str) -> float | None:
-    """Seconds that the server asks to be left alone."""
-    if said.isascii() and said.isdigit():
-        return min(float(said), MOST_REST)
-    try:
-        until = parsedate_to_datetime(said)
-    except (ValueError, OverflowError):
-        return None
-    aware = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return min(max((aware - datetime.now(UTC)).total_seconds(), 0.0), MOST_REST)

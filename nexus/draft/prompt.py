@@ -1,7 +1,7 @@
 """What a model is asked: the wording, and the shape of its answer.
 
-The article is data. It stands between two lines that nobody who wrote it could guess, and the model is told that
-nothing between them is an instruction. Should it follow one all the same, its answer is checked like any other.
+The article is data. It stands between two lines that its author can't guess, and the model is told that nothing
+between them is an instruction. If it follows one anyway, its answer is checked like any other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from nexus.draft import BACKGROUND, HEADLINE, SUMMARY, WHAT_HAPPENED, Article
 
-#: Goes up with every change of the wording or of the answer's shape.
+#: Raise it with every change of the wording or of the answer's shape.
 PROMPT_VERSION = "story-1"
 #: How much of an unusable answer the model is shown again.
 MOST_SHOWN = 20_000
@@ -40,7 +40,8 @@ class Message(TypedDict):
     content: str
 
 
-def ask(article: Article, boundary: str) -> list[Message]:
+def story_request(article: Article, boundary: str) -> list[Message]:
+    """Return the messages that ask for a story. `boundary` marks where the article begins and ends."""
     head = f"Title: {' '.join(article.title.split())}\nSite: {_site(article.url)}\n"
     return [
         {"role": "system", "content": INSTRUCTIONS},
@@ -54,15 +55,15 @@ def ask(article: Article, boundary: str) -> list[Message]:
 
 
 def _site(url: str) -> str:
-    """The host alone: the rest of an address may hold what is nobody's business."""
+    """Return only the host: the rest of an address may hold private data."""
     try:
         return urlsplit(url).hostname or "unknown"
     except ValueError:
         return "unknown"
 
 
-def correct(said: str, wrong: str) -> list[Message]:
-    """The round in which the model hears what was wrong with its answer."""
+def correction_request(said: str, wrong: str) -> list[Message]:
+    """Return the messages that tell the model what was wrong with its answer."""
     return [
         {"role": "assistant", "content": said[:MOST_SHOWN] or "(nothing)"},
         {

@@ -1,4 +1,4 @@
-"""Where the sentences of a text begin and end, in languages with and without spaces between words."""
+"""Splits a text into sentences, in languages with and without spaces between words."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from itertools import pairwise
 
 Span = tuple[int, int]
 
-#: What is longer is cut between words: a list, a poem, or a script that ends sentences with a space.
+#: Longer ones are cut between words: a list, a poem, or a script that ends sentences with a space.
 LONGEST = 400
 
 SPACE = re.compile(r"\s+")
 STOPS = ".!?…‼⁇؟۔।॥።"
-#: They end a sentence without a space after them, and so do those of Khmer and Burmese.
+#: No space follows these. The same is true of the stops of Khmer and Burmese.
 WIDE_STOPS = "。！？｡"
 CLOSING = "\"'”’»›)\\]」』）］】*_"
-#: A sentence's end, where what follows allows it. Runs are taken whole, so that a text of nothing else costs no time.
+#: The end of a sentence, if what follows allows it. Possessive, so that a text of nothing but stops takes linear time.
 STOP = re.compile(
     rf"(?<![{STOPS}])[{STOPS}]++(?:[\u00a0\u202f]»)?[{CLOSING}]*+(?=\s|\Z)|[{WIDE_STOPS}][{WIDE_STOPS}…{CLOSING}]*+|[។။]"
 )
@@ -30,7 +30,7 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-#: What a period does not end a sentence after, without that period and in small letters.
+#: A period after these does not end a sentence. In lower case, without the period.
 ABBREVIATIONS = _set(
     "mr mrs ms dr prof st sr jr rev hon gov sen rep gen maj capt cmdr lt sgt messrs mt viz cf approx dept inc ltd corp "
     "bros jan feb apr jun jul aug sept oct nov i.e e.g a.m p.m ph.d vs al "
@@ -38,12 +38,12 @@ ABBREVIATIONS = _set(
     "mme mlle mgr env éd sra srta dra uds avda págs núm ee.uu sigg dott prof.ssa "
     "dhr mevr drs bijv blz o.a d.w.z г гг ул т.е т.д т.п т.к тыс млн млрд руб проф стр рис tzn inż tzv např"
 )
-#: The same, before a number alone: by themselves they are words that may end a sentence.
+#: The same, but only before a number: otherwise they are words that may end a sentence.
 NUMBERED = _set("no nos nr art fig figs ch sec p pp vol vols ed mar dec abs bd str pág см ст")
 
 
-def split(text: str) -> list[Span]:
-    """The span of each sentence, in reading order and without the white space around it."""
+def split_sentences(text: str) -> list[Span]:
+    """Return the span of each sentence, in reading order, without the white space around it."""
     return [
         span
         for start, end in _paragraphs(text)
@@ -53,7 +53,7 @@ def split(text: str) -> list[Span]:
 
 
 def _paragraphs(text: str) -> Iterator[Span]:
-    """A blank line ends one, and so does the end of a line, unless the next goes on in small letters."""
+    """Yield the paragraphs. One ends at a blank line, or at the end of a line if the next is not in lower case."""
     breaks = [found.span() for found in SPACE.finditer(text) if _parts(text, found)]
     for (_, start), (end, _) in pairwise([(0, 0), *breaks, (len(text), len(text))]):
         yield start, end
@@ -73,7 +73,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _ends(text: str, start: int, stop: re.Match[str]) -> bool:
-    """Whether a sentence ends here: not before a small letter, and not after an abbreviation."""
+    """Whether a sentence ends here: not before a lower-case letter, and not after an abbreviation."""
     following = text[stop.end() : stop.end() + 8].lstrip().lstrip(OPENING)[:1]
     if following.islower():
         return False
@@ -89,7 +89,7 @@ def _abbreviates(before: str, following: str) -> bool:
 
 
 def _short(text: str, start: int, end: int) -> Iterator[Span]:
-    """The span without white space around it, in pieces where it is too long."""
+    """Yield the span without the white space around it, in pieces if it is too long."""
     while True:
         piece = text[start:end]
         start += len(piece) - len(piece.lstrip())
@@ -104,6 +104,6 @@ def _short(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _last_space(text: str, start: int, end: int) -> int:
-    """Where the last white space before the end begins; the end itself where there is none in its second half."""
+    """Return where the last white space before the end begins, or the end if the second half has none."""
     spaces = [found.start() for found in SPACE.finditer(text, start + LONGEST // 2, end)]
     return spaces[-1] if spaces else end

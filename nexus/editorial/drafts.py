@@ -6,14 +6,14 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 from nexus import logging
-from nexus.db.moves import Missed
-from nexus.db.patience import insist_on
-from nexus.db.session import Row, Session
+from nexus.db.moves import Missed, Moved
+from nexus.db.rows import JobRow
+from nexus.db.session import Session
 from nexus.draft import Article, Draft
-from nexus.editorial import jobs, stories
+from nexus.editorial import claims, jobs, stories
 from nexus.errors import ApiError, DraftFailed, InvalidState, JobNotReady, NotFound
 from nexus.libraries import quota
-from nexus.libraries.quota import Limits, Operation
+from nexus.libraries.quota import Operation
 from nexus.media import passages, queries
 from nexus.media.workbench import Tools
 from nexus.states.job import Status
@@ -23,45 +23,64 @@ log = logging.get(__name__)
 
 def begin(
     tools: Tools,
-    limits: Limits,
     job_id: UUID,
     viewer: UUID,
     *,
     again: bool = False,
     lease: timedelta | None = None,
-) -> Row:
-    """GENERATING; `again` also where there is a story already, or the last draft failed. Without a lease the writing
-    is left to a worker. Raises RateLimited, JobNotReady, InvalidState."""
+    request_id: str | None = None,
+) -> JobRow:
+    """GENERATING; `again` also if there is a story already, or the last draft failed. Without a lease the writing is
+    left to a worker. Raises RateLimited, JobNotReady, InvalidState."""
     with tools.sessions.begin() as session:
         jobs.keep_pace(session, job_id)
         if tools.drafter.costs_tokens:
-            quota.require_quota(session, limits, viewer, Operation.LLM_TOKENS, 1)
-        if again:
-            _require(session, job_id, jobs.reopen(session, job_id, str(viewer)))
-        return _require(
-            session, job_id, jobs.start_generating(session, job_id, lease, str(viewer), drafted_for=viewer)
+            quota.require_quota(session, tools.limits, viewer, Operation.LLM_TOKENS, 1)
+        if again and isinstance(jobs.reopen(session, job_id, str(viewer)), Missed):
+            raise _refusal(session, job_id)
+        begun = claims.begin_step(
+            session,
+            job_id,
+            Status.GENERATING,
+            lease,
+            str(viewer),
+            request_id=request_id,
+            drafted_for=viewer,
         )
+        if isinstance(begun, Missed):
+            raise _refusal(session, job_id)
+        return begun
 
 
-def write(tools: Tools, job: Row, actor: str) -> None:
-    """The draft of a job that is GENERATING: SAVED with its story then, or FAILED with the reason."""
-    with tools.step_leases.hold((job.id, job.attempt)):
-        try:
-            draft = _drafted(tools, job)
-        except DraftFailed as error:
-            failure = error  # the name of an exception ends with its handler
-            insist_on(tools.sessions, lambda session: _fail(session, job, failure, actor))
-            return
-        if not insist_on(tools.sessions, lambda session: _save(session, job, draft, actor)):
-            raise InvalidState("This draft came too late: somebody else has gone on with the job meanwhile.")
+def write(tools: Tools, job: JobRow) -> Draft | DraftFailed:
+    """The draft of a job that has its text. A failure is a result, too."""
+    article = Article(job.extracted_title or "", job.extracted_text or "", job.canonical_url or "")
+    try:
+        return tools.drafter.draft(article, tools.draft_seconds)
+    except DraftFailed as error:
+        return error
+    except Exception as error:
+        # Its message may hold the article: only its name is kept.
+        log.warning("drafter_crashed", job_id=str(job.id), reason=type(error).__name__)
+        return DraftFailed()
 
 
-def take_up(tools: Tools, job_id: UUID, actor: str) -> None:
-    """The same for a worker: what was left to it, or what another one left behind."""
-    with tools.sessions.begin() as session:
-        lease = tools.step_leases.length
-        job = _require(session, job_id, jobs.start_generating(session, job_id, lease, actor))
-    write(tools, job, actor)
+def save(session: Session, job: JobRow, draft: Draft | DraftFailed, actor: str) -> Moved | Missed[Status]:
+    """GENERATING → SAVED with the story, or FAILED. Missed when somebody else has gone on with the job.
+
+    What was used is used, whatever becomes of the draft; but once, if it is written a second time.
+    """
+    if isinstance(draft, DraftFailed):
+        written = jobs.fail(session, job.id, Status.GENERATING, job.attempt, draft, actor)
+    else:
+        story_id = uuid4()
+        written = jobs.mark_saved(session, job.id, job.attempt, story_id, actor)
+        if not isinstance(written, Missed):
+            stories.save(session, job, draft, story_id, actor)
+    if draft.tokens_used and not (isinstance(written, Missed) and written.repeated):
+        user_id = job.drafted_for_user_id or job.created_by_user_id
+        quota.record_usage(session, user_id, Operation.LLM_TOKENS, draft.tokens_used, job.media_id)
+    return written
 
 
 def adopt(session: Session, viewer: UUID, library_id: UUID, media_id: UUID) -> UUID:
@@ -78,53 +97,13 @@ def adopt(session: Session, viewer: UUID, library_id: UUID, media_id: UUID) -> U
     return job_id
 
 
-def _drafted(tools: Tools, job: Row) -> Draft:
-    article = Article(job.extracted_title, job.extracted_text, job.canonical_url or "")
-    try:
-        return tools.drafter.draft(article, tools.draft_seconds)
-    except DraftFailed:
-        raise
-    except Exception as error:
-        # Its message may hold the article: only its name is kept.
-        log.warning("drafter_crashed", job_id=str(job.id), reason=type(error).__name__)
-        raise DraftFailed from error
-
-
-def _save(session: Session, job: Row, draft: Draft, actor: str) -> bool:
-    """False when somebody else has gone on with the job."""
-    story_id = uuid4()
-    saved = jobs.mark_saved(session, job.id, job.attempt, story_id, actor)
-    if not isinstance(saved, Missed):
-        stories.save(session, job, draft, story_id, actor)
-    _count(session, job, draft.tokens_used, saved)
-    return not isinstance(saved, Missed) or saved.repeated
-
-
-def _fail(session: Session, job: Row, error: DraftFailed, actor: str) -> None:
-    failed = jobs.fail(session, job.id, Status.GENERATING, job.attempt, error, actor)
-    _count(session, job, error.tokens_used, failed)
-
-
-def _count(session: Session, job: Row, tokens: int, written: Row | Missed[Status]) -> None:
-    """What was used is used, whatever becomes of the draft; but once, if it is written a second time."""
-    if tokens and not (isinstance(written, Missed) and written.repeated):
-        user_id = job.drafted_for_user_id or job.created_by_user_id
-        quota.record_usage(session, user_id, Operation.LLM_TOKENS, tokens, job.media_id)
-
-
-def _require(session: Session, job_id: UUID, moved: Row | Missed[Status]) -> Row:
-    if isinstance(moved, Missed):
-        raise _refusal(session, job_id)
-    return moved
-
-
 def _refusal(session: Session, job_id: UUID) -> ApiError:
     job = jobs.get(session, job_id)
     if job is None:
         return NotFound()
     if not (job.extracted_at and job.extracted_title and job.extracted_text):
         return JobNotReady()
-    return InvalidState(_ELSEWHERE[Status(job.status)])
+    return InvalidState(_ELSEWHERE[job.status])
 
 
 _ELSEWHERE = {

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from math import ceil
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
-    Uuid,
     and_,
     bindparam,
-    case,
     func,
     insert,
     literal_column,
@@ -25,13 +24,14 @@ from sqlalchemy import (
 
 from nexus import logging, urls
 from nexus.db.editorial import jobs
-from nexus.db.moves import JOB_ROWS, Missed, Move, log_created
-from nexus.db.session import Row, Session, Statement
+from nexus.db.moves import JOB_ROWS, Missed, Move, Moved, log_created
+from nexus.db.rows import JobRow, MediaRow
+from nexus.db.session import Query, Session, Statement
+from nexus.db.tables import UNSTORABLE
 from nexus.errors import FetchGivenUp, InvalidRequest, NexusError, NotFound, RateLimited
 from nexus.extract import Extraction, Fetched
 from nexus.libraries import access, quota
-from nexus.libraries.quota import Limits, Operation
-from nexus.media.extraction import UNSTORABLE
+from nexus.libraries.quota import Allowances, Operation
 from nexus.states import job as edges
 from nexus.states.job import Status
 
@@ -48,17 +48,6 @@ DRAFTS_APART = timedelta(seconds=5)
 STEPS = {Status.FETCHING: "FETCH", Status.EXTRACTING: "EXTRACT", Status.GENERATING: "GENERATE"}
 
 _now = bindparam("now", type_=jobs.c.updated_at.type)
-_DRAFTED_FOR = bindparam("drafted_for", type_=Uuid)
-_UNTIL = bindparam("until", type_=jobs.c.lease_expires_at.type)
-_FREE = or_(jobs.c.lease_expires_at.is_(None), jobs.c.lease_expires_at <= _now)
-_TAKE = {
-    "attempt": jobs.c.attempt + literal_column("1"),
-    "lease_expires_at": _UNTIL,
-    "run_after": null(),
-    # One that somebody held before was lost.
-    "tries": jobs.c.tries
-    + case((jobs.c.lease_expires_at.is_(None), literal_column("0")), else_=literal_column("1")),
-}
 _LET_GO = {"lease_expires_at": null(), "tries": literal_column("0")}
 _NO_PAGE = dict.fromkeys(("raw_html", "charset"), null())
 #: What is kept of an answer that was no page, too.
@@ -78,18 +67,6 @@ HAS_TEXT = and_(
     func.coalesce(jobs.c.extracted_title, "") != "",
     func.coalesce(jobs.c.extracted_text, "") != "",
 )
-#: A fetch that runs is not stolen: either nobody began to read, or who began is lost.
-_UNCLAIMED = or_(
-    and_(jobs.c.status == Status.FETCHING.value, jobs.c.raw_html.is_not(None), jobs.c.extracted_at.is_(None)),
-    and_(jobs.c.status == Status.EXTRACTING.value, _FREE),
-)
-
-_FETCH = Move(
-    JOB_ROWS,
-    edges.FETCH,
-    sets=_TAKE,
-    guards=[or_(jobs.c.status == Status.QUEUED.value, _FREE), jobs.c.canonical_url.is_not(None)],
-)
 _FETCHED = Move(
     JOB_ROWS,
     edges.FETCHED,
@@ -102,20 +79,20 @@ _FETCHED = Move(
         **_LET_GO,
     },
     fenced=True,
-    brief=True,
 )
-_CLAIM = Move(JOB_ROWS, edges.CLAIM_EXTRACTION, sets=_TAKE, guards=[_UNCLAIMED])
-_EXTRACTED = Move(
-    JOB_ROWS, edges.EXTRACTED, sets={**_TEXT, "media_id": bindparam("media_id")}, fenced=True, brief=True
-)
-_ADOPT = Move(JOB_ROWS, edges.ADOPT, sets={**_TEXT, "media_id": bindparam("media_id")}, brief=True)
+_EXTRACTED = Move(JOB_ROWS, edges.EXTRACTED, sets={**_TEXT, "media_id": bindparam("media_id")}, fenced=True)
+_ADOPT = Move(JOB_ROWS, edges.ADOPT, sets={**_TEXT, "media_id": bindparam("media_id")})
 _MANUAL = Move(
     JOB_ROWS,
     edges.MANUAL_ENTRY,
-    sets={**_NO_ERROR, **_LET_GO, "attempt": _TAKE["attempt"], "manually_provided": literal_column("true")},
-    brief=True,
+    sets={
+        **_NO_ERROR,
+        **_LET_GO,
+        "attempt": jobs.c.attempt + literal_column("1"),
+        "manually_provided": literal_column("true"),
+    },
 )
-_ENTERED = Move(JOB_ROWS, edges.EXTRACTED, sets=_TEXT, brief=True)
+_ENTERED = Move(JOB_ROWS, edges.EXTRACTED, sets=_TEXT)
 _RETRY = Move(
     JOB_ROWS,
     edges.RETRY,
@@ -142,25 +119,17 @@ _FAIL = {
         },
         only=frozenset({status}),
         fenced=True,
-        brief=True,
     )
     for status in STEPS
 }
 
-_GENERATE = Move(
-    JOB_ROWS,
-    edges.GENERATE,
-    sets={**_TAKE, "drafted_for_user_id": func.coalesce(_DRAFTED_FOR, jobs.c.drafted_for_user_id)},
-    guards=[HAS_TEXT, or_(jobs.c.status != Status.GENERATING.value, _FREE)],
-)
 _SAVED = Move(
     JOB_ROWS,
     edges.SAVED,
     sets={"story_id": bindparam("story_id"), "generated_at": _now, **_LET_GO},
     fenced=True,
-    brief=True,
 )
-_REGENERATE = Move(JOB_ROWS, edges.REGENERATE, sets={**_NO_ERROR, **_LET_GO}, guards=[HAS_TEXT], brief=True)
+_REGENERATE = Move(JOB_ROWS, edges.REGENERATE, sets={**_NO_ERROR, **_LET_GO}, guards=[HAS_TEXT])
 _AGAIN = bindparam("again", type_=jobs.c.generate_after.type)
 _PACE = Statement(
     update(jobs)
@@ -170,24 +139,39 @@ _PACE = Statement(
     .values(generate_after=_AGAIN)
 )
 
+
+class JobState(NamedTuple):
+    """What of a job is worth looking at often: its page is large."""
+
+    status: Status
+    attempt: int
+    lease_expires_at: datetime | None
+    run_after: datetime | None
+
+
 _COLUMNS = ("id", "created_by_user_id", "library_id", "url", "canonical_url", "created_at", "updated_at")
 _NEW = Statement(insert(jobs).values({jobs.c[name]: bindparam(name) for name in _COLUMNS}))
-_STATE = Statement(select(jobs.c.status, jobs.c.attempt).where(jobs.c.id == bindparam("job_id")))
-_ONE = Statement(select(jobs).where(jobs.c.id == bindparam("job_id")))
+_STATE = Query(
+    select(jobs.c.status, jobs.c.attempt, jobs.c.lease_expires_at, jobs.c.run_after).where(
+        jobs.c.id == bindparam("job_id")
+    ),
+    JobState,
+)
+_ONE = Query(select(jobs).where(jobs.c.id == bindparam("job_id")), JobRow)
 
 
-def create(session: Session, viewer: UUID, library_id: UUID, url: str | None, limits: Limits) -> UUID:
+def create(session: Session, viewer: UUID, library_id: UUID, url: str | None, limits: Allowances) -> UUID:
     """QUEUED. Raises InvalidUrl, RateLimited; NotFound or Forbidden where the library is not the viewer's to add to."""
     if url is None:
         return _create(session, viewer, library_id, None, None)
-    source = urls.article(url)
+    source = urls.identify_article(url)
     job_id = _create(session, viewer, library_id, source.requested_url, source.canonical_url)
     quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
     quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, None)
     return job_id
 
 
-def create_from(session: Session, viewer: UUID, library_id: UUID, media: Row) -> UUID:
+def create_from(session: Session, viewer: UUID, library_id: UUID, media: MediaRow) -> UUID:
     """QUEUED, for the text of a media that is there: nothing is taken in. Raises NotFound or Forbidden likewise."""
     return _create(session, viewer, library_id, media.canonical_url, media.canonical_url)
 
@@ -211,18 +195,17 @@ def _create(
     return job_id
 
 
-def get(session: Session, job_id: UUID) -> Row | None:
+def get(session: Session, job_id: UUID) -> JobRow | None:
     return session.first(_ONE, job_id=job_id)
 
 
-def start_fetch(session: Session, job_id: UUID, lease: timedelta | None, actor: str) -> Row | Missed[Status]:
-    """QUEUED, or FETCHING that nobody works on, → FETCHING. Without a lease it is left to a worker."""
-    return _FETCH(session, job_id, actor=actor, until=_until(session, lease))
+def state(session: Session, job_id: UUID) -> JobState | None:
+    return session.first(_STATE, job_id=job_id)
 
 
 def mark_fetched(
     session: Session, job_id: UUID, attempt: int, page: Fetched, actor: str
-) -> Row | Missed[Status]:
+) -> Moved | Missed[Status]:
     """FETCHING → EXTRACTING, with what was fetched. Missed when the attempt is no longer the present one."""
     return _FETCHED(
         session,
@@ -237,14 +220,9 @@ def mark_fetched(
     )
 
 
-def claim_extraction(session: Session, job_id: UUID, lease: timedelta, actor: str) -> Row | Missed[Status]:
-    """EXTRACTING that nobody works on → EXTRACTING with a lease. One caller wins."""
-    return _CLAIM(session, job_id, actor=actor, until=session.now + lease)
-
-
 def mark_extracted(
     session: Session, job_id: UUID, attempt: int, found: Extraction, media_id: UUID | None, actor: str
-) -> Row | Missed[Status]:
+) -> Moved | Missed[Status]:
     """EXTRACTING → READY_TO_GENERATE. Missed when the attempt is no longer the present one."""
     title, body = title_and_text(found)
     return _EXTRACTED(session, job_id, actor=actor, fence=attempt, title=title, text=body, media_id=media_id)
@@ -277,48 +255,41 @@ def enter(session: Session, job_id: UUID, title: str, body: str, actor: str) -> 
 def _give_up_fetch(session: Session, job_id: UUID, actor: str) -> None:
     """FETCHING → FAILED; whatever else the job is in by now stays."""
     job = session.first(_STATE, job_id=job_id)
-    if job is not None and Status(job.status) is Status.FETCHING:
+    if job is not None and job.status is Status.FETCHING:
         fail(session, job_id, Status.FETCHING, job.attempt, FetchGivenUp(), actor)
 
 
 def keep_pace(session: Session, job_id: UUID) -> None:
-    """Raises RateLimited where a draft was asked for a moment ago; what is undone with the transaction counts not."""
+    """Raises RateLimited if a draft was asked for a moment ago. A rollback also undoes the rate limit."""
     if session.run(_PACE, job_id=job_id, now=session.now, again=session.now + DRAFTS_APART):
         return
     job = get(session, job_id)
-    if job is None:
+    if job is None or job.generate_after is None:
         raise NotFound
     wait = max(1, ceil((job.generate_after - session.now).total_seconds()))
     raise RateLimited(f"A draft was asked for a moment ago. Ask again in {wait} s.", retry_after=wait)
 
 
-def start_generating(
-    session: Session, job_id: UUID, lease: timedelta | None, actor: str, drafted_for: UUID | None = None
-) -> Row | Missed[Status]:
-    """With title and text, and nobody writing: → GENERATING. Without a lease it is left to a worker."""
-    return _GENERATE(session, job_id, actor=actor, until=_until(session, lease), drafted_for=drafted_for)
-
-
 def mark_saved(
     session: Session, job_id: UUID, attempt: int, story_id: UUID, actor: str
-) -> Row | Missed[Status]:
+) -> Moved | Missed[Status]:
     """GENERATING → SAVED. Missed when the attempt is no longer the present one."""
     return _SAVED(session, job_id, actor=actor, fence=attempt, story_id=story_id)
 
 
-def reopen(session: Session, job_id: UUID, actor: str) -> Row | Missed[Status]:
+def reopen(session: Session, job_id: UUID, actor: str) -> Moved | Missed[Status]:
     """SAVED, or FAILED with title and text, → READY_TO_GENERATE."""
     return _REGENERATE(session, job_id, actor=actor)
 
 
-def retry(session: Session, job_id: UUID, actor: str) -> Row | Missed[Status]:
+def retry(session: Session, job_id: UUID, actor: str) -> Moved | Missed[Status]:
     """FAILED without text → QUEUED; what the failed try left is cleared."""
     return _RETRY(session, job_id, actor=actor)
 
 
 def fail(
     session: Session, job_id: UUID, status: Status, attempt: int, error: NexusError, actor: str
-) -> Row | Missed[Status]:
+) -> Moved | Missed[Status]:
     """The step that runs in this status has failed; its message says which step it was and what to do. Missed when the
     attempt is no longer the present one.
 
@@ -336,10 +307,6 @@ def fail(
         error_message=f"[{STEPS[status]}] {error.message}",
         **answered,
     )
-
-
-def _until(session: Session, lease: timedelta | None) -> datetime | None:
-    return None if lease is None else session.now + lease
 
 
 def title_and_text(found: Extraction) -> tuple[str, str]:

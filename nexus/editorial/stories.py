@@ -6,23 +6,21 @@ Each change names the revision that it was made on, so that two editors can't ov
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from unicodedata import normalize
 from uuid import UUID
 
 from sqlalchemy import bindparam, insert, literal_column, update
 
 from nexus.db.editorial import stories
 from nexus.db.moves import STORY_ROWS, Missed, Move, log_created
-from nexus.db.session import Row, Session, Statement
-from nexus.db.tables import one_of
+from nexus.db.rows import StoryRow
+from nexus.db.session import Query, Row, Session, Statement
+from nexus.db.tables import UNSTORABLE, one_of
 from nexus.draft import BACKGROUND, CLAIM, HEADLINE, QUOTE, SUMMARY, WHAT_HAPPENED, Claim, Draft, Evidence
-from nexus.draft.grounding import Source
+from nexus.draft.grounding import QuotableText
 from nexus.errors import Conflict, InvalidRequest, InvalidState
-from nexus.media.extraction import UNSTORABLE
 from nexus.states.machine import Verdict
 from nexus.states.story import PUBLISH, STORY, Status
 
@@ -42,7 +40,7 @@ _NEW = Statement(
         }
     )
 )
-_EDIT = Statement(
+_EDIT = Query(
     update(stories)
     .where(
         stories.c.id == bindparam("story_id"),
@@ -57,12 +55,14 @@ _EDIT = Statement(
             "updated_at": _now,
         }
     )
-    .returning(stories)
+    .returning(stories),
+    StoryRow,
 )
 _MOVES = {
     edge.verb: Move(
         STORY_ROWS,
         edge,
+        row=StoryRow,
         sets={"revision": _NEXT, **({"published_at": _now} if edge is PUBLISH else {})},
         fenced=True,
     )
@@ -135,7 +135,7 @@ def ground(story: Row, wording: Wording) -> Grounded:
     InvalidRequest."""
     kept = Sections.of(story)
     known = {(claim.text, claim.evidence.quote): claim for claim in (*kept.what_happened, *kept.background)}
-    source = Source(story.article_text)
+    source = QuotableText(story.article_text)
     return Grounded(
         _sized(wording.headline, HEADLINE, "The headline"),
         _sized(wording.summary, SUMMARY, "The summary"),
@@ -146,7 +146,7 @@ def ground(story: Row, wording: Wording) -> Grounded:
     )
 
 
-def edit(session: Session, story: Row, revision: int, grounded: Grounded) -> Row:
+def edit(session: Session, story: Row, revision: int, grounded: Grounded) -> StoryRow:
     """Raises InvalidState, Conflict."""
     row = session.first(
         _EDIT,
@@ -164,7 +164,7 @@ def edit(session: Session, story: Row, revision: int, grounded: Grounded) -> Row
     return row
 
 
-def change(session: Session, story_id: UUID, verb: str, revision: int, actor: str) -> Row | None:
+def change(session: Session, story_id: UUID, verb: str, revision: int, actor: str) -> StoryRow | None:
     """Walk an edge of the story's table; None where it was walked before. Raises InvalidState, Conflict."""
     row = _MOVES[verb](session, story_id, actor=actor, fence=revision)
     if not isinstance(row, Missed):
@@ -177,15 +177,16 @@ def change(session: Session, story_id: UUID, verb: str, revision: int, actor: st
 
 
 def slug(headline: str, story_id: UUID) -> str:
-    plain = normalize("NFKD", headline).encode("ascii", "ignore").decode().lower()
-    words = re.sub(r"[^a-z0-9]+", "-", plain)[:MOST_SLUG].strip("-")
-    return f"{words or 'story'}-{story_id.hex[:12]}"
+    """Make a readable name of ASCII letters from a headline in any script; the id makes it unique."""
+    from slugify import slugify  # noqa: PLC0415 10 ms that no start needs
+
+    return f"{slugify(headline, max_length=MOST_SLUG) or 'story'}-{story_id.hex[:12]}"
 
 
 def _claims(
     said: Sequence[tuple[str, str]],
     known: Mapping[tuple[str, str], Claim],
-    source: Source,
+    source: QuotableText,
     count: tuple[int, int],
     what: str,
 ) -> tuple[Claim, ...]:
@@ -196,7 +197,7 @@ def _claims(
     return tuple(known.get(one) or _claimed(*one, source) for one in said)
 
 
-def _claimed(text: str, quote: str, source: Source) -> Claim:
+def _claimed(text: str, quote: str, source: QuotableText) -> Claim:
     rests_on = _sized(quote, QUOTE, "A quote") if quote.strip() else ""
     return Claim(_sized(text, CLAIM, "A claim"), source.evidence(rests_on))
 
@@ -215,3 +216,14 @@ def _claim(kept: Mapping[str, Any]) -> Claim:
 
 def _plain(claim: Claim) -> dict[str, object]:
     return {"text": claim.text, **vars(claim.evidence)}
+
+
+def wording_of(story: StoryRow) -> Wording:
+    """Return a story's present wording, as an editor would have typed it."""
+    sections = Sections.of(story)
+    return Wording(
+        story.headline,
+        story.summary,
+        [(claim.text, claim.evidence.quote) for claim in sections.what_happened],
+        [(claim.text, claim.evidence.quote) for claim in sections.background],
+    )

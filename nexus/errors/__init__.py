@@ -1,7 +1,7 @@
-"""Every way in which Nexus says no.
+"""Every error that Nexus answers with or stores.
 
     NexusError
-    ├── ApiError                      answers a request: code, HTTP status, a sentence
+    ├── ApiError                      answers a request: code, HTTP status, message
     │   ├── InvalidRequest            E_INVALID_REQUEST                400
     │   │   ├── InvalidUrl            E_INVALID_URL                    400
     │   │   ├── InvalidKind           E_INVALID_KIND                   400
@@ -21,9 +21,10 @@
     │   │   └── CancellationFailed    E_CANCELLATION_FAILED            500
     │   ├── SignUploadFailed          E_SIGN_UPLOAD_FAILED             502
     │   ├── NotReady                  E_NOT_READY                      503
+    │   │   └── WorkspaceFailed       E_NOT_READY                      503
     │   ├── IngestTimeout             E_INGEST_TIMEOUT                 504
     │   └── StorageFull               E_STORAGE_FULL                   507
-    └── WorkError                     ends an attempt: kept in last_error_code, never answers a request
+    └── WorkError                     ends an attempt: stored in last_error_code, never answers a request
         ├── ExtractionFailed          E_EXTRACTION_FAILED
         │   ├── EmptyContent          E_EMPTY_CONTENT
         │   ├── BlockedPage           E_BLOCKED_PAGE
@@ -46,7 +47,7 @@
         ├── FileUnreachable           E_FILE_UNREACHABLE               transient
         ├── TranscriptUnavailable     E_TRANSCRIPT_UNAVAILABLE
         ├── TranscriptionQuota        E_TRANSCRIPTION_QUOTA            transient, not counted
-        ├── JobTimeout                E_JOB_TIMEOUT
+        ├── JobTimeout                E_JOB_TIMEOUT                    transient
         ├── FetchFailed               E_FETCH_FAILED                   transient
         │   ├── FetchTimeout          E_FETCH_TIMEOUT                  transient
         │   ├── FetchBusy             E_FETCH_BUSY                     transient, not counted
@@ -62,177 +63,24 @@
         │   ├── FetchBadAnswer        E_FETCH_BAD_ANSWER
         │   └── FetchGivenUp          E_FETCH_GIVEN_UP
         ├── UploadFailed              E_UPLOAD_FAILED
-        ├── DraftFailed               E_DRAFT_FAILED
-        │   ├── DraftUnreachable      E_DRAFT_UNREACHABLE              transient
-        │   ├── DraftTimeout          E_DRAFT_TIMEOUT                  transient
-        │   ├── DraftRateLimited      E_DRAFT_RATE_LIMITED             transient
-        │   ├── DraftKeyRefused       E_DRAFT_KEY_REFUSED
-        │   ├── DraftNoCredit         E_DRAFT_NO_CREDIT
-        │   ├── DraftRefused          E_DRAFT_REFUSED
-        │   ├── DraftUnusable         E_DRAFT_UNUSABLE
-        │   └── DraftTooShort         E_DRAFT_TOO_SHORT
-        └── EmbeddingFailed           E_EMBEDDING_FAILED
-            └── EmbeddingTimeout      E_EMBEDDING_TIMEOUT
+        ├── EmbeddingFailed           E_EMBEDDING_FAILED
+        │   └── EmbeddingTimeout      E_EMBEDDING_TIMEOUT
+        └── DraftFailed               E_DRAFT_FAILED
+            ├── DraftUnreachable      E_DRAFT_UNREACHABLE              transient
+            ├── DraftTimeout          E_DRAFT_TIMEOUT                  transient
+            ├── DraftRateLimited      E_DRAFT_RATE_LIMITED             transient
+            ├── DraftKeyRefused       E_DRAFT_KEY_REFUSED
+            ├── DraftNoCredit         E_DRAFT_NO_CREDIT
+            ├── DraftRefused          E_DRAFT_REFUSED
+            ├── DraftUnusable         E_DRAFT_UNUSABLE
+            └── DraftTooShort         E_DRAFT_TOO_SHORT
 
-A class's docstring is its default message: what happened, then what to do next.
+The docstring of a class is its default message: what happened, then what to do next.
 """
 
-from nexus.errors.api import (
-    ApiError,
-    CancellationFailed,
-    Conflict,
-    DefaultLibrary,
-    FileTooLarge,
-    Forbidden,
-    IngestTimeout,
-    Internal,
-    InvalidFileType,
-    InvalidKind,
-    InvalidRequest,
-    InvalidState,
-    InvalidUrl,
-    JobNotReady,
-    NotFound,
-    NotReady,
-    RateLimited,
-    SignUploadFailed,
-    StorageFull,
-    StorageMissing,
-    Unauthorized,
-    UploadExpired,
-)
-from nexus.errors.base import NexusError, describe, tree
-from nexus.errors.draft import (
-    DraftFailed,
-    DraftKeyRefused,
-    DraftNoCredit,
-    DraftRateLimited,
-    DraftRefused,
-    DraftTimeout,
-    DraftTooShort,
-    DraftUnreachable,
-    DraftUnusable,
-)
-from nexus.errors.work import (
-    BlockedPage,
-    EmbeddingFailed,
-    EmbeddingTimeout,
-    EmptyContent,
-    EpubDamaged,
-    EpubDrm,
-    EpubTooLarge,
-    ExtractionFailed,
-    ExtractorNotImplemented,
-    FetchBadAnswer,
-    FetchBlockedAddress,
-    FetchBusy,
-    FetchFailed,
-    FetchGivenUp,
-    FetchHttp4xx,
-    FetchHttp5xx,
-    FetchInsecure,
-    FetchRateLimited,
-    FetchRedirects,
-    FetchTimeout,
-    FetchTooLarge,
-    FetchUnknownHost,
-    FetchWrongType,
-    FileChanged,
-    FileMissing,
-    FileUnreachable,
-    JobTimeout,
-    LoginWall,
-    PageTooLarge,
-    ParserCrashed,
-    ParserMemory,
-    ParserOutput,
-    ParserTimeout,
-    PdfDamaged,
-    PdfEncrypted,
-    PdfNoText,
-    TextUnreadable,
-    TranscriptionQuota,
-    TranscriptUnavailable,
-    UploadFailed,
-    WorkError,
-    public_code,
-)
+# ruff: noqa: F403 the tree above lists every class, and a test compares it with the code
 
-__all__ = [
-    "ApiError",
-    "BlockedPage",
-    "CancellationFailed",
-    "Conflict",
-    "DefaultLibrary",
-    "DraftFailed",
-    "DraftKeyRefused",
-    "DraftNoCredit",
-    "DraftRateLimited",
-    "DraftRefused",
-    "DraftTimeout",
-    "DraftTooShort",
-    "DraftUnreachable",
-    "DraftUnusable",
-    "EmbeddingFailed",
-    "EmbeddingTimeout",
-    "EmptyContent",
-    "EpubDamaged",
-    "EpubDrm",
-    "EpubTooLarge",
-    "ExtractionFailed",
-    "ExtractorNotImplemented",
-    "FetchBadAnswer",
-    "FetchBlockedAddress",
-    "FetchBusy",
-    "FetchFailed",
-    "FetchGivenUp",
-    "FetchHttp4xx",
-    "FetchHttp5xx",
-    "FetchInsecure",
-    "FetchRateLimited",
-    "FetchRedirects",
-    "FetchTimeout",
-    "FetchTooLarge",
-    "FetchUnknownHost",
-    "FetchWrongType",
-    "FileChanged",
-    "FileMissing",
-    "FileTooLarge",
-    "FileUnreachable",
-    "Forbidden",
-    "IngestTimeout",
-    "Internal",
-    "InvalidFileType",
-    "InvalidKind",
-    "InvalidRequest",
-    "InvalidState",
-    "InvalidUrl",
-    "JobNotReady",
-    "JobTimeout",
-    "LoginWall",
-    "NexusError",
-    "NotFound",
-    "NotReady",
-    "PageTooLarge",
-    "ParserCrashed",
-    "ParserMemory",
-    "ParserOutput",
-    "ParserTimeout",
-    "PdfDamaged",
-    "PdfEncrypted",
-    "PdfNoText",
-    "RateLimited",
-    "SignUploadFailed",
-    "StorageFull",
-    "StorageMissing",
-    "TextUnreadable",
-    "TranscriptUnavailable",
-    "TranscriptionQuota",
-    "Unauthorized",
-    "UploadExpired",
-    "UploadFailed",
-    "WorkError",
-    "describe",
-    "public_code",
-    "tree",
-]
+from nexus.errors.api import *
+from nexus.errors.base import *
+from nexus.errors.draft import *
+from nexus.errors.work import *

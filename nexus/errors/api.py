@@ -1,4 +1,4 @@
-"""What answers a request with no."""
+"""Errors that answer a request."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class InvalidRequest(ApiError):
 
 
 class InvalidUrl(InvalidRequest):
-    """This is not a web address. Give it in full, beginning with http:// or https://, and one at a time."""
+    """This is not a web address. Give one full address, beginning with http:// or https://."""
 
     code = "E_INVALID_URL"
 
 
 class InvalidKind(InvalidRequest):
-    """This kind can't be made here. A URL makes a web_article or a video; files are uploaded."""
+    """Items of this kind can't be added here. A URL adds a web_article or a video; files are uploaded."""
 
     code = "E_INVALID_KIND"
 
 
 class InvalidFileType(InvalidRequest):
-    """This file is not of the kind that was said. Upload a PDF as pdf and an EPUB as epub."""
+    """This file is not of the given kind. Upload a PDF as pdf and an EPUB as epub."""
 
     code = "E_INVALID_FILE_TYPE"
 
@@ -45,13 +45,13 @@ class StorageMissing(InvalidRequest):
 
 
 class UploadExpired(InvalidRequest):
-    """The upload took too long and its link is over. Retry to get a new place to upload to."""
+    """The upload took too long, and its link has expired. Retry to get a new one."""
 
     code = "E_UPLOAD_EXPIRED"
 
 
 class FileTooLarge(InvalidRequest):
-    """This file is too large. Nexus takes PDFs of up to 100 MiB and EPUBs of up to 50 MiB unless set otherwise."""
+    """This file is too large. By default, Nexus takes PDFs of up to 100 MiB and EPUBs of up to 50 MiB."""
 
     code = "E_FILE_TOO_LARGE"
     status = 413
@@ -72,7 +72,7 @@ class Forbidden(ApiError):
 
 
 class DefaultLibrary(Forbidden):
-    """A default library is its owner's alone. Make another library to share things."""
+    """A default library can't be shared. Create another library to share things."""
 
     code = "E_DEFAULT_LIBRARY_CANNOT_SHARE"
 
@@ -85,14 +85,14 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """This contradicts what is there. Look at its present state and try again."""
+    """This conflicts with the current state. Look at it again, then try once more."""
 
     code = "E_CONFLICT"
     status = 409
 
 
 class InvalidState(Conflict):
-    """This can't be done in the present state. Only something that has failed can be retried."""
+    """This can't be done in the current state. Only something that has failed can be retried."""
 
     code = "E_INVALID_STATE"
 
@@ -111,42 +111,39 @@ class RateLimited(ApiError):
 
     def __init__(self, message: str | None = None, retry_after: int | None = None) -> None:
         super().__init__(message)
-        #: Seconds, where it is known when the same would be answered.
+        #: After how many seconds the same request would be answered, if that is known.
         self.retry_after = retry_after
 
 
 class Internal(ApiError):
-    """Something broke on our side. Try again; if it stays, look for the request id in the server's log."""
+    """Something went wrong in Nexus. Try again; if it keeps failing, look for the request id in the server's log."""
 
     code = "E_INTERNAL"
     status = 500
 
 
 class CancellationFailed(Internal):
-    """The import could not be told to stop, and is still running. Try to pause it again."""
+    """The import could not be told to stop and is still running. Try to pause it again."""
 
     code = "E_CANCELLATION_FAILED"
 
 
+class SignUploadFailed(ApiError):
+    """The file store did not provide an upload link. Try again in a moment."""
+
+    code = "E_SIGN_UPLOAD_FAILED"
+    status = 502
+
+
 class NotReady(ApiError):
-    """The server can't reach one of its parts. Try again in a moment."""
+    """The server can't reach something it needs. Try again in a moment."""
 
     code = "E_NOT_READY"
     status = 503
 
 
-class StorageFull(ApiError):
-    """There is no room left for files. Free some disk space, then try again; nothing was kept of this one."""
-
-    code = "E_STORAGE_FULL"
-    status = 507
-
-
-class SignUploadFailed(ApiError):
-    """The file store did not give a place to upload to. Try again in a moment."""
-
-    code = "E_SIGN_UPLOAD_FAILED"
-    status = 502
+class WorkspaceFailed(NotReady):
+    """There is no room to work in, or the import's folder is gone. Free some disk space, then start again."""
 
 
 class IngestTimeout(ApiError):
@@ -154,3 +151,10 @@ class IngestTimeout(ApiError):
 
     code = "E_INGEST_TIMEOUT"
     status = 504
+
+
+class StorageFull(ApiError):
+    """There is no room left for files, and this one was not kept. Free some disk space, then try again."""
+
+    code = "E_STORAGE_FULL"
+    status = 507

@@ -1,4 +1,4 @@
-"""What every error has: a code, and a sentence."""
+"""What every error has: a code and a message."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class NexusError(Exception):
 
 
 def describe(error: type[NexusError]) -> str:
+    """Return the default message of a class."""
     return " ".join((inspect.getdoc(error) or "").split())
 
 
 def tree(root: type[E]) -> list[type[E]]:
-    """Every error below a root that has a code, in the order of definition."""
+    """Return every class below a root that defines a code, in the order of definition."""
     found = [root] if "code" in root.__dict__ else []
     for child in root.__subclasses__():
         found += tree(child)

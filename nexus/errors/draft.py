@@ -1,4 +1,4 @@
-"""What ends the drafting of a story."""
+"""Errors that end the drafting of a story."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class DraftFailed(WorkError):
     def __init__(self, message: str | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        #: What it cost all the same.
+        #: What it cost nevertheless.
         self.tokens_used = 0
 
 
 class DraftUnreachable(DraftFailed):
-    """The model can't be reached, or has a fault of its own at the moment. Generate again in a few minutes."""
+    """The model can't be reached or is out of order. Generate again in a few minutes."""
 
     code = "E_DRAFT_UNREACHABLE"
     transient = True
@@ -33,7 +33,7 @@ class DraftTimeout(DraftFailed):
 
 
 class DraftRateLimited(DraftFailed):
-    """The model asks for fewer requests. Generate again in a minute."""
+    """The model gets too many requests. Generate again in a minute."""
 
     code = "E_DRAFT_RATE_LIMITED"
     transient = True
@@ -52,14 +52,15 @@ class DraftNoCredit(DraftFailed):
 
 
 class DraftRefused(DraftFailed):
-    """The model's server does not take the request. Check the model's name and address, and whether the model can
-    read a text of this length."""
+    """The model's server refused the request. Check the model's name and address, and whether the model can read a
+    text of this length."""
 
     code = "E_DRAFT_REFUSED"
 
 
 class DraftUnusable(DraftFailed):
-    """The model gave no usable draft, also when told what was wrong. Generate again, or set a more capable model."""
+    """The model gave no usable draft, even after it was told what was wrong. Generate again, or set a more capable
+    model."""
 
     code = "E_DRAFT_UNUSABLE"
 

@@ -1,4 +1,4 @@
-"""What ends an attempt."""
+"""Errors that end an attempt."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from nexus.errors.base import NexusError, tree
 class WorkError(NexusError):
     """The work ended without a result."""
 
-    #: Whether the same work may succeed a little later, by itself.
+    #: Whether the same work may succeed a little later.
     transient: ClassVar[bool] = False
-    #: Whether it counts towards the automatic tries. What nobody could begin with does not.
+    #: Whether it uses up one of the automatic tries. Work that could not even begin does not.
     counted: ClassVar[bool] = True
-    #: Where it happened, as `failure_stage` says it.
+    #: The `failure_stage`.
     stage: ClassVar[str] = "extract"
     #: The code that clients see instead of its own.
     shown_as: ClassVar[str | None] = None
-    #: How many seconds the other side asked to be left alone.
+    #: How many seconds the other side asked to wait.
     retry_after: float | None = None
 
 
 class ExtractionFailed(WorkError):
-    """Its text could not be taken out. Retry once; if it fails again, the source can't be read by Nexus."""
+    """Its text could not be extracted. Retry once; if it fails again, Nexus can't read this source."""
 
     code = "E_EXTRACTION_FAILED"
 
 
 class EmptyContent(ExtractionFailed):
-    """There is hardly any text in it. Open the original; if you see text there, paste it into a story."""
+    """It has hardly any text. Open the original; if you see text there, paste it into a story."""
 
     code = "E_EMPTY_CONTENT"
 
@@ -60,13 +60,13 @@ class PdfEncrypted(ExtractionFailed):
 
 
 class PdfNoText(ExtractionFailed):
-    """The PDF has pictures of pages and no text. It can be read as a file; to search it, run it through OCR first."""
+    """The PDF has only pictures of pages and no text. You can read it as a file; to search it, run it through OCR."""
 
     code = "E_PDF_NO_TEXT"
 
 
 class PdfDamaged(ExtractionFailed):
-    """The PDF is damaged and can't be read. Get it again from its source, and add that copy."""
+    """The PDF is damaged and can't be read. Download it again from its source, and add that copy."""
 
     code = "E_PDF_DAMAGED"
 
@@ -78,13 +78,13 @@ class EpubDrm(ExtractionFailed):
 
 
 class EpubDamaged(ExtractionFailed):
-    """The EPUB is damaged and can't be read. Get it again from its source, and add that copy."""
+    """The EPUB is damaged and can't be read. Download it again from its source, and add that copy."""
 
     code = "E_EPUB_DAMAGED"
 
 
 class EpubTooLarge(ExtractionFailed):
-    """The EPUB unpacks to more than Nexus takes. Split it, or get an edition with smaller pictures."""
+    """The EPUB is too large when unpacked. Split it, or get an edition with smaller pictures."""
 
     code = "E_EPUB_TOO_LARGE"
 
@@ -102,19 +102,19 @@ class ParserTimeout(ExtractionFailed):
 
 
 class ParserMemory(ExtractionFailed):
-    """Reading it needed more memory than it may have. Nexus can't read this source."""
+    """Reading it took too much memory. Nexus can't read this source."""
 
     code = "E_PARSER_MEMORY"
 
 
 class ParserOutput(ExtractionFailed):
-    """There is more text in it than Nexus takes. Split it into parts."""
+    """It has more text than Nexus takes. Split it into parts."""
 
     code = "E_PARSER_OUTPUT"
 
 
 class ParserCrashed(ExtractionFailed):
-    """The parser broke down on it. Retry once; if it happens again, the source is damaged."""
+    """The parser crashed on it. Retry once; if it happens again, the source is damaged."""
 
     code = "E_PARSER_CRASHED"
 
@@ -127,13 +127,13 @@ class ExtractorNotImplemented(WorkError):
 
 
 class FileMissing(WorkError):
-    """The file is not in the store any more. Delete this, and add the file again."""
+    """The file is no longer in the store. Delete this item, and add the file again."""
 
     code = "E_FILE_MISSING"
 
 
 class FileChanged(WorkError):
-    """The file in the store is not the one that was checked. Delete this, and add the file again."""
+    """The file in the store is not the one that was uploaded. Delete this item, and add the file again."""
 
     code = "E_FILE_CHANGED"
 
@@ -146,27 +146,28 @@ class FileUnreachable(WorkError):
 
 
 class TranscriptUnavailable(WorkError):
-    """It has no transcript, so there is no text to read. It can still be played."""
+    """It has no transcript, so there is no text to read. You can still play it."""
 
     code = "E_TRANSCRIPT_UNAVAILABLE"
     stage = "transcribe"
 
 
 class TranscriptionQuota(WorkError):
-    """The day's allowance of transcription is used up. It goes on by itself when there is some again."""
+    """Your transcription allowance for today is used up. Nexus continues when there is some again."""
 
     code = "E_TRANSCRIPTION_QUOTA"
     stage = "transcribe"
     transient = True
     counted = False
-    #: It can take a day: asking more often would help nobody.
+    #: It can take a day, so there is no use in asking more often.
     retry_after = 3600.0
 
 
 class JobTimeout(WorkError):
-    """The worker stopped in the middle of it three times. Retry; if it happens again, look at the worker's log."""
+    """The worker stopped three times while reading it. Retry; if it happens again, look at the worker's log."""
 
     code = "E_JOB_TIMEOUT"
+    transient = True
 
 
 class FetchFailed(WorkError):
@@ -174,7 +175,7 @@ class FetchFailed(WorkError):
 
     code = "E_FETCH_FAILED"
     transient = True
-    #: What the site answered with, if it answered: its status and its whole Content-Type header.
+    #: The status and the whole Content-Type header of the site's answer, if there was one.
     http_status: int | None = None
     content_type: str | None = None
 
@@ -186,32 +187,32 @@ class FetchTimeout(FetchFailed):
 
 
 class FetchBusy(FetchFailed):
-    """Other pages of this site are being fetched, and it gets few requests at once. Retry in a moment."""
+    """Nexus is fetching other pages of this site, and sends it only a few requests at once. Retry in a moment."""
 
     code = "E_FETCH_BUSY"
     counted = False
 
 
 class FetchUnknownHost(FetchFailed):
-    """There is no site of this name. Check the address for a typing error, then retry or add it anew."""
+    """There is no site of this name. Check the address for typos, then retry or add it again."""
 
     code = "E_FETCH_UNKNOWN_HOST"
 
 
 class FetchHttp5xx(FetchFailed):
-    """The site has a fault of its own at the moment. Retry later."""
+    """The site is out of order. Retry later."""
 
     code = "E_FETCH_HTTP_5XX"
 
 
 class FetchRateLimited(FetchFailed):
-    """The site asks for fewer requests. Retry later."""
+    """The site gets too many requests. Retry later."""
 
     code = "E_FETCH_RATE_LIMITED"
 
 
 class FetchHttp4xx(FetchFailed):
-    """The site does not give out this page. Open the original to see whether it is still there."""
+    """The site refuses to show this page. Open the original to see whether it still exists."""
 
     code = "E_FETCH_HTTP_4XX"
     transient = False
@@ -225,14 +226,14 @@ class FetchBlockedAddress(FetchFailed):
 
 
 class FetchTooLarge(FetchFailed):
-    """The source is larger than Nexus takes from an address. Download it, and add it as a file."""
+    """The source is too large to fetch. Download it, and add it as a file."""
 
     code = "E_FETCH_TOO_LARGE"
     transient = False
 
 
 class FetchRedirects(FetchFailed):
-    """The address only leads from one place to the next. Open it in a browser, and add the address it ends at."""
+    """The address redirects too often. Open it in a browser, and add the address you end up at."""
 
     code = "E_FETCH_REDIRECTS"
     transient = False
@@ -246,7 +247,7 @@ class FetchWrongType(FetchFailed):
 
 
 class FetchInsecure(FetchFailed):
-    """The site could not prove who it is. Check the address in a browser; Nexus does not go on without proof."""
+    """The site's certificate is not valid. Check the address in a browser; Nexus does not fetch without a valid one."""
 
     code = "E_FETCH_INSECURE"
     transient = False
@@ -274,14 +275,14 @@ class UploadFailed(WorkError):
 
 
 class EmbeddingFailed(WorkError):
-    """Its text is there to read, but could not be prepared for search by meaning. Retry later."""
+    """You can read its text, but it could not be prepared for search by meaning. Retry later."""
 
     code = "E_EMBEDDING_FAILED"
     stage = "embed"
 
 
 class EmbeddingTimeout(EmbeddingFailed):
-    """Its text is there to read, but the worker stopped three times while preparing it for search. Retry later."""
+    """You can read its text, but the worker stopped three times while preparing it for search. Retry later."""
 
     code = "E_EMBEDDING_TIMEOUT"
 
@@ -290,5 +291,5 @@ _SHOWN_AS = {error.code: error.shown_as for error in tree(WorkError) if error.sh
 
 
 def public_code(code: str | None) -> str | None:
-    """A kept error code as clients see it: one that is only Nexus's own affair shows as another."""
+    """Return the code that clients see for a stored one: some are internal and are shown as another."""
     return None if code is None else _SHOWN_AS.get(code, code)

@@ -1,10 +1,10 @@
 """How bytes become text: what an extractor is, what it is given, what it gives back, and which kinds have one.
 
-An extractor registers itself: `AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract_article`, or as an entry point of the
-group `nexus.extractors`. The lifecycle does not change for it; while a kind has none, its media wait as pending and
-nothing is announced.
+An extractor registers itself, with `AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract_article` or as an entry point of
+the group `nexus.extractors`. Nothing in the lifecycle changes for it. Media of a kind without one stay pending, and
+nothing is announced for them.
 
-An extractor runs in a worker. What parses bytes that strangers made is a *reader*: a function that the workbench runs
+An extractor runs in a worker. Bytes that strangers made are parsed by a *reader*: a function that the workbench runs
 in a process of its own, with limits on time, memory and output.
 """
 
@@ -22,8 +22,8 @@ from nexus.states.media import Kind
 class Fragment:
     """A piece of a text, in reading order: an article, a page of a PDF, a chapter of a book.
 
-    `html` is clean, and its text content is exactly `text`: an offset in the one is an offset in the other. Without
-    it the text is shown as it stands.
+    `html` is clean, and its text content is exactly `text`, so an offset in one is an offset in the other. Without
+    html, the text is shown as it is.
     """
 
     text: str
@@ -32,8 +32,10 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Heading:
-    """A line of the table of contents. `anchor` is `f{position}` for a fragment, or the id of an element in its html,
-    which begins with `f{position}-`."""
+    """A line of the table of contents.
+
+    `anchor` is `f{position}` for a fragment, or the id of an element in its html, which begins with `f{position}-`.
+    """
 
     title: str
     level: int
@@ -42,7 +44,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Asset:
-    """A picture that came inside the file. The html of its document names it as `asset:{name}`."""
+    """A picture from inside the file. The html of the document refers to it as `asset:{name}`."""
 
     name: str
     content_type: str
@@ -51,7 +53,7 @@ class Asset:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a document says of itself. `published` is an ISO date, with a time where it is known."""
+    """What a document says about itself. `published` is an ISO date, with the time if that is known."""
 
     byline: str | None = None
     site: str | None = None
@@ -63,7 +65,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What an extractor gives back: a title, if it found one, and the text in reading order."""
+    """What an extractor gives back: a title, if there is one, and the text in reading order."""
 
     title: str | None
     fragments: tuple[Fragment, ...]
@@ -73,13 +75,13 @@ class Extraction:
 
     @classmethod
     def plain(cls, title: str | None, *texts: str) -> Extraction:
-        """Text without any markup."""
+        """Make an extraction of plain text, one fragment for each text."""
         return cls(title, tuple(map(Fragment, texts)))
 
 
 @dataclass(frozen=True)
 class Hints:
-    """What is known of bytes from outside of them. Anything here may be wrong."""
+    """What is known about a document from outside. Any of it may be wrong."""
 
     url: str | None = None
     content_type: str | None = None
@@ -90,15 +92,15 @@ class Hints:
 
 class Reader(Protocol):
     def __call__(self, data: bytes, hints: Hints) -> Extraction:
-        """Runs in a parser process: no network, no files, no secrets. Raises ExtractionFailed or a kind of it."""
+        """Parse a document. Runs in a parser process: no network, files or secrets. Raises ExtractionFailed."""
         ...
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What an address answered, whole and decoded."""
+    """What an address answered, complete and decoded."""
 
-    #: Where the redirects ended; empty for what lay on disk.
+    #: Where the redirects ended; empty for a file from disk.
     url: str
     status: int
     content_type: str
@@ -106,7 +108,7 @@ class Fetched:
     body: bytes
     etag: str | None = None
     last_modified: str | None = None
-    #: Whole, as the site sent it; None if it sent none.
+    #: The complete header as the site sent it; None if it sent none.
     content_type_header: str | None = None
 
     def hints(self) -> Hints:
@@ -115,7 +117,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A media's file, open: it may be larger than what a worker should have in memory."""
+    """A media's file, open for reading. It may be too large to hold in memory."""
 
     stream: BinaryIO
     name: str
@@ -128,11 +130,11 @@ class Workbench(Protocol):
     """What an extractor works with."""
 
     def fetch(self, url: str) -> Fetched:
-        """A guarded GET. Raises FetchFailed or a kind of it."""
+        """Fetch an address with a guarded GET. Raises FetchFailed or a kind of it."""
         ...
 
     def file(self) -> AbstractContextManager[StoredFile]:
-        """The media's file, checked against its hash."""
+        """Open the media's file, checked against its hash."""
         ...
 
     def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = ...) -> Extraction:
@@ -140,16 +142,16 @@ class Workbench(Protocol):
         ...
 
     def require_transcription(self, seconds: float) -> None:
-        """Ask for so much sound to be turned into text, before it is. Raises TranscriptionQuota, which leaves the
-        media waiting and costs no try."""
+        """Ask before this much audio is transcribed. Raises TranscriptionQuota, which leaves the media waiting and
+        uses up no try."""
         ...
 
     def record_transcription(self, seconds: float) -> None:
-        """Count what was really transcribed, whatever becomes of it."""
+        """Count the audio that was really transcribed, whatever becomes of the text."""
         ...
 
     def keep(self, fetched: Fetched) -> None:
-        """Make what an address answered the media's file, once the media is readable."""
+        """Make the answer of an address the media's file, once the media is readable."""
         ...
 
 
@@ -168,7 +170,7 @@ class Source:
 
 class Extractor(Protocol):
     def __call__(self, source: Source) -> Extraction:
-        """Raises WorkError where there is no text to be had; every other exception counts as a failed extraction."""
+        """Raises WorkError if there is no text to be had. Any other exception counts as a failed extraction."""
         ...
 
 
@@ -176,4 +178,5 @@ AVAILABLE_EXTRACTORS: dict[Kind, Extractor] = {}
 
 
 def can_extract(kind: Kind) -> bool:
+    """Whether media of this kind have an extractor."""
     return kind in AVAILABLE_EXTRACTORS

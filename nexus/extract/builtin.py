@@ -1,14 +1,14 @@
-"""The extractors that come with Nexus: what to get, and which reader reads it."""
+"""The extractors that come with Nexus: what each fetches or opens, and which reader parses it."""
 
 from __future__ import annotations
 
-from nexus.extract import Extraction, Fetched, Source
+from nexus.extract import Extraction, Source
 
-ARTICLE = "nexus.extract.article:read"
-EPUB = "nexus.extract.epub:read"
-PDF = "nexus.extract.pdf:read"
-TEXT = "nexus.extract.text:read"
-#: What parser processes import before they are shut in.
+ARTICLE = "nexus.extract.article:read_article"
+EPUB = "nexus.extract.epub:read_epub"
+PDF = "nexus.extract.pdf:read_pdf"
+TEXT = "nexus.extract.text:read_text"
+#: The modules that parser processes import before the first document.
 READERS = tuple(reader.partition(":")[0] for reader in (ARTICLE, EPUB, PDF, TEXT))
 
 PDF_TYPE = "application/pdf"
@@ -16,11 +16,14 @@ PLAIN_TYPES = frozenset({"text/plain", "text/markdown"})
 
 
 def web_article(source: Source) -> Extraction:
-    """A page. An address that answers with a PDF keeps it as its file, and has the PDF's text."""
+    """Read a page. If the address answers with a PDF, that becomes the media's file and its text the media's text."""
     fetched = source.bench.fetch(source.url or "")
     if fetched.content_type == PDF_TYPE:
         source.bench.keep(fetched)
-    return source.bench.read(_page_reader(fetched), fetched.body, fetched.hints())
+        reader = PDF
+    else:
+        reader = TEXT if fetched.content_type in PLAIN_TYPES else ARTICLE
+    return source.bench.read(reader, fetched.body, fetched.hints())
 
 
 def pdf(source: Source) -> Extraction:
@@ -38,9 +41,3 @@ def text(source: Source) -> Extraction:
 def _read_file(source: Source, reader: str) -> Extraction:
     with source.bench.file() as file:
         return source.bench.read(reader, file.stream, file.hints())
-
-
-def _page_reader(fetched: Fetched) -> str:
-    if fetched.content_type == PDF_TYPE:
-        return PDF
-    return TEXT if fetched.content_type in PLAIN_TYPES else ARTICLE

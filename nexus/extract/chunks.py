@@ -1,6 +1,6 @@
-"""A text cut into chunks that can be searched and quoted: at paragraphs where it can be, then sentences, then words.
+"""Cuts a text into chunks that can be searched and quoted: between paragraphs if possible, else sentences, else words.
 
-Linear in the length of the text, whatever it is made of.
+It takes linear time, whatever the text is made of.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 Span = tuple[int, int]
 
 LONGEST = 1200
-#: No chunk is cut shorter than this for the sake of a better place.
+#: A better place to cut never makes a chunk shorter than this.
 SHORTEST = 300
-#: Where a chunk may end, the best first.
+#: What a chunk may end with, best first.
 PLACES = (("\n\n",), (". ", "! ", "? ", ".\n", "!\n", "?\n", "。", "！", "？", "।"), ("\n", " "))
 
 
-def split(text: str) -> list[Span]:
-    """In order, without the white space around them, and together all of the text."""
+def split_chunks(text: str) -> list[Span]:
+    """Return the spans of all chunks in order, without the white space around them."""
     spans: list[Span] = []
     start = _skip(text, 0)
     while start < len(text):

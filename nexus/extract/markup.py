@@ -1,7 +1,7 @@
-"""Clean html for reading, and the plain text that goes with it, from what a stranger wrote.
+"""Turns html from strangers into clean html for reading, and the plain text that goes with it.
 
-nh3 takes out what could do harm; the writer puts down what is left, so that an offset in the text is an offset in the
-html. No id, address or attribute of the source goes through as it stands.
+nh3 removes what could do harm, and the writer writes what is left, so that an offset in the text is an offset in the
+html. Every id, address and attribute of the source is checked or rewritten.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from lxml import etree
 
 from nexus.extract import Fragment, Heading
 from nexus.extract.elements import BARE, DROPPED, INLINES, KEPT_BLOCKS, LOOSE_BLOCKS, SYNONYMS, VOID
-from nexus.extract.shallow import shallow
-from nexus.extract.writer import CELL, HEADINGS, LINE, PARAGRAPH, Node, Place, Writer
+from nexus.extract.nesting import cut_nesting
+from nexus.extract.writer import CELL, HEADINGS, LINE, PARAGRAPH, Nesting, Node, Writer
 
-#: Says where a link leads, or under which name a picture is kept. None: nowhere, not at all.
+#: Returns where a link leads, or the name that a picture is kept under. None drops the link or the picture.
 Resolve = Callable[[str], str | None]
 
 LONGEST_HEADING = 500
 LONGEST_URL = 8192
-#: How far into an element is looked for its first word.
+#: How many pieces of an element are searched for its first word.
 MOST_CHUNKS = 1000
 LARGEST_SIZE = 10_000
 LARGEST_SPAN = 1000
 
-#: What stands between two of a kind; between others, an empty line.
+#: What separates two elements of these kinds; all others are separated by an empty line.
 SMALL_GAPS = dict.fromkeys(("td", "th"), CELL) | dict.fromkeys(
     ("li", "dt", "dd", "tr", "thead", "tbody", "tfoot", "caption"), LINE
 )
@@ -50,7 +50,7 @@ ATTRIBUTES = {
     "th": {"colspan", "rowspan", "scope"},
     "time": {"datetime"},
 }
-#: What the attributes that are kept as they stand may be.
+#: The values that attributes may have to be kept unchanged.
 PLAIN_ATTRIBUTES = {
     "lang": re.compile(r"[A-Za-z0-9-]{1,35}"),
     "dir": re.compile(r"ltr|rtl|auto"),
@@ -63,7 +63,7 @@ PLAIN_ATTRIBUTES = {
     "scope": re.compile(r"col|row|colgroup|rowgroup"),
 }
 
-#: The cleaner drops what stands in these; under another name their text stays.
+#: The cleaner drops the content of these; under another name their text stays.
 MATH = re.compile(
     r"<(/?)(math|m(?:i|n|o|s|text|row|frac|sqrt|root|style|padded|phantom|error|fenced|enclose|table|tr|td)"
     r"|m(?:labeledtr|sub|sup|subsup|over|under|underover|multiscripts)|semantics|annotation(?:-xml)?)\b",
@@ -93,25 +93,25 @@ def clean(
     asset: Resolve | None = None,
     link: Resolve | None = None,
 ) -> tuple[Fragment, tuple[Heading, ...]]:
-    """The fragment at a position, and its headings in order. Its text may be empty.
+    """Return the fragment for a position, whose text may be empty, and its headings in order.
 
-    Without `asset` a picture is named by its address; with it, by `asset:` and the name that it gives. Without `link`
-    a link leads to where it leads from `base_url`; with it, every id is kept, since others may lead here.
+    Pictures keep their address, or are called `asset:` and the name that `asset` returns. Links are resolved against
+    `base_url`, or by `link`; with `link` every id is kept, because other fragments may link here.
     """
     html = MATH.sub(r"<\1x-\2", SURROGATE.sub("\ufffd", html))
-    safe = CONTROL.sub("", _CLEANER.clean(shallow(html)))
-    # Disorder can make the cleaned html deeper than its source, and the parser leaves out what is too deep for it.
-    root = etree.HTML(f"<body>{shallow(safe)}</body>", _PARSER)
-    page = _Page(root, base_url, position, asset, link)
+    safe = CONTROL.sub("", _CLEANER.clean(cut_nesting(html)))
+    # Cleaning can make disordered html deeper than its source, and the parser drops what is too deep for it.
+    root = etree.HTML(f"<body>{cut_nesting(safe)}</body>", _PARSER)
+    page = _CleanPage(root, base_url, position, asset, link)
     page.walk(root)
     clean_html, text = page.writer.finish()
     return Fragment(text, clean_html), tuple(page.writer.headings)
 
 
-def absolute(
+def absolute_url(
     address: str, base_url: str | None, schemes: tuple[str, ...] = ("http:", "https:")
 ) -> str | None:
-    """A whole address of one of the schemes, or nothing."""
+    """Return the absolute address, or None if it is not valid or has another scheme."""
     if len(address) > LONGEST_URL:
         return None
     try:
@@ -121,17 +121,17 @@ def absolute(
     return str(url) if url.startswith(schemes) and len(url) <= LONGEST_URL else None
 
 
-def outward(href: str, base_url: str | None = None) -> str | None:
-    """Where a link leads that may leave the document."""
-    return absolute(href, base_url, ("http:", "https:", "mailto:"))
+def outbound_url(href: str, base_url: str | None = None) -> str | None:
+    """Return the absolute address of a link that may leave the document: http, https or mailto."""
+    return absolute_url(href, base_url, ("http:", "https:", "mailto:"))
 
 
 def safe_id(name: str) -> str:
-    """An id of the source in letters that can do no harm; the same for every link to it."""
+    """Return an id for the source's own id that is safe in html, the same each time."""
     return name if SAFE_ID.fullmatch(name) else "x" + hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
-class _Page:
+class _CleanPage:
     """One walk over a cleaned tree."""
 
     def __init__(
@@ -154,8 +154,8 @@ class _Page:
 
     def walk(self, root: etree._Element) -> None:
         writer = self.writer
-        place = Place((Node("p"),))
-        around: list[tuple[Place, int]] = []
+        place = Nesting((Node("p"),))
+        around: list[tuple[Nesting, int]] = []
         for event, element in etree.iterwalk(root, events=("start", "end")):
             if event == "start":
                 gap = _gap(element)
@@ -171,7 +171,7 @@ class _Page:
             if content:
                 writer.text(place, content)
 
-    def _enter(self, element: etree._Element, place: Place, gap: int, depth: int) -> Place:
+    def _enter(self, element: etree._Element, place: Nesting, gap: int, depth: int) -> Nesting:
         tag = SYNONYMS.get(element.tag, element.tag)
         if tag in VOID:
             self._bare(element, place, depth)
@@ -192,7 +192,7 @@ class _Page:
             return Node("p", "", name)
         return Node(element.tag, _attributes(element), name)
 
-    def _bare(self, element: etree._Element, place: Place, depth: int) -> None:
+    def _bare(self, element: etree._Element, place: Nesting, depth: int) -> None:
         if element.tag == "br":
             self.writer.line_break()
         elif element.tag == "hr" and not place.firm:
@@ -202,7 +202,7 @@ class _Page:
         elif element.tag == "img":
             self._image(element, place)
 
-    def _image(self, element: etree._Element, place: Place) -> None:
+    def _image(self, element: etree._Element, place: Nesting) -> None:
         source = None if _is_tracker(element) else self._image_source(element)
         if source is None:
             return
@@ -221,7 +221,7 @@ class _Page:
                 name = self._asset(candidate)
                 found = name and f"asset:{name}"
             else:
-                found = absolute(candidate, self._base_url)
+                found = absolute_url(candidate, self._base_url)
             if found:
                 return found
         return None
@@ -239,7 +239,7 @@ class _Page:
         return f"h{self._headings}"
 
     def _link_attributes(self, element: etree._Element) -> str | None:
-        """None where it leads nowhere: its text stays."""
+        """Return None if the link leads nowhere; its text stays."""
         href = (element.get("href") or "").strip()
         leads = (self._link or self._lead)(href) if href else None
         if not leads:
@@ -252,15 +252,15 @@ class _Page:
             return None
         if name in self._targets:
             return f"#{self.prefix}{safe_id(name)}"
-        return outward(href, self._base_url)
+        return outbound_url(href, self._base_url)
 
     def _linked(self, root: etree._Element) -> set[str]:
         return {self._within(str(href).strip()) for href in root.xpath("//a/@href")}
 
     def _within(self, href: str) -> str:
-        """The id that a link of this page to itself names."""
+        """Return the id that a link names, if it leads to this page, else an empty string."""
         page, _, name = href.partition("#")
-        if name and page and (not self._base_url or absolute(page, self._base_url) != self._here()):
+        if name and page and (not self._base_url or absolute_url(page, self._base_url) != self._here()):
             return ""
         return unquote(name)
 
@@ -269,7 +269,7 @@ class _Page:
 
 
 def _is_heading(element: etree._Element) -> bool:
-    """A heading left open swallows the page after it: that is text."""
+    """Whether it is short enough for a heading. One that is never closed swallows the rest of the page."""
     length = 0
     for chunk in element.itertext():
         length += len(chunk)
@@ -279,7 +279,8 @@ def _is_heading(element: etree._Element) -> bool:
 
 
 def _is_block(element: etree._Element) -> bool:
-    """So does a `pre` left open; and one without text would be an empty frame."""
+    """Whether it can stay the block it is. A `pre` that is never closed swallows the page; without text, it is an
+    empty frame."""
     if element.tag != "pre":
         return True
     chunks = islice(element.itertext(), MOST_CHUNKS)
@@ -287,7 +288,7 @@ def _is_block(element: etree._Element) -> bool:
 
 
 def _gap(element: etree._Element) -> int:
-    """How far a block stands from the next one; below zero, it is not a block."""
+    """Return the gap around a block, or -1 if the element is not a block."""
     tag = element.tag
     if tag in SMALL_GAPS:
         return SMALL_GAPS[tag]

@@ -1,4 +1,4 @@
-"""Reads PDFs: one fragment for each page that has text, the bookmarks as the outline."""
+"""Reads PDFs: a fragment for each page that has text, and the bookmarks as the outline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_TITLE = 300
 LOWEST_LEVEL = 6
 LOCKED = frozenset({pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY})
 
-#: What stands for a hyphen at the end of a line: the word goes on after it.
+#: PDFium's sign for a hyphen at the end of a line. The word continues after it.
 HYPHEN = re.compile("[\x02\ufffe]\n?")
 HYPHEN_THAT_STAYS = re.compile("[\x02\ufffe]\n?(?=[A-Z0-9])")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff\ufffe\uffff]")
@@ -32,7 +32,7 @@ LIGATURES = str.maketrans(
 )
 ITEM = re.compile(r"[•●▪■◦‣·*–—-]\s|\(?\w{1,3}[.)]\s")
 SENTENCE_END = re.compile(r"[.!?:;…][\"'”’»)\]]*$")
-#: A line this long, and this large a part of the longest one around it, goes on in the next.
+#: A line at least this long, and at least this share of the longest line near it, continues on the next one.
 RUNNING_LENGTH = 40
 RUNNING_SHARE = 0.7
 ENDING_SHARE = 0.9
@@ -41,7 +41,7 @@ NEIGHBOURS = 6
 DATE = re.compile(
     r"(?:D:)?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?(?:([Zz+-])(?:(\d{2})'?(\d{2})?)?)?"
 )
-#: What programs write where a title should be.
+#: What programs write in place of a title.
 NO_TITLE = re.compile(
     r"untitled.*|microsoft .* - .*|powerpoint presentation|(?:document|slide|book|layout|doc|print)\s?\d*|"
     r".*\.(?:docx?|pdf|pptx?|xlsx?|indd|tex|dvi|ps|eps|qxd|pmd|rtf|odt|html?|txt|cdr|ai|fm|jpe?g|png|tiff?)|\W*",
@@ -49,7 +49,8 @@ NO_TITLE = re.compile(
 )
 
 
-def read(data: bytes, hints: Hints) -> Extraction:
+def read_pdf(data: bytes, hints: Hints) -> Extraction:
+    """Raises PdfEncrypted, PdfDamaged or PdfNoText."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -81,7 +82,7 @@ def _read(document: pypdfium2.PdfDocument, hints: Hints) -> Extraction:
 
 
 def _pages(document: pypdfium2.PdfDocument) -> Iterator[tuple[int, list[list[str]]]]:
-    """The paragraphs of each page. A damaged page costs itself; if no page can be opened, the file is damaged."""
+    """Yield the paragraphs of each page. Damaged pages are skipped; if none can be opened, the file is damaged."""
     opened = 0
     for index in range(min(len(document), MOST_PAGES)):
         try:
@@ -103,7 +104,7 @@ def _lines(raw: str) -> list[str]:
 
 
 def _paragraphs(lines: list[str]) -> list[list[str]]:
-    """Paragraphs of lines: running text is one line, what is set line by line stays so."""
+    """Group lines into paragraphs. Running text becomes one line; text set line by line keeps its lines."""
     paragraphs: list[list[str]] = []
     previous = ""
     running = False
@@ -125,7 +126,7 @@ def _paragraphs(lines: list[str]) -> list[list[str]]:
 
 
 def _goes_on(line: str, following: str, lines: list[str], index: int) -> bool:
-    """Whether a sentence runs over the end of a line."""
+    """Whether the text of a line continues on the next one."""
     if ITEM.match(following):
         return False
     ended = SENTENCE_END.search(line) is not None
@@ -140,7 +141,7 @@ def _is_full(line: str, lines: list[str], index: int, share: float = RUNNING_SHA
 
 
 def _fragment(paragraphs: list[list[str]], position: int, page: int) -> Fragment:
-    """The html says which page it is: pages without text are left out, so positions don't."""
+    """The first id in the html names the page: positions can't, because pages without text are left out."""
     shown = ["<br>\n".join(escape(line, quote=False) for line in lines) for lines in paragraphs]
     html = "\n\n".join(f"<p>{paragraph}</p>" for paragraph in shown)
     named = html.replace("<p>", f'<p id="f{position}-page{page}">', 1)
@@ -160,7 +161,7 @@ def _outline(document: pypdfium2.PdfDocument, pages: list[int]) -> tuple[Heading
 
 
 def _position(pages: list[int], index: int) -> int:
-    """The fragment of a page, or of the next one that has text."""
+    """Return the position of a page's fragment, or of the next page that has text."""
     return min(bisect_left(pages, index), len(pages) - 1)
 
 
@@ -174,7 +175,7 @@ def _title(text: str, hints: Hints) -> str | None:
 
 
 def _date(text: str) -> str | None:
-    """A day, with the time where it is given whole."""
+    """Return the day as an ISO date, with the time if that is complete."""
     found = DATE.match(text.strip())
     if not found:
         return None

@@ -1,12 +1,13 @@
-"""Extractors of installed packages: entry points of the group `nexus.extractors`, each named after its kind.
+"""Finds the extractors of installed packages: entry points of the group `nexus.extractors`, each named after its kind.
 
-Those that come with Nexus are found the same way as everybody else's.
+The extractors that come with Nexus are found the same way.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Extractor, Source
 from nexus.states.media import Kind
@@ -16,17 +17,17 @@ OWN = "nexus"
 
 
 class BadExtractor(ImportError):
-    """An installed extractor can't be used. Its text says which, and why."""
+    """An installed extractor can't be used. The message says which one and why."""
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledExtractor:
     """An extractor and where it comes from."""
 
     extract: Extractor
     #: As `module:function`.
     place: str
-    #: The package and its version.
+    #: The package's name and version.
     package: str
 
     def __call__(self, source: Source) -> Extraction:
@@ -34,18 +35,19 @@ class Installed:
 
 
 def load_installed() -> None:
-    """Register all of them. What Nexus brings comes first: a package that somebody installed on purpose replaces it."""
+    """Register them all, those of Nexus first: a package that somebody installed on purpose replaces them."""
     for entry in sorted(entry_points(group=GROUP), key=_turn):
         AVAILABLE_EXTRACTORS[_kind(entry)] = _load(entry)
 
 
-def origin(extractor: Extractor) -> str:
-    """Who reads with it, and in which version: kept beside the text, so that an older one can be read anew."""
-    return extractor.package if isinstance(extractor, Installed) else place(extractor)
+def extractor_origin(extractor: Extractor) -> str:
+    """Return the package and version of an extractor. It is kept with the text, so that outdated text can be found."""
+    return extractor.package if isinstance(extractor, InstalledExtractor) else extractor_place(extractor)
 
 
-def place(extractor: Extractor) -> str:
-    if isinstance(extractor, Installed):
+def extractor_place(extractor: Extractor) -> str:
+    """Return where an extractor is defined, as `module:function`."""
+    if isinstance(extractor, InstalledExtractor):
         return extractor.place
     name = getattr(extractor, "__qualname__", type(extractor).__qualname__)
     return f"{extractor.__module__}:{name}"
@@ -57,7 +59,13 @@ def _turn(entry: EntryPoint) -> tuple[bool, str, str]:
 
 
 def _package(entry: EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
+    return entry.value if entry.dist is None else _described(entry.dist)
+
+
+@cache
+def _described(package: Distribution) -> str:
+    """Remembered, because each look at a name or a version reads the whole description of the package."""
+    return f"{package.name} {package.version}"
 
 
 def _kind(entry: EntryPoint) -> Kind:
@@ -70,8 +78,8 @@ def _kind(entry: EntryPoint) -> Kind:
         ) from error
 
 
-def _load(entry: EntryPoint) -> Installed:
+def _load(entry: EntryPoint) -> InstalledExtractor:
     try:
-        return Installed(entry.load(), entry.value, _package(entry))
+        return InstalledExtractor(entry.load(), entry.value, _package(entry))
     except (ImportError, AttributeError) as error:
         raise BadExtractor(f"{entry.value} of {_package(entry)}: {error}") from error

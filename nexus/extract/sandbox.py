@@ -1,9 +1,9 @@
-"""Where readers run: processes of their own, with limits on time, memory and output.
+"""Runs readers in processes of their own, with limits on time, memory and output.
 
-A reader gets bytes that strangers made, so whatever happens in its process costs this document and nothing else. The
-process has no secrets, files, network or children (child/jail.py), and what it gives back is data that is checked. It
-is kept for the documents that follow, since a new one costs as much as a short document: until it has read
-`documents` of them, or has grown, or was ended.
+A reader gets bytes that strangers made, so whatever happens in its process may cost this document and nothing else.
+The process has no secrets, files, network or children (child/jail.py), and its answer is checked (child/messages.py).
+Starting a process costs as much as reading a short document, so each is kept for further documents until it has read
+`documents` of them, has grown, or was ended.
 """
 
 from __future__ import annotations
@@ -18,25 +18,32 @@ from typing import BinaryIO
 from nexus import logging
 from nexus.errors import ExtractionFailed, ParserCrashed, ParserMemory, ParserOutput, ParserTimeout, tree
 from nexus.extract import Extraction, Hints
-from nexus.extract.child import wire
-from nexus.extract.child.outside import Document, Nursery, NurseryGone, Parser, Unknown, identifier, used_up
-from nexus.extract.child.parser import READ
-from nexus.extract.child.wire import BadFrame, Request, TooLarge
+from nexus.extract.child.frames import BadFrame, FrameTooLarge
+from nexus.extract.child.handles import (
+    NurseryGone,
+    NurseryHandle,
+    ParserHandle,
+    ParserInput,
+    UnknownReader,
+    class_name,
+    used_up,
+)
+from nexus.extract.child.messages import ReadDone, ReadRefused, ReadRequest
 
 log = logging.get(__name__)
 
-#: A process that took more than this part of its memory for a document does not get another.
+#: A process that took more than this part of its memory for a document gets no further one.
 GROWN = 4
 LONGEST_MESSAGE = 500
-#: How often who waits for a process looks whether he still should.
+#: How often a thread that waits for a process checks whether the read was cancelled.
 LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Limits:
+class ParserLimits:
     """What one document may take."""
 
-    #: On the clock, from when its bytes are handed over; waiting for a process does not count.
+    #: From the moment its bytes are sent; waiting for a process does not count.
     seconds: float = 30.0
     #: Address space beyond what Python and the readers' libraries have mapped.
     memory_bytes: int = 1024 * 1024 * 1024
@@ -45,38 +52,38 @@ class Limits:
 
 
 class SandboxClosed(RuntimeError):
-    """Nothing is wrong with the document: it was not read to the end because everything ends."""
+    """The sandbox was closed before the document was read. Nothing is wrong with the document."""
 
 
-class ReadingEnded(Exception):
-    """Nothing is wrong with the document: nobody wants to know any more what is in it."""
+class ReadCancelled(Exception):
+    """The read was cancelled. Nothing is wrong with the document."""
 
 
-class Reading:
-    """A document that is being read, for who may want to end that."""
+class CancelToken:
+    """Lets another thread cancel a read, before it starts or while it runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._parser: Parser | None = None
-        self.ended = False
+        self._parser: ParserHandle | None = None
+        self.cancelled = False
 
-    def begin(self, parser: Parser) -> None:
-        """Raises ReadingEnded where it is over before it began."""
+    def cancel(self) -> None:
+        """Make the read raise ReadCancelled. Its process ends too, since it may be deep in a document."""
         with self._lock:
-            if self.ended:
-                raise ReadingEnded
-            self._parser = parser
-
-    def end(self) -> None:
-        """The process ends with it: it may be deep in a document."""
-        with self._lock:
-            self.ended = True
+            self.cancelled = True
             if self._parser is not None:
                 with suppress(OSError):
                     self._parser.line.shutdown(socket.SHUT_RDWR)
 
-    def settle(self) -> None:
-        """Its process is free for another document."""
+    def attach(self, parser: ParserHandle) -> None:
+        """Raises ReadCancelled if that came before the start."""
+        with self._lock:
+            if self.cancelled:
+                raise ReadCancelled
+            self._parser = parser
+
+    def detach(self) -> None:
+        """From now on the process may read another document."""
         with self._lock:
             self._parser = None
 
@@ -86,15 +93,15 @@ class Blameless(Exception):
 
 
 class Sandbox:
-    """Shared by all threads. At most `processes` documents are read at once; the others wait for their turn.
+    """Shared by all threads. At most `processes` documents are read at once; others wait for their turn.
 
-    `preload` names the modules to import before the first document. Other readers are imported when they are asked
-    for, from wherever this process imports.
+    `preload` names the modules to import before the first document. Other readers are imported when first used, from
+    wherever this process imports.
     """
 
     def __init__(
         self,
-        limits: Limits = Limits(),
+        limits: ParserLimits = ParserLimits(),
         processes: int = 2,
         preload: tuple[str, ...] = (),
         documents: int = 200,
@@ -105,8 +112,8 @@ class Sandbox:
         self._documents = documents
         self._turn = threading.Semaphore(processes)
         self._lock = threading.Lock()
-        self._idle: list[Parser] = []
-        self._nursery: Nursery | None = None
+        self._idle: list[ParserHandle] = []
+        self._nursery: NurseryHandle | None = None
         self._closed = False
 
     def read(
@@ -114,36 +121,38 @@ class Sandbox:
         reader: str,
         data: bytes | BinaryIO,
         hints: Hints = Hints(),
-        limits: Limits | None = None,
-        reading: Reading | None = None,
+        limits: ParserLimits | None = None,
+        cancel: CancelToken | None = None,
     ) -> Extraction:
-        """Raises ExtractionFailed or a kind of it, and ReadingEnded where somebody ended it. An open file goes over in
-        pieces."""
+        """Run a reader, named as `module:function`, on bytes or on an open file, which is sent in pieces.
+
+        Raises ExtractionFailed or a kind of it, or ReadCancelled.
+        """
         allowed = limits or self.limits
-        document = Document(data)
-        request = Request(
+        document = ParserInput(data)
+        request = ReadRequest(
             reader, document.size, allowed.seconds, allowed.memory_bytes, allowed.output_bytes, hints
         )
-        reading = reading or Reading()
-        with self._one_of_them(reading):
+        cancel = cancel or CancelToken()
+        with self._process_slot(cancel):
             try:
-                return self._read(request, document, reading)
+                return self._read(request, document, cancel)
             except (Blameless, NurseryGone) as error:
                 log.warning("parser_lost", reader=reader, reason=type(error).__name__)
-                return self._read_again(request, document, reading)
+                return self._read_again(request, document, cancel)
 
     @contextmanager
-    def _one_of_them(self, reading: Reading) -> Iterator[None]:
+    def _process_slot(self, cancel: CancelToken) -> Iterator[None]:
         while not self._turn.acquire(timeout=LOOK_SECONDS):
-            if reading.ended:
-                raise ReadingEnded
+            if cancel.cancelled:
+                raise ReadCancelled
         try:
             yield
         finally:
             self._turn.release()
 
     def close(self) -> None:
-        """Ends every process, also of documents that are being read."""
+        """End every process, even one that is reading a document."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -153,40 +162,40 @@ class Sandbox:
         if nursery is not None:
             nursery.close()
 
-    def _read_again(self, request: Request, document: Document, reading: Reading) -> Extraction:
-        """In a new process, where nothing but the document can be the reason."""
+    def _read_again(self, request: ReadRequest, document: ParserInput, cancel: CancelToken) -> Extraction:
+        """Read in a new process, which nothing but this document can have broken."""
         try:
-            return self._read(request, document, reading, new=True)
+            return self._read(request, document, cancel, new=True)
         except (Blameless, NurseryGone) as error:
             raise _stopped(request, ParserCrashed(), type(error).__name__) from error
 
     def _read(
-        self, request: Request, document: Document, reading: Reading, *, new: bool = False
+        self, request: ReadRequest, document: ParserInput, cancel: CancelToken, *, new: bool = False
     ) -> Extraction:
         parser = self._take(request.reader, new=new)
         try:
-            reading.begin(parser)
-            grown, found = _understand(parser.ask(request, document))
-            reading.settle()
-        except (EOFError, TimeoutError, BadFrame) as trouble:
-            reading.settle()
-            if reading.ended:
+            cancel.attach(parser)
+            answer = parser.ask(request, document)
+            cancel.detach()
+        except (EOFError, TimeoutError, BadFrame) as failure:
+            cancel.detach()
+            if cancel.cancelled:
                 _end(parser)
-                raise ReadingEnded from trouble
-            raise _verdict(parser, request, trouble) from trouble
+                raise ReadCancelled from failure
+            raise _explained(parser, request, failure) from failure
         except BaseException:
             _end(parser)
             raise
-        self._give_back(parser, grown > request.memory_bytes // GROWN)
-        if isinstance(found, Extraction):
-            return found
-        raise _refusal(request, grown, *found)
+        self._give_back(parser, answer.grown > request.memory_bytes // GROWN)
+        if isinstance(answer, ReadDone):
+            return answer.extraction()
+        raise _refusal(request, answer)
 
-    def _take(self, reader: str, *, new: bool) -> Parser:
+    def _take(self, reader: str, *, new: bool) -> ParserHandle:
         nursery = self._open_nursery()
         try:
             nursery.learn(reader)
-        except Unknown as error:
+        except UnknownReader as error:
             log.error("reader_unknown", reader=reader, reason=str(error))  # noqa: TRY400
             raise ParserCrashed from error
         while not new and (parser := self._pop()):
@@ -195,7 +204,7 @@ class Sandbox:
             _end(parser)
         return nursery.fork()
 
-    def _give_back(self, parser: Parser, grown: bool) -> None:
+    def _give_back(self, parser: ParserHandle, grown: bool) -> None:
         with self._lock:
             keep = not self._closed and not grown and parser.documents < self._documents
             if keep:
@@ -203,11 +212,11 @@ class Sandbox:
         if not keep:
             _end(parser)
 
-    def _pop(self) -> Parser | None:
+    def _pop(self) -> ParserHandle | None:
         with self._lock:
             return self._idle.pop() if self._idle else None
 
-    def _open_nursery(self) -> Nursery:
+    def _open_nursery(self) -> NurseryHandle:
         with self._lock:
             if self._closed:
                 raise SandboxClosed
@@ -215,67 +224,56 @@ class Sandbox:
                 self._nursery = self._new_nursery()
             return self._nursery
 
-    def _new_nursery(self) -> Nursery:
-        nursery = Nursery()
+    def _new_nursery(self) -> NurseryHandle:
+        nursery = NurseryHandle()
         for module in self._preload:
             try:
                 nursery.learn(module)
-            except Unknown as error:
+            except UnknownReader as error:
                 log.error("reader_unknown", reader=module, reason=str(error))  # noqa: TRY400
         return nursery
 
 
-def _understand(values: Iterator[bytes | None]) -> tuple[int, Extraction | tuple[str, str, str]]:
-    """How much the process has grown, and what was found; or the code, message and kind of an error."""
-    try:
-        grown, verdict = wire.number(next(values)), wire.text(next(values))
-        if verdict == READ:
-            return grown, wire.extraction_of(values)
-        code, message, kind = map(wire.text, values)
-    except (StopIteration, ValueError) as error:
-        raise BadFrame from error
-    return grown, (code, message, identifier(kind))
-
-
-def _refusal(request: Request, grown: int, code: str, message: str, kind: str) -> ExtractionFailed:
-    """Only what a reader may raise; of anything else no more than its name, since its text may be the document's."""
+def _refusal(request: ReadRequest, answer: ReadRefused) -> ExtractionFailed:
+    """Only errors that a reader may raise keep their message. Of any other just the name is logged: its text may be
+    the document's."""
     known = {error.code: error for error in tree(ExtractionFailed)}
-    if code in known:
-        return known[code](message[:LONGEST_MESSAGE])
-    log.warning("reader_failed", reader=request.reader, reason=kind)
-    return ParserMemory() if used_up(grown, request.memory_bytes) else ExtractionFailed()
+    if answer.code in known:
+        return known[answer.code](answer.message[:LONGEST_MESSAGE])
+    log.warning("reader_failed", reader=request.reader, reason=class_name(answer.kind))
+    return ParserMemory() if used_up(answer.grown, request.memory_bytes) else ExtractionFailed()
 
 
-def _verdict(parser: Parser, request: Request, trouble: Exception) -> Exception:
-    """What it means that there is no answer. The process ends, if it has not ended yet."""
-    if isinstance(trouble, EOFError):
-        return _cause_of_death(parser, request)
+def _explained(parser: ParserHandle, request: ReadRequest, failure: Exception) -> Exception:
+    """Find out why there is no answer, and end the process if it still runs."""
+    if isinstance(failure, EOFError):
+        return _explained_end(parser, request)
     _end(parser)
     error: ExtractionFailed = ParserCrashed()
-    if isinstance(trouble, TimeoutError):
+    if isinstance(failure, TimeoutError):
         error = ParserTimeout()
-    elif isinstance(trouble, TooLarge):
+    elif isinstance(failure, FrameTooLarge):
         error = ParserOutput()
-    return _stopped(request, error, type(trouble).__name__)
+    return _stopped(request, error, type(failure).__name__)
 
 
-def _cause_of_death(parser: Parser, request: Request) -> Exception:
-    death = parser.end()
-    if death.out_of_time:
-        return _stopped(request, ParserTimeout(), death.name)
-    if death.out_of_memory(request.memory_bytes):
-        return _stopped(request, ParserMemory(), death.name)
+def _explained_end(parser: ParserHandle, request: ReadRequest) -> Exception:
+    end = parser.end()
+    if end.out_of_time:
+        return _stopped(request, ParserTimeout(), end.name)
+    if end.out_of_memory(request.memory_bytes):
+        return _stopped(request, ParserMemory(), end.name)
     if parser.documents > 1:
-        # An earlier document may have left the process broken.
+        # An earlier document may have broken the process.
         return Blameless()
-    return _stopped(request, ParserCrashed(), death.name)
+    return _stopped(request, ParserCrashed(), end.name)
 
 
-def _stopped(request: Request, error: ExtractionFailed, reason: str) -> ExtractionFailed:
+def _stopped(request: ReadRequest, error: ExtractionFailed, reason: str) -> ExtractionFailed:
     log.warning("parser_stopped", reader=request.reader, error_code=error.code, reason=reason)
     return error
 
 
-def _end(parser: Parser) -> None:
+def _end(parser: ParserHandle) -> None:
     with suppress(NurseryGone):
         parser.end()

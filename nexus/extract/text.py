@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -15,30 +14,17 @@ from markdown_it.token import Token
 
 from nexus.errors import EmptyContent, TextUnreadable
 from nexus.extract import Extraction, Fragment, Heading, Hints, markup
+from nexus.extract.charsets import codec_for, decode_marked
 
-#: About as much as is read at one sitting; a paragraph is only cut where it alone is longer.
+#: About as much as is read in one sitting. A paragraph is cut only if it is longer by itself.
 FRAGMENT_LENGTH = 20_000
 LONGEST_TITLE = 120
 MARKDOWN_ENDINGS = (".md", ".markdown")
 MARKDOWN_TYPE = "text/markdown"
 
-BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-#: A declared charset is believed if it is one that texts are written in.
-CHARSET = re.compile(
-    r"ascii|utf-(?:8|16|32)(?:-[lb]e)?|iso8859-\d+|cp\d+|koi8-[rut]|mac-\w+|gbk?\d*|hz|big5\w*|"
-    r"(?:shift_jis|euc_j\w+|iso2022_\w+)(?:_\w+)?|euc_kr|johab|tis-620|ptcp154|kz1048"
-)
-#: Browsers read these as their Windows cousins.
-COUSINS = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874"}
-#: So little says nothing about a charset, and is what most systems of the West have written, if it can be.
+#: A detector can't tell the charset of so few bytes. If they can be Western text, they are taken for it.
 SHORT = 400
-#: Letters with accents among those without: two of them in a row are seldom, three are another alphabet.
+#: Western text: accented letters stand among plain ones, seldom two in a row. Three in a row are another alphabet.
 WESTERN = re.compile(
     "(?:[\x00-\x7f«»„“”‘’–—…€£§°¡¿]|[àáâãäåæçèéêëìíîïñòóôõöøœùúûüÿßÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØŒÙÚÛÜŸ]{1,2}(?![À-ÿŒœŸ]))+"
 )
@@ -48,13 +34,14 @@ PARAGRAPH = re.compile(r"\n{2,}")
 FRONT_MATTER = re.compile(r"---\n(.{0,20000}?)\n(?:---|\.\.\.)(?:\n|\Z)", re.DOTALL)
 FRONT_TITLE = re.compile(r"^title:\s*(['\"]?)(.+?)\1\s*$", re.MULTILINE)
 NOT_IN_SLUG = re.compile(r"[^\w\- ]")
-#: One control character in so many is dirt; more of them are no text.
+#: One control character in this many is dirt. With more of them it is not text.
 DIRT = 100
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
-def read(data: bytes, hints: Hints) -> Extraction:
+def read_text(data: bytes, hints: Hints) -> Extraction:
+    """Raises TextUnreadable or EmptyContent."""
     text = NEWLINE.sub("\n", _decode(data, hints.charset))
     text = CONTROL.sub("", text)
     if not text.strip():
@@ -68,8 +55,8 @@ def _is_markdown(hints: Hints) -> bool:
 
 
 def _decode(data: bytes, declared: str | None) -> str:
-    """As browsers do: the mark at the beginning, then UTF-8, then what was declared, then a guess."""
-    text = _marked(data)
+    """Decode as browsers do: by the byte order mark, then as UTF-8, then as declared, then by a guess."""
+    text = decode_marked(data)
     if text is None and b"\x00" in data:
         raise TextUnreadable
     if text is None:
@@ -79,13 +66,6 @@ def _decode(data: bytes, declared: str | None) -> str:
     return text
 
 
-def _marked(data: bytes) -> str | None:
-    for mark, charset in BOMS:
-        if data.startswith(mark):
-            return data[len(mark) :].decode(charset, "replace")
-    return None
-
-
 def _try(data: bytes, charset: str) -> str | None:
     try:
         return data.decode(charset)
@@ -93,18 +73,9 @@ def _try(data: bytes, charset: str) -> str | None:
         return None
 
 
-def charset(name: str) -> str | None:
-    """What Python calls a charset that texts are written in."""
-    try:
-        known = codecs.lookup(name).name
-    except (LookupError, ValueError):
-        return None
-    return COUSINS.get(known, known) if CHARSET.fullmatch(known) else None
-
-
 def _declared(data: bytes, declared: str | None) -> str | None:
-    name = charset(declared or "")
-    return _try(data, name) if name else None
+    codec = codec_for(declared)
+    return _try(data, codec) if codec else None
 
 
 def _guessed(data: bytes) -> str:
@@ -134,7 +105,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _last_break(text: str) -> int:
-    """Where to cut a paragraph that is too long: after a line, a sentence, a word, or anywhere."""
+    """Return where to cut a paragraph that is too long: after a line, else a sentence, else a word, else anywhere."""
     for mark in ("\n", ". ", " "):
         cut = text.rfind(mark, FRAGMENT_LENGTH // 2, FRAGMENT_LENGTH)
         if cut >= 0:
@@ -172,7 +143,7 @@ def _clean(groups: list[list[Token]], hints: Hints) -> tuple[list[Fragment], lis
     anchors = _name_headings(groups)
 
     def link(href: str) -> str | None:
-        return anchors.get(href) if href.startswith("#") else markup.outward(href, hints.url)
+        return anchors.get(href) if href.startswith("#") else markup.outbound_url(href, hints.url)
 
     fragments: list[Fragment] = []
     outline: list[Heading] = []
@@ -185,7 +156,7 @@ def _clean(groups: list[list[Token]], hints: Hints) -> tuple[list[Fragment], lis
 
 
 def _groups(tokens: list[Token]) -> Iterator[list[Token]]:
-    """The blocks of a text, as many together as make a fragment."""
+    """Group the blocks of a text into fragments."""
     group: list[Token] = []
     length = 0
     for token in tokens:
@@ -199,7 +170,7 @@ def _groups(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def _name_headings(groups: list[list[Token]]) -> dict[str, str]:
-    """Give every heading the id that writers of Markdown link to; where each of these links leads."""
+    """Give every heading the id that Markdown authors link to, and return where each such link leads."""
     anchors: dict[str, str] = {}
     for position, group in enumerate(groups):
         for heading, content in pairwise(group):
@@ -211,7 +182,7 @@ def _name_headings(groups: list[list[Token]]) -> dict[str, str]:
 
 
 def _title(first: str, hints: Hints) -> str | None:
-    """The first line if it is short, or the name of the file."""
+    """Return the first line if it is short, else the name of the file."""
     title = " ".join(first.split())
     if 0 < len(title) <= LONGEST_TITLE:
         return title

@@ -1,8 +1,8 @@
-"""Writes html and plain text side by side: the text content of the one is the other, character for character.
+"""Writes html and plain text side by side: the text content of the html is the text, character for character.
 
-What it writes means the same to every HTML parser: only blocks that may stand in each other do, inline elements stand
-inside of blocks, and nothing stands in a table outside of its cells. An element is written when its first content
-comes, so empty ones leave no trace.
+What it writes means the same to every HTML parser: blocks contain only blocks that they may, inline elements are
+inside blocks, and everything in a table is inside its cells. An element is written with its first content, so empty
+ones leave no trace.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from nexus.extract import Heading
 
 SPACES = re.compile(r"[ \t\n\r\f]{2,}|[\t\n\r\f]")
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-#: They hold text, and no blocks.
+#: They hold text but no blocks.
 FIRM = frozenset({*HEADINGS, "pre"})
-#: Text in here is moved out of the table by every parser.
+#: Every parser moves text that stands here out of the table.
 TABLE_PARTS = frozenset({"table", "thead", "tbody", "tfoot", "tr"})
-#: Where an element may stand; elsewhere it is a paragraph.
+#: The elements that may contain these. Anywhere else they become paragraphs.
 PARENTS = {
     "li": frozenset({"ul", "ol"}),
     "dt": frozenset({"dl"}),
@@ -33,7 +33,7 @@ PARENTS = {
     "th": frozenset({"tr"}),
     "figcaption": frozenset({"figure"}),
 }
-#: What stands between two pieces, weakest first.
+#: What separates two pieces, weakest first.
 GAPS = ("\t", "\n", "\n\n")
 CELL, LINE, PARAGRAPH = range(3)
 MOST_BREAKS = 2
@@ -41,17 +41,17 @@ NOWHERE = 1 << 30
 
 
 class Node(NamedTuple):
-    """An element to be written. `attributes` begins with a space where there are any. Two that look alike are two:
-    they are told apart by what they are, not by what they hold."""
+    """An element to be written. `attributes` begins with a space, or is empty. Nodes are compared by identity: two
+    that look alike are two elements."""
 
     tag: str
     attributes: str = ""
     id: str | None = None
 
 
-class Place:
-    """Where content stands: the blocks around it, then the inline elements around it. A paragraph is always last of
-    the blocks, and gives way to a block inside of it."""
+class Nesting:
+    """The elements around a piece of content: blocks, then inline elements. A paragraph is always the last block, and
+    is closed when another block begins inside it."""
 
     __slots__ = ("blocks", "firm", "inlines", "last", "path", "verbatim")
 
@@ -63,8 +63,8 @@ class Place:
         self.firm = self.last in FIRM
         self.verbatim = self.last == "pre"
 
-    def block(self, node: Node) -> Place:
-        """The place inside a block that begins here."""
+    def block(self, node: Node) -> Nesting:
+        """Return the nesting inside a block that begins here."""
         if self.firm:
             return self
         outer = self._open_blocks()
@@ -74,23 +74,23 @@ class Place:
             outer = _before_table(outer)
             node = node if parents is None else Node("p", "", node.id)
         if node.tag == "blockquote":
-            return Place((*outer, node, Node("p")), self.inlines)
-        return Place((*outer, node), self.inlines)
+            return Nesting((*outer, node, Node("p")), self.inlines)
+        return Nesting((*outer, node), self.inlines)
 
-    def inline(self, node: Node) -> Place:
-        """The place inside an inline element that begins here. None stands in its own kind."""
+    def inline(self, node: Node) -> Nesting:
+        """Return the nesting inside an inline element that begins here. None is nested in its own kind."""
         if any(_same_kind(node.tag, outer.tag) for outer in self.inlines):
             return self
-        return Place(self.blocks, (*self.inlines, node))
+        return Nesting(self.blocks, (*self.inlines, node))
 
-    def rule(self) -> Place:
-        """The place of a line between blocks."""
-        return Place(_before_table(self._open_blocks()))
+    def rule(self) -> Nesting:
+        """Return the nesting for a rule between blocks."""
+        return Nesting(_before_table(self._open_blocks()))
 
-    def text(self) -> Place:
-        """The place where text may stand."""
+    def text(self) -> Nesting:
+        """Return the nearest nesting that may contain text."""
         if self.last in TABLE_PARTS:
-            return Place((*_before_table(self.blocks), Node("p")), self.inlines)
+            return Nesting((*_before_table(self.blocks), Node("p")), self.inlines)
         return self
 
     def _open_blocks(self) -> tuple[Node, ...]:
@@ -108,28 +108,28 @@ def _same_kind(inner: str, outer: str) -> bool:
 
 
 class Writer:
-    """Takes content in reading order, each piece with its place."""
+    """Takes content in reading order, each piece with its nesting."""
 
     def __init__(self, prefix: str = "") -> None:
-        #: What every id begins with.
+        #: Begins every id.
         self.prefix = prefix
         self.headings: list[Heading] = []
         self._html: list[str] = []
         self._text: list[str] = []
-        self._place = Place(())
+        self._place = Nesting(())
         self._ids: set[str] = set()
         self._anchors: list[str] = []
-        #: The outermost border crossed since the last content, and the gap that it asks for.
+        #: The outermost block border since the last content, and the gap that it asks for.
         self._border = NOWHERE
         self._gap = -1
         self._breaks = 0
         self._space = False
-        #: Gaps written since the last text: nothing may follow them.
+        #: Gaps written since the last text. They are removed if no text follows.
         self._loose: list[tuple[int, int]] = []
         self._heading_at = 0
 
     def border(self, depth: int, gap: int) -> None:
-        """A block begins or ends. Of all borders between two pieces the outermost decides how far apart they are."""
+        """A block begins or ends here. The outermost border between two pieces decides the gap between them."""
         if depth < self._border:
             self._border, self._gap = depth, gap
         elif depth == self._border and gap > self._gap:
@@ -137,8 +137,8 @@ class Writer:
         self._breaks, self._space = 0, False
 
     def anchor(self, name: str) -> bool:
-        """Something links to what comes next. It stands on an element of its own if no other carries it. False where
-        the name is taken."""
+        """Give an id to what comes next, because something links to it. If no element can carry the id, it gets one of
+        its own. False if the id is taken."""
         if name in self._ids:
             return False
         self._ids.add(name)
@@ -149,7 +149,7 @@ class Writer:
         self._breaks += 1
         self._space = False
 
-    def text(self, place: Place, chunk: str) -> None:
+    def text(self, place: Nesting, chunk: str) -> None:
         if place.verbatim:
             self._preformatted(place, chunk)
             return
@@ -163,20 +163,20 @@ class Writer:
         self._put_text(words.strip(" "))
         self._space = words[-1] == " "
 
-    def picture(self, place: Place, tag: str) -> None:
-        """An element without any text."""
+    def picture(self, place: Nesting, tag: str) -> None:
+        """Write an element that has no text."""
         self._reach(place)
         self._html.append(tag)
 
     def finish(self) -> tuple[str, str]:
-        """The html and its text."""
+        """Return the html and its text."""
         for html_at, text_at in self._loose:
             self._html[html_at] = self._text[text_at] = ""
         self._close(0)
         self._put_anchors()
         return "".join(self._html), "".join(self._text)
 
-    def _preformatted(self, place: Place, chunk: str) -> None:
+    def _preformatted(self, place: Nesting, chunk: str) -> None:
         lines = chunk.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "")
         body = lines.strip("\n")
         if not body:
@@ -192,8 +192,8 @@ class Writer:
         self._text.append(text)
         self._loose.clear()
 
-    def _reach(self, place: Place) -> None:
-        """Close what ended, leave the gap that is due, open what began."""
+    def _reach(self, place: Nesting) -> None:
+        """Close the elements that ended, write the gap, and open the elements that began."""
         if place is not self._place or self._gap >= 0:
             self._move(place)
         elif self._breaks or self._space:
@@ -202,7 +202,7 @@ class Writer:
             self._put_anchors()
         self._border, self._gap, self._breaks, self._space = NOWHERE, -1, 0, False
 
-    def _move(self, place: Place) -> None:
+    def _move(self, place: Nesting) -> None:
         kept = _common(self._place.path, place.path)
         blocks = len(place.blocks)
         same_block = kept >= blocks == len(self._place.blocks)
@@ -217,8 +217,8 @@ class Writer:
             self._begin(node)
         self._place = place
 
-    def _within(self, place: Place) -> tuple[str, str]:
-        """What stands between two pieces of one block: as html and as text."""
+    def _within(self, place: Nesting) -> tuple[str, str]:
+        """Return what separates two pieces of the same block, as html and as text."""
         if place.verbatim:
             lines = "\n" * max(self._breaks, int(self._gap >= 0))
             return lines, lines
@@ -230,7 +230,7 @@ class Writer:
         return (" ", " ") if self._space else ("", "")
 
     def _put_gap(self, html: str, text: str) -> None:
-        """Before the first text there is none, so that it begins at once."""
+        """Write a gap, but none before the first text, so that the text begins at once."""
         if not self._text:
             self._html.append(html.replace("\n", "").strip())
         elif html:
@@ -266,7 +266,7 @@ class Writer:
 
 
 def _common(opened: tuple[Node, ...], path: tuple[Node, ...]) -> int:
-    """How many of the elements that are open stay open."""
+    """Return how many of the open elements stay open."""
     for count, (left, right) in enumerate(zip(opened, path, strict=False)):
         if left is not right:
             return count

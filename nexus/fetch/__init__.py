@@ -1,8 +1,8 @@
 """How bytes arrive: the guarded GET.
 
-Every hop is checked anew: its scheme, its port, and each address that its name answers with, against the registries
-of IANA. The checked address is what is dialled, and who answers is compared with it. Time and bytes are counted at
-the socket. A host and port on the allow-list pass the checks of port and address, and no other.
+Every hop is checked: its scheme, its port, and each address that its name resolves to, against IANA's registries. The
+connection goes to a checked address, and the peer is compared with it. Time and bytes are counted at the socket. A
+host and port on the allow-list skip the checks of port and address, but no others.
 """
 
 from __future__ import annotations
@@ -20,67 +20,69 @@ from nexus.fetch.answers import (
     NOT_MODIFIED,
     REDIRECTS,
     SNIFFED,
-    Head,
+    ResponseHead,
     body_type,
     page_type,
     require_page,
     sendable,
 )
-from nexus.fetch.deadline import Deadline
-from nexus.fetch.encodings import OFFERED, Decoder, decoder
-from nexus.fetch.guard import Guard, Target, literal, pairs
-from nexus.fetch.limits import Limits, System
-from nexus.fetch.names import Lookups
-from nexus.fetch.pace import Pace
+from nexus.fetch.encodings import OFFERED, Decoder, make_decoder
+from nexus.fetch.guard import Guard, Target, parse_host_ports, parse_ip
+from nexus.fetch.limits import FetchDeadline, FetchLimits, System
+from nexus.fetch.lookups import Lookups
+from nexus.fetch.pace import SitePace
+from nexus.timing import Deadline
 
-__all__ = ["Fetcher", "Limits", "NotModified", "Response", "System", "page_type", "pairs"]
+__all__ = ["Download", "FetchLimits", "Fetcher", "NotModified", "System", "page_type", "parse_host_ports"]
 
 Headers = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True)
-class Response:
-    """What an address answered, whole and decoded."""
+class Download:
+    """What an address answered, complete and decoded."""
 
     #: Where the redirects ended.
     url: str
     status: int
-    #: One of those that are accepted; where the site did not say, what the bytes look like.
+    #: One of the accepted types. If the site did not say, what the bytes look like.
     content_type: str
     #: From the Content-Type header.
     charset: str | None
     body: bytes
     etag: str | None = None
     last_modified: str | None = None
-    #: Whole, as the site sent it; None if it sent none.
+    #: The complete header as the site sent it; None if it sent none.
     content_type_header: str | None = None
 
 
 @dataclass(frozen=True)
 class NotModified:
-    """What was got before from this address still stands: from this one, where the redirects ended, and no other."""
+    """What was fetched before is still current, if it came from this address, where the redirects ended."""
 
     url: str
 
 
 class Fetcher:
-    """One for a process, shared by its threads."""
+    """Fetches addresses. A process has one, shared by its threads."""
 
-    def __init__(self, limits: Limits = Limits(), system: System = System()) -> None:
+    def __init__(self, limits: FetchLimits = FetchLimits(), system: System = System()) -> None:
         self._limits = limits
         self._system = system
         self._guard = Guard(limits.ports, limits.allow)
         self._lookups = Lookups(system.resolve)
-        self._pace = Pace(limits.at_once, limits.delay, system)
-        # Its debug lines hold the headers of answers, and with them addresses whole.
+        self._pace = SitePace(limits.at_once, limits.delay, system)
+        # Its debug lines contain the headers of answers, and so complete addresses.
         logging.getLogger("httpcore2").setLevel(logging.WARNING)
 
     def get(
         self, url: str, *, etag: str | None = None, last_modified: str | None = None
-    ) -> Response | NotModified:
-        """The page or PDF at an address; NotModified only where a validator was given. Raises FetchFailed or a kind
-        of it: transient where the same may succeed a little later."""
-        deadline = Deadline(self._limits.seconds, self._limits.wait_seconds, self._system.clock)
+    ) -> Download | NotModified:
+        """Return the page or PDF at an address, or NotModified if a validator was given and still holds.
+
+        Raises FetchFailed or a kind of it; it is transient if the same may succeed a little later.
+        """
+        deadline = FetchDeadline(self._limits.seconds, self._limits.wait_seconds, self._system.clock)
         validators = _validators(etag, last_modified)
         target = self._guard.target(url)
         for _ in range(self._limits.redirects + 1):
@@ -91,13 +93,13 @@ class Fetcher:
         raise FetchRedirects
 
     def close(self) -> None:
-        """No fetch begins after this, and none goes on waiting for its turn. Those under way end in their own time."""
+        """Start no more fetches, and fail those that wait for their turn. The others run to their end."""
         self._pace.close()
 
     def _visit(
-        self, target: Target, validators: Headers, deadline: Deadline
-    ) -> Response | NotModified | Target:
-        """One request on a connection of its own; a target is where to go on."""
+        self, target: Target, validators: Headers, deadline: FetchDeadline
+    ) -> Download | NotModified | Target:
+        """Send one request. A Target means: continue there."""
         with self._pace.place(target, deadline):
             try:
                 return self._ask(target, validators, deadline)
@@ -108,13 +110,13 @@ class Fetcher:
 
     def _ask(
         self, target: Target, validators: Headers, deadline: Deadline
-    ) -> Response | NotModified | Target:
-        from nexus.fetch.exchange import exchanged  # noqa: PLC0415 its HTTP client is slow to load
-        from nexus.fetch.wire import Dialer  # noqa: PLC0415 the same
+    ) -> Download | NotModified | Target:
+        from nexus.fetch.exchange import send_request  # noqa: PLC0415 its HTTP client is slow to load
+        from nexus.fetch.sockets import Dialer  # noqa: PLC0415 the same
 
         dialer = Dialer(self._addresses, self._system.connect, deadline)
         tls = self._tls if target.scheme == "https" else None
-        with exchanged(target, self._headers(target) + validators, dialer, tls) as (head, chunks):
+        with send_request(target, self._headers(target) + validators, dialer, tls) as (head, chunks):
             if head.status in REDIRECTS:
                 return self._guard.follow(target, head.location())
             if head.status == NOT_MODIFIED and validators:
@@ -122,10 +124,12 @@ class Fetcher:
             require_page(head, self._system.now())
             return self._response(target, head, chunks, deadline)
 
-    def _response(self, target: Target, head: Head, chunks: Iterator[bytes], deadline: Deadline) -> Response:
-        """Nothing of the body is read before its type, its encoding and what it says of its size are accepted."""
+    def _response(
+        self, target: Target, head: ResponseHead, chunks: Iterator[bytes], deadline: Deadline
+    ) -> Download:
+        """Read the body, but only once its type, encoding and stated size are accepted."""
         said = head.media_type()
-        engine = decoder(head.encoding())
+        engine = make_decoder(head.encoding())
         head.require_size(self._limits.most_bytes)
         pieces = _decoded(self._bounded(chunks), engine, deadline)
         body = bytearray()
@@ -134,7 +138,7 @@ class Fetcher:
         _fill(body, pieces, self._limits.most_bytes + 1)
         if len(body) > self._limits.most_bytes:
             raise FetchTooLarge
-        return Response(
+        return Download(
             url=target.url,
             status=head.status,
             content_type=media_type,
@@ -146,7 +150,7 @@ class Fetcher:
         )
 
     def _bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """The body as it comes, no longer than it may be."""
+        """Yield the body as it arrives. Raises FetchTooLarge once it is longer than it may be."""
         left = self._limits.most_bytes
         for chunk in chunks:
             left -= len(chunk)
@@ -165,8 +169,8 @@ class Fetcher:
         return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
 
     def _addresses(self, host: str, port: int, deadline: Deadline) -> list[Address]:
-        """Where a host may be dialled: asked once, and every answer checked."""
-        address = literal(host)
+        """Return the addresses to connect to: looked up once, and all checked."""
+        address = parse_ip(host)
         found = self._lookups.addresses(host, port, deadline) if address is None else [address]
         self._guard.check(host, port, found)
         return found
@@ -192,6 +196,6 @@ def _decoded(chunks: Iterator[bytes], engine: Decoder, deadline: Deadline) -> It
 
 
 def _fill(body: bytearray, pieces: Iterator[bytes], enough: int) -> None:
-    """Take pieces until there is enough, or no more."""
+    """Add pieces until there is enough, or no more."""
     while len(body) < enough and (piece := next(pieces, None)) is not None:
         body += piece

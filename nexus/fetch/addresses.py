@@ -1,6 +1,6 @@
-"""Which addresses are public: the special-purpose registries of IANA, block by block. Pure.
+"""Which addresses are public, by IANA's special-purpose registries, block by block. Pure.
 
-`ipaddress.is_global` is not asked: what it says differs between versions of Python, and some of them call addresses
+`ipaddress.is_global` is not used: its answers differ between versions of Python, and some versions call addresses
 public that lead to this machine.
 """
 
@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 Address = IPv4Address | IPv6Address
 
-#: Special-purpose blocks of IPv4. Those that are routed all the same hold no web sites.
+#: Special-purpose blocks of IPv4. Some of them are routed, but hold no web sites.
 CLOSED_V4 = tuple(
     map(
         IPv4Network,
@@ -38,7 +38,7 @@ CLOSED_V4 = tuple(
     )
 )
 
-#: All of IPv6 that is given out to sites. Mapped and translated IPv4, local and multicast addresses lie outside.
+#: The part of IPv6 that is assigned to sites. Mapped and translated IPv4, local and multicast addresses lie outside.
 OPEN_V6 = IPv6Network("2000::/3")
 
 #: Special-purpose blocks within it.

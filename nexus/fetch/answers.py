@@ -1,12 +1,11 @@
-"""What a site answers: its headers read with care, and what a status means for the one who asked."""
+"""Reads what a site answers: its headers, the type of its body, and what its status means."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 
 from nexus.errors import (
     FetchBadAnswer,
@@ -17,11 +16,12 @@ from nexus.errors import (
     FetchTooLarge,
     FetchWrongType,
 )
+from nexus.timing import parse_retry_after
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NOT_MODIFIED = 304
 PARTIAL = 206
-#: The site may answer otherwise in a moment: request timeout, too early.
+#: Request timeout and too early: the site may answer differently in a moment.
 PASSING = frozenset({408, 425})
 
 PDF = "application/pdf"
@@ -29,7 +29,7 @@ HTML = "text/html"
 TEXT = "text/plain"
 ACCEPTED = frozenset({HTML, "application/xhtml+xml", TEXT, PDF})
 ACCEPT = "text/html, application/xhtml+xml, application/pdf, text/plain;q=0.9, */*;q=0.1"
-#: What servers say when they do not know: the bytes are asked instead.
+#: What servers say when they don't know the type. The bytes decide instead.
 UNTOLD = frozenset(
     {
         "",
@@ -49,7 +49,7 @@ MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60}")
 CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([a-z0-9_.:+-]{1,40})", re.IGNORECASE)
 VALIDATOR = re.compile(r"[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,510}[\x21-\x7e\x80-\xff])?")
 
-#: How much of a body is looked at to tell what it is.
+#: How much of a body is examined to tell its type.
 SNIFFED = 1024
 BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 PDF_MARK = b"%PDF-"
@@ -61,19 +61,16 @@ LOOKS_HTML = re.compile(
     re.IGNORECASE,
 )
 
-#: The longest rest that a site may ask for, in seconds.
-MOST_REST = 3_600.0
-
 
 @dataclass(frozen=True)
-class Head:
-    """A status and headers."""
+class ResponseHead:
+    """The status and headers of an answer."""
 
     status: int
     headers: dict[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Head:
+    def of(cls, status: int, headers: Iterable[tuple[bytes, bytes]]) -> ResponseHead:
         found: dict[str, tuple[str, ...]] = {}
         for raw_name, raw_value in headers:
             name = raw_name.decode("latin-1").lower()
@@ -81,11 +78,11 @@ class Head:
         return cls(status, found)
 
     def value(self, name: str) -> str:
-        """The last of them, as browsers have it; empty where there is none."""
+        """Return the last header of this name, as browsers do, or an empty string."""
         return self.headers.get(name, ("",))[-1]
 
     def location(self) -> str:
-        """Where a redirect points. Raises FetchBadAnswer unless it is one place."""
+        """Return where a redirect points. Raises FetchBadAnswer unless it is exactly one place."""
         places = set(self.headers.get("location", ()))
         if len(places) != 1:
             raise FetchBadAnswer
@@ -96,11 +93,11 @@ class Head:
             return raw.decode("latin-1")
 
     def media_type(self) -> str | None:
-        """An accepted type, or None if the bytes must tell. Raises FetchWrongType."""
+        """Return an accepted type, or None if the bytes must tell. Raises FetchWrongType."""
         return _accepted(self.value("content-type"))
 
     def content_type(self) -> str | None:
-        """The whole header, if there is one."""
+        """Return the complete header, or None if there is none."""
         return self.value("content-type") or None
 
     def charset(self) -> str | None:
@@ -111,34 +108,27 @@ class Head:
         return ", ".join(self.headers.get("content-encoding", ()))
 
     def validator(self, name: str) -> str | None:
-        """An ETag or a date to send back word by word, if it can be sent."""
+        """Return an ETag or a date to send back unchanged, or None if it can't be sent."""
         return sendable(self.value(name))
 
     def require_size(self, most_bytes: int) -> None:
-        """Raises FetchTooLarge where the header already says so."""
+        """Raises FetchTooLarge if the header already says so."""
         said = self.value("content-length")
         if said.isdecimal() and int(said) > most_bytes:
             raise FetchTooLarge
 
     def retry_after(self, now: datetime) -> float | None:
-        """Seconds that the site asks to be left alone."""
-        said = self.value("retry-after")
-        if said.isascii() and said.isdigit():
-            return min(float(said), MOST_REST)
-        try:
-            until = parsedate_to_datetime(said)
-        except (ValueError, OverflowError):
-            return None
-        aware = until if until.tzinfo else until.replace(tzinfo=UTC)
-        return min(max((aware - now).total_seconds(), 0.0), MOST_REST)
+        """Return the seconds that the site asks to wait."""
+        return parse_retry_after(self.value("retry-after"), now)
 
 
 def sendable(validator: str | None) -> str | None:
+    """Return the validator if it may be sent in a header, else None."""
     return validator if validator and VALIDATOR.fullmatch(validator) else None
 
 
-def require_page(head: Head, now: datetime) -> None:
-    """Raises what a status other than success means."""
+def require_page(head: ResponseHead, now: datetime) -> None:
+    """Raises FetchFailed or a kind of it if the status is not a success."""
     if 200 <= head.status < 300 and head.status != PARTIAL:
         return
     error = _refusal(head.status)
@@ -151,21 +141,19 @@ def _refusal(status: int) -> FetchFailed:
     if status == 429:
         return FetchRateLimited()
     if status in PASSING:
-        return FetchFailed(f"The site answered {status} and may answer otherwise in a moment. Retry later.")
+        return FetchFailed(f"The site answered {status}, which may pass. Retry later.")
     if 400 <= status < 500:
         return FetchHttp4xx(
-            f"The site answered {status} and does not give out this page. "
+            f"The site answered {status} and does not serve this page. "
             "Open the original to see whether it is still there."
         )
     if 500 <= status < 600:
-        return FetchHttp5xx(
-            f"The site answered {status}: it has a fault of its own at the moment. Retry later."
-        )
+        return FetchHttp5xx(f"The site answered {status}: it has a problem of its own. Retry later.")
     return FetchBadAnswer()
 
 
 def page_type(header: str | None, body: bytes) -> str:
-    """What a page that was accepted is, by its Content-Type header and its bytes."""
+    """Return the type of an accepted page, by its Content-Type header and its bytes."""
     return body_type(_accepted(header or ""), body[:SNIFFED])
 
 
@@ -175,11 +163,11 @@ def _accepted(header: str) -> str | None:
         return said
     if said in UNTOLD or not MEDIA_TYPE.fullmatch(said):
         return None
-    raise FetchWrongType(f"This address holds {said}, not a page or a PDF. Add the address of an article.")
+    raise FetchWrongType(f"This address has {said}, not a page or a PDF. Add the address of an article.")
 
 
 def body_type(said: str | None, start: bytes) -> str:
-    """What a body is. A PDF is one, whatever its site calls it. Raises FetchWrongType."""
+    """Return the type of a body. A PDF is a PDF, whatever the site calls it. Raises FetchWrongType."""
     if start.startswith(PDF_MARK):
         return PDF
     return said or _sniff(start[:SNIFFED])

@@ -1,4 +1,4 @@
-"""Content encodings, decoded in steps of bounded size: a small body may stand for a very large one."""
+"""Decodes content encodings in steps of bounded size: a small body may decode to a very large one."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import brotli  # type: ignore[import-untyped]
 
 from nexus.errors import FetchBadAnswer, FetchFailed
 
-#: About how much one step gives.
+#: About how much one step returns.
 STEP = 64 * 1024
 GZIP_MAGIC = b"\x1f"
-#: Each costs a decoder, and may be empty.
+#: Each member costs a decoder and may be empty.
 MOST_GZIP_MEMBERS = 1000
 
-CUT_SHORT = "The answer of the source was cut short. Check that it opens in a browser, then retry."
+CUT_SHORT = "The site's answer was cut short. Check that it opens in a browser, then retry."
 
 
 class Decoder(Protocol):
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What these bytes stand for, step by step; a step may be empty. Raises FetchBadAnswer."""
+        """Decode bytes step by step. A step may be empty. Raises FetchBadAnswer."""
         ...
 
     def end(self) -> Iterator[bytes]:
-        """What is still held back once all bytes are there. Raises FetchFailed when some are missing."""
+        """Return what is left after the last bytes. Raises FetchFailed if some are missing."""
         ...
 
 
@@ -38,7 +38,7 @@ class Identity:
 
 
 class Gzip:
-    """One member after the other; what follows the last is ignored, as browsers do."""
+    """Decodes one member after another. What follows the last one is ignored, as browsers do."""
 
     def __init__(self) -> None:
         self._engine: zlib._Decompress | None = None
@@ -66,7 +66,7 @@ class Gzip:
 
 
 class Deflate:
-    """With the wrapper of zlib, or without, as many servers have it."""
+    """Decodes deflate with the zlib wrapper, or without it, as many servers send it."""
 
     def __init__(self) -> None:
         self._engine: zlib._Decompress | None = None
@@ -99,7 +99,7 @@ class Brotli:
             yield self._step(b"")
 
     def end(self) -> Iterator[bytes]:
-        """The engine takes more input while it still holds output: that comes out here."""
+        """The engine accepts more input while it still holds output, which comes out here."""
         while self._begun and not self._engine.is_finished():
             if not (piece := self._step(b"")):
                 raise FetchFailed(CUT_SHORT)
@@ -124,8 +124,8 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
 OFFERED = "gzip, deflate, br"
 
 
-def decoder(encoding: str) -> Decoder:
-    """Raises FetchBadAnswer for an encoding that was not offered, or several on top of each other."""
+def make_decoder(encoding: str) -> Decoder:
+    """Return a decoder. Raises FetchBadAnswer for several encodings, or one that was not offered."""
     make = DECODERS.get(encoding.strip().lower())
     if make is None:
         raise FetchBadAnswer
@@ -137,7 +137,7 @@ def _is_wrapped(data: bytes) -> bool:
 
 
 def _inflate(engine: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """Until the data is used up. A full piece means that there is more, though the engine may have read it all."""
+    """Inflate until the data is used up. After a full piece more may follow, even if all input is read."""
     try:
         while True:
             piece = engine.decompress(data, STEP)

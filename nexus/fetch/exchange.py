@@ -1,4 +1,4 @@
-"""One request and its answer, on a connection of its own."""
+"""Sends one request and receives its answer, on a connection of its own."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from contextlib import contextmanager
 import httpcore2
 
 from nexus.errors import FetchBadAnswer, FetchFailed
-from nexus.fetch.answers import Head
+from nexus.fetch.answers import ResponseHead
 from nexus.fetch.guard import Target
-from nexus.fetch.wire import BROKE_OFF, Dialer
+from nexus.fetch.sockets import BROKE_OFF, Dialer
 
 Headers = list[tuple[bytes, bytes]]
 make_tls_context = httpcore2.default_ssl_context
 
 
 @contextmanager
-def exchanged(
+def send_request(
     target: Target, headers: Headers, dialer: Dialer, tls: ssl.SSLContext | None
-) -> Iterator[tuple[Head, Iterator[bytes]]]:
-    """The head of the answer, and its body as it comes. Raises FetchFailed or a kind of it."""
+) -> Iterator[tuple[ResponseHead, Iterator[bytes]]]:
+    """Yield the head of the answer, and its body as it arrives. Raises FetchFailed or a kind of it."""
     request = _request(target, headers)
     with (
         httpcore2.HTTPConnection(request.url.origin, tls, network_backend=dialer) as line,
         _explained(dialer),
     ):
         answer = line.handle_request(request)
-        head = Head.of(answer.status, answer.headers)
+        head = ResponseHead.of(answer.status, answer.headers)
         with _answered(head), _explained(dialer):
             yield head, _chunks(answer, dialer)
 
@@ -40,7 +40,7 @@ def _request(target: Target, headers: Headers) -> httpcore2.Request:
         port=target.port,
         target=target.path.encode("ascii"),
     )
-    # A certificate holds a name without the dot that may end it.
+    # Names in certificates have no final dot.
     return httpcore2.Request("GET", url, headers=headers, extensions={"sni_hostname": target.site})
 
 
@@ -52,7 +52,7 @@ def _chunks(answer: httpcore2.Response, dialer: Dialer) -> Iterator[bytes]:
 
 @contextmanager
 def _explained(dialer: Dialer) -> Iterator[None]:
-    """An answer that ends too early is a fault of the network; any other that can't be read is the site's."""
+    """An answer that ends too early is the network's fault. Any other that can't be read is the site's."""
     try:
         yield
     except httpcore2.ProtocolError as error:
@@ -62,8 +62,8 @@ def _explained(dialer: Dialer) -> Iterator[None]:
 
 
 @contextmanager
-def _answered(head: Head) -> Iterator[None]:
-    """Whatever fails from here on carries what the site answered."""
+def _answered(head: ResponseHead) -> Iterator[None]:
+    """Add the status and type of the answer to whatever fails from here on."""
     try:
         yield
     except FetchFailed as error:

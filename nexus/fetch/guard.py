@@ -1,4 +1,4 @@
-"""Where a fetch may go: one parse of an address, and the checks on it. Opens nothing."""
+"""Decides where a fetch may go: parses an address once and checks it. Opens nothing."""
 
 from __future__ import annotations
 
@@ -13,29 +13,27 @@ from nexus.errors import FetchBadAnswer, FetchBlockedAddress
 from nexus.fetch.addresses import Address, is_public
 
 DEFAULT_PORTS = {"http:": 80, "https:": 443}
-#: Longer places to go on to are noise.
+#: A longer redirect is noise.
 MAX_LOCATION = 8192
 
-#: Port 0 is none.
-PAIR = re.compile(r"[^\s/?#@\\*]+:0*[1-9][0-9]*")
+#: Port 0 is not a port.
+HOST_PORT = re.compile(r"[^\s/?#@\\*]+:0*[1-9][0-9]*")
 
-NOT_AN_ADDRESS = (
-    "This is not a web address that Nexus can go to. Give one that begins with http:// or https://."
-)
-CREDENTIALS = "The address holds a user name or password. Add it without them."
+NOT_AN_ADDRESS = "Nexus can't open this address. Use one that begins with http:// or https://."
+CREDENTIALS = "The address contains a user name or password. Add it without them."
 
 
 @dataclass(frozen=True)
 class Target:
-    """An address, parsed once: what is dialled, named to the site and asked for all come from here."""
+    """An address, parsed once. The host to connect to, the Host header and the path all come from here."""
 
-    #: Whole, without a fragment.
+    #: Complete, without a fragment.
     url: str
     scheme: str
-    #: IPv6 stands without brackets.
+    #: IPv6 addresses have no brackets.
     host: str
     port: int
-    #: Host and port as the Host header says them.
+    #: Host and port as in the Host header.
     authority: str
     #: Path and query.
     path: str
@@ -51,14 +49,14 @@ class Guard:
     allow: frozenset[tuple[str, int]]
 
     def target(self, url: str) -> Target:
-        """Raises FetchBlockedAddress when no fetch may go there."""
+        """Parse and check an address. Raises FetchBlockedAddress if no fetch may go there."""
         try:
             return self._checked(can_ada.parse(url))
         except (ValueError, TypeError) as error:  # TypeError: half a surrogate pair
             raise FetchBlockedAddress(NOT_AN_ADDRESS) from error
 
     def follow(self, target: Target, location: str) -> Target:
-        """Where a redirect leads. Raises FetchBadAnswer or FetchBlockedAddress."""
+        """Return where a redirect leads. Raises FetchBadAnswer or FetchBlockedAddress."""
         if len(location) > MAX_LOCATION:
             raise FetchBadAnswer
         try:
@@ -67,7 +65,7 @@ class Guard:
             raise FetchBadAnswer from error
 
     def check(self, host: str, port: int, addresses: Iterable[Address]) -> None:
-        """Every address that a name answers with. Raises FetchBlockedAddress."""
+        """Check every address that a name resolves to. Raises FetchBlockedAddress."""
         if (host, port) not in self.allow and not all(map(is_public, addresses)):
             raise FetchBlockedAddress
 
@@ -78,28 +76,30 @@ class Guard:
             raise FetchBlockedAddress(CREDENTIALS)
         target = _target(parsed)
         if target.port not in self.ports and (target.host, target.port) not in self.allow:
-            raise FetchBlockedAddress(f"Nexus does not go to port {target.port}. Add an address without it.")
-        if (address := literal(target.host)) is not None:
+            raise FetchBlockedAddress(
+                f"Nexus does not connect to port {target.port}. Add an address without it."
+            )
+        if (address := parse_ip(target.host)) is not None:
             self.check(target.host, target.port, [address])
         return target
 
 
-def literal(host: str) -> Address | None:
-    """The address that a host is, unless it is a name."""
+def parse_ip(host: str) -> Address | None:
+    """Return the address if the host is one, or None if it is a name."""
     try:
         return ip_address(host)
     except ValueError:
         return None
 
 
-def pairs(entries: Iterable[str]) -> frozenset[tuple[str, int]]:
-    """The pairs of an allow-list, each written as host:port. Raises ValueError."""
-    return frozenset(map(_pair, entries))
+def parse_host_ports(entries: Iterable[str]) -> frozenset[tuple[str, int]]:
+    """Parse an allow-list of host:port entries. Raises ValueError."""
+    return frozenset(map(_host_port, entries))
 
 
-def _pair(entry: str) -> tuple[str, int]:
+def _host_port(entry: str) -> tuple[str, int]:
     try:
-        if not PAIR.fullmatch(entry):
+        if not HOST_PORT.fullmatch(entry):
             raise ValueError
         target = _target(can_ada.parse(f"http://{entry}/"))
     except ValueError as error:

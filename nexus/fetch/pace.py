@@ -1,4 +1,4 @@
-"""How often a site is asked: a few requests at once, a pause between them, and not at all while it asks for rest."""
+"""Limits the requests to a site: a few at once, a pause between them, and none while the site asks to wait."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nexus.errors import FetchBusy, FetchFailed, FetchRateLimited
-from nexus.fetch.deadline import Deadline
 from nexus.fetch.guard import Target
-from nexus.fetch.limits import System
+from nexus.fetch.limits import FetchDeadline, System
 
 CLOSED = "Nexus is stopping. Retry later."
 
@@ -22,8 +21,8 @@ class _Site:
     next_start: float = 0.0
 
 
-class Pace:
-    """Shared by all threads of a process. A site is a host, on whatever port; rest is asked for by host and port."""
+class SitePace:
+    """Shared by all threads of a process. A site is a host on any port, but a request to wait is for one port."""
 
     def __init__(self, at_once: int, delay: float, system: System) -> None:
         self._at_once = at_once
@@ -35,9 +34,9 @@ class Pace:
         self._closed = False
 
     @contextmanager
-    def place(self, target: Target, deadline: Deadline) -> Iterator[None]:
-        """Hold one of the places at a site. Raises FetchBusy when none is free in time, FetchRateLimited while the
-        site rests."""
+    def place(self, target: Target, deadline: FetchDeadline) -> Iterator[None]:
+        """Take one of a site's places. Raises FetchBusy if none gets free in time, or FetchRateLimited while the site
+        asks to wait."""
         with deadline.waiting():
             pause = self._enter(target, deadline)
         try:
@@ -50,7 +49,7 @@ class Pace:
             self._leave(target)
 
     def rest(self, target: Target, seconds: float) -> None:
-        """Ask nothing of this host and port for a while."""
+        """Send no requests to this host and port for a while."""
         with self._changed:
             self._rests[target.site, target.port] = self._system.clock() + seconds
 
@@ -59,8 +58,8 @@ class Pace:
             self._closed = True
             self._changed.notify_all()
 
-    def _enter(self, target: Target, deadline: Deadline) -> float:
-        """How long to pause before the request."""
+    def _enter(self, target: Target, deadline: FetchDeadline) -> float:
+        """Return how long to pause before the request."""
         with self._changed:
             self._forget()
             site = self._sites.setdefault(target.site, _Site())
@@ -72,7 +71,7 @@ class Pace:
             site.next_start = start + self._delay
             return start - now
 
-    def _wait(self, site: _Site, deadline: Deadline) -> None:
+    def _wait(self, site: _Site, deadline: FetchDeadline) -> None:
         site.waiting += 1
         try:
             free = self._changed.wait_for(
@@ -98,7 +97,7 @@ class Pace:
             self._changed.notify_all()
 
     def _forget(self) -> None:
-        """Sites that nobody is at and nobody has to wait for."""
+        """Drop sites that nobody uses or has to wait for."""
         now = self._system.clock()
         idle = [
             host

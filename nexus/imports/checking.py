@@ -1,4 +1,4 @@
-"""Before anything runs: each file is read once, and what is wrong with it is said by name."""
+"""Preflight: reads each staged file once, says what is wrong with it, and finds out whether the user has it already."""
 
 from __future__ import annotations
 
@@ -9,120 +9,132 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, select
 
-from nexus.db.session import Session, Statement
+from nexus.db.session import Query, Session
 from nexus.db.tables import media
 from nexus.errors import FileMissing, FileTooLarge
-from nexus.imports.staging import Source, require_kind
+from nexus.imports.staging import StagedSource, require_kind
 from nexus.media.files import Files
 from nexus.states.media import Kind, Stage, Status
 from nexus.storage.digest import Digester
 
 PIECE = 1024 * 1024
-CHANGED = "This file has changed since it was checked. Go on, and it is read anew."
-Identity = tuple[int, int, int, int, int]
+CHANGED = "This file has changed since it was checked. Resume the import to read it again."
+_FileStamp = tuple[int, int, int, int, int]
 
-_TWIN = Statement(
+
+class _Twin(NamedTuple):
+    id: UUID
+    processing_status: Status
+    failure_stage: Stage | None
+
+
+_TWIN = Query(
     select(media.c.id, media.c.processing_status, media.c.failure_stage).where(
         media.c.created_by_user_id == bindparam("user_id"),
         media.c.kind == bindparam("kind"),
         media.c.file_sha256 == bindparam("sha256"),
-    )
+    ),
+    _Twin,
 )
 
 
 class Standing(Enum):
-    """What the user has of a file."""
+    """What the user already has of a file."""
 
     NEW = auto()  #: nothing
-    UNREAD = auto()  #: the file, whose text could not be read: this import tries it again
-    KNOWN = auto()  #: all of it: it only needs to be put into the library
+    UNREAD = auto()  #: the file, but its text could not be read: this import tries again
+    KNOWN = auto()  #: file and text: the item only needs to go into the library
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A file as it is: what it is committed as must be the same."""
+    """A file as it was in preflight. The file that is committed must be the same."""
 
-    source: Source
+    source: StagedSource
     size: int
     sha256: str
-    identity: Identity
+    stamp: _FileStamp
 
     @property
     def is_same(self) -> bool:
-        """Whether nobody has touched it since."""
+        """Whether nobody has touched the file since."""
         try:
-            return self.identity == _identity(self.source.path.stat())
+            return self.stamp == _stamp(self.source.path.stat())
         except OSError:
             return False
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A file, and the media that it is or will be."""
+    """A checked file, and the media that it is or will be."""
 
     checked: Checked
     media_id: UUID
     standing: Standing
 
     @property
-    def source(self) -> Source:
+    def source(self) -> StagedSource:
         return self.checked.source
 
 
-def check(source: Source, files: Files, stopped: Callable[[], bool]) -> Checked:
-    """Raises what is wrong with it. Where somebody stopped it, it was not read to its end."""
-    most = most_bytes(files, source.kind)
+def check_source(source: StagedSource, files: Files, stopped: Callable[[], bool]) -> Checked:
+    """Read a file to its end; raises what is wrong with it.
+
+    If `stopped` becomes true meanwhile, the rest was not read and the result is worthless.
+    """
+    most = size_limit(files, source.kind)
     digester = Digester()
-    with opened(source.path) as file:
-        identity = _identity(os.fstat(file.fileno()))
+    with open_source(source.path) as file:
+        stamp = _stamp(os.fstat(file.fileno()))
         while piece := file.read(PIECE):
             digester.update(piece)
             if digester.size > most:
-                raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
+                raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't import it.")
             if stopped():
                 break
     found = digester.result()
     require_kind(source.kind, found.head)
-    return Checked(source, found.size, found.sha256, identity)
+    return Checked(source, found.size, found.sha256, stamp)
 
 
-def candidate(session: Session, viewer: UUID, checked: Checked) -> Candidate:
-    """By the same file among the user's own."""
+def find_candidate(session: Session, viewer: UUID, checked: Checked) -> Candidate:
+    """Look for the same file among the viewer's own."""
     twin = session.first(_TWIN, user_id=viewer, kind=checked.source.kind.value, sha256=checked.sha256)
     if twin is None:
         return Candidate(checked, uuid4(), Standing.NEW)
-    unread = Status(twin.processing_status) is Status.FAILED and twin.failure_stage != Stage.EMBED.value
+    unread = twin.processing_status is Status.FAILED and twin.failure_stage is not Stage.EMBED
     return Candidate(checked, twin.id, Standing.UNREAD if unread else Standing.KNOWN)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[FileIO]:
-    """Raises FileMissing, also for what goes wrong while it is read."""
+def open_source(path: Path) -> Iterator[FileIO]:
+    """Raises FileMissing if the file can't be opened, or for an OSError inside the block."""
     try:
         with FileIO(path) as file:
             yield file
     except OSError as error:
         raise FileMissing(
-            "This file can't be read. Check that it is there and that you may read it, then go on."
+            "This file can't be read. Check that it exists and that you have permission to read it, then resume."
         ) from error
 
 
-def pieces(path: Path) -> Iterator[bytes]:
+def read_pieces(path: Path) -> Iterator[bytes]:
     """Raises FileMissing."""
-    with opened(path) as file:
+    with open_source(path) as file:
         while piece := file.read(PIECE):
             yield piece
 
 
-def _identity(stat: os.stat_result) -> Identity:
-    """Another file has another, and so has this one once somebody wrote to it, whatever time he gave it then."""
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
-
-
-def most_bytes(files: Files, kind: Kind) -> int:
-    """A text may be as long as a book."""
+def size_limit(files: Files, kind: Kind) -> int:
+    """Return how many bytes a file may have. A text file may be as large as a book."""
     return files.most_bytes.get(kind, files.most_bytes[Kind.EPUB])
+
+
+def _stamp(stat: os.stat_result) -> _FileStamp:
+    """Differs for another file, and for the same one after a write, even if its mtime was set back."""
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

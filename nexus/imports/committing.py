@@ -1,4 +1,4 @@
-"""Everything at once: files into the store first, then one transaction; what goes wrong takes the files back."""
+"""All or nothing: files go into storage first, then all rows in one transaction; a failure removes the files again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import bindparam, insert, select
@@ -14,14 +15,14 @@ from sqlalchemy import bindparam, insert, select
 from nexus import logging
 from nexus.db.drivers import is_away
 from nexus.db.moves import MEDIA_ROWS, log_created
-from nexus.db.session import Session, Sessions, Statement
+from nexus.db.session import Query, Session, Sessions, Statement
 from nexus.db.tables import library_media, media
 from nexus.errors import FileChanged, FileUnreachable, WorkError
 from nexus.extract import Extraction
-from nexus.imports.checking import CHANGED, Candidate, Standing, candidate, pieces
-from nexus.imports.staging import Batch, Source
+from nexus.imports.checking import CHANGED, Candidate, Standing, find_candidate, read_pieces
+from nexus.imports.staging import Batch, StagedSource
 from nexus.libraries import access, catalog
-from nexus.libraries.catalog import hold
+from nexus.libraries.catalog import hold_media
 from nexus.media import documents
 from nexus.media.documents import Cut, Kept, Origin, Readable
 from nexus.media.files import CONTENT_TYPES, Files
@@ -32,9 +33,9 @@ from nexus.storage import StorageError
 
 log = logging.get(__name__)
 
-#: How many files go into the store at once: most of the time each waits for the disk or the network.
+#: How many files are stored at once: most of the time each waits for the disk or the network.
 AT_ONCE = 4
-#: Texts are written in groups of at most so many, and end a group when they are so large together.
+#: Texts are written in groups: at most this many, or until they reach this size together.
 MOST_IN_A_GROUP = 50
 ENOUGH_BYTES = 4 * 1024 * 1024
 TEXT_TYPE = "text/plain; charset=utf-8"
@@ -48,19 +49,25 @@ _COLUMNS = (
     "created_at",
     "updated_at",
 )
-_HELD = Statement(
-    select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id"))
+
+
+class _Held(NamedTuple):
+    media_id: UUID
+
+
+_HELD = Query(
+    select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id")), _Held
 )
 _NEW = Statement(insert(media).values({media.c[name]: bindparam(name) for name in _COLUMNS}))
 
 
 class Overtaken(Exception):
-    """What the user has of a file is not what he had when it was checked."""
+    """What the user has of a file has changed since preflight: the import must check again."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A file with its text and its chunks, on its way into the library."""
+    """A file with its text and chunks, ready for the library."""
 
     candidate: Candidate
     extraction: Extraction
@@ -73,25 +80,25 @@ class Prepared:
 
     @property
     def size(self) -> int:
+        """Roughly how much memory its text takes."""
         texts = sum(len(one.text) + len(one.html or "") for one in self.extraction.fragments)
         return texts + sum(len(asset.data) for asset in self.extraction.assets)
 
 
 class Storing:
-    """Files on their way into the store, each under the id that its media will have."""
+    """Files that are being stored, each under the id of the media that it will belong to."""
 
     def __init__(self, files: Files, candidates: Sequence[Candidate], look: Callable[[], None]) -> None:
         self._files = files
         self._look = look
-        #: Of media that are new with this import. A row that is there already names its file: one that was missing
-        #: and is back stays.
+        #: Paths of new media. The file of an existing row stays: if it was missing, it is back now.
         self._begun: list[str] = []
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nexus-import-store")
         self._puts = {self._threads.submit(self._put, one): one.source for one in candidates}
         self._is_kept = False
 
-    def failures(self) -> Iterator[tuple[Source, WorkError]]:
-        """What could not be stored, and why, once all have ended; those that have not begun by then never do."""
+    def failures(self) -> Iterator[tuple[StagedSource, WorkError]]:
+        """Wait for all; yield the files that could not be stored, and why. After the first, no other file is begun."""
         for put in as_completed(self._puts):
             try:
                 put.result()
@@ -106,20 +113,23 @@ class Storing:
         self._threads.shutdown()
 
     def keep(self) -> None:
-        """The commit is on its way. While its outcome is not known, a file too many is better than one that is missing:
-        `nexus clean` finds what nobody needs."""
+        """Keep the files even if the block raises: the commit was sent, and its outcome may stay unknown.
+
+        A file too many is better than a missing one; `nexus clean` finds it.
+        """
         self._is_kept = True
 
     def take_back(self) -> None:
-        """It is known that nothing was committed."""
+        """Undo `keep`: nothing was committed."""
         self._is_kept = False
 
     def require_stored(self) -> None:
-        """Raises Overtaken if a file is gone again: upkeep takes what is an hour old and no row knows."""
+        """Raises Overtaken if a file is gone: `nexus clean` removes those that are an hour old and belong to no row."""
         if any(self._files.storage.head(path) is None for path in self._begun):
             raise Overtaken
 
     def undo(self) -> None:
+        """Remove what was stored, unless it has to be kept."""
         self.close()
         if not self._is_kept:
             with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nexus-import-store") as threads:
@@ -142,7 +152,7 @@ class Storing:
             raise FileChanged(CHANGED)
 
     def _pieces(self, path: Path) -> Iterator[bytes]:
-        for piece in pieces(path):
+        for piece in read_pieces(path):
             self._look()
             yield piece
 
@@ -153,9 +163,9 @@ class Storing:
 
 @contextmanager
 def storing(files: Files, candidates: Sequence[Candidate], look: Callable[[], None]) -> Iterator[Storing]:
-    """The files go into the store while the block runs, and out of it again if it raises.
+    """Store the files while the block runs; remove them again if it raises.
 
-    `look` is called again and again, and raises where nobody wants them any more.
+    `look` is called between pieces, and raises to stop.
     """
     begun = Storing(files, candidates, look)
     try:
@@ -166,7 +176,7 @@ def storing(files: Files, candidates: Sequence[Candidate], look: Callable[[], No
     begun.close()
 
 
-def write(
+def write_batch(
     session: Session,
     files: Files,
     viewer: UUID,
@@ -174,26 +184,27 @@ def write(
     candidates: Sequence[Candidate],
     ready: Iterable[Prepared],
 ) -> UUID:
-    """All rows of a batch, in the caller's transaction, a few texts in memory at a time; the library they are in.
+    """Write all rows of a batch in the caller's transaction, with a few texts in memory at a time; return the library.
 
-    Raises Overtaken where the candidates have to be looked at again, and what is wrong with the library.
+    Raises Overtaken if the files have to be checked again; NotFound or Forbidden if the library is gone or the viewer
+    may no longer change it.
     """
     access.ensure_user(session, viewer)
     stand_in_line(session, viewer)
     library_id = _library(session, viewer, batch)
     _require_unchanged(session, viewer, candidates)
-    hold(session, library_id, *(one.media_id for one in candidates if one.standing is not Standing.NEW))
+    hold_media(session, library_id, *(one.media_id for one in candidates if one.standing is not Standing.NEW))
     for group in _groups(ready):
         _write(session, files, viewer, library_id, group)
     return library_id
 
 
-def look_up(
+def was_committed(
     sessions: Sessions, viewer: UUID, library_id: UUID, candidates: Sequence[Candidate]
 ) -> bool | None:
-    """Whether a transaction of `write` was committed, when nobody heard its end; None if the database can't say.
+    """Whether `write_batch` was committed, if its COMMIT got no answer; None if the database can't say.
 
-    What it says counts even if the end of the look itself is not heard.
+    The answer counts even if this transaction, too, ends without one.
     """
     found: bool | None = None
     try:
@@ -206,10 +217,10 @@ def look_up(
 
 
 def _is_written(session: Session, viewer: UUID, library_id: UUID, candidates: Sequence[Candidate]) -> bool:
-    """The server may still be at it, so this stands in line behind it and looks when it has ended.
+    """Waits for the lost transaction, which may still be running on the server, and then looks.
 
-    The ids of new media are its own; without any, it has done its work if the library holds everything and everything
-    has been read.
+    Ids of new media can only come from it. Without any, it was committed if the library holds every file and each has
+    been read.
     """
     access.ensure_user(session, viewer)
     stand_in_line(session, viewer)
@@ -218,32 +229,31 @@ def _is_written(session: Session, viewer: UUID, library_id: UUID, candidates: Se
     if new:
         return not new.isdisjoint(held)
     return all(
-        one.media_id in held and candidate(session, viewer, one.checked).standing is Standing.KNOWN
+        one.media_id in held and find_candidate(session, viewer, one.checked).standing is Standing.KNOWN
         for one in candidates
     )
 
 
 def _library(session: Session, viewer: UUID, batch: Batch) -> UUID:
-    """Raises NotFound or Forbidden where it is no longer there, or no longer the viewer's to add to."""
-    if batch.library_id is None:
-        return _draft(session, viewer, batch)
-    access.require_admin(session, access.keep_library(session, batch.library_id), viewer)
-    return batch.library_id
+    """Return the batch's library, locked against deletion. Raises NotFound or Forbidden.
 
-
-def _draft(session: Session, viewer: UUID, batch: Batch) -> UUID:
-    """Once, also where another import of this name was quicker, or the answer to an earlier commit got lost."""
-    found = catalog.named(session, viewer, batch.name or "")
+    A new one is created once: another import of the same name may have been faster, or the answer to an earlier commit
+    may have been lost.
+    """
+    if batch.library_id is not None:
+        access.require_admin(session, access.keep_library(session, batch.library_id), viewer)
+        return batch.library_id
+    found = catalog.find_own_library(session, viewer, batch.name or "")
     if found is not None:
         return access.keep_library(session, found)
-    return catalog.create(session, viewer, batch.name or "")
+    return catalog.create_library(session, viewer, batch.name or "")
 
 
 def _require_unchanged(session: Session, viewer: UUID, candidates: Sequence[Candidate]) -> None:
     for media_id in sorted(one.media_id for one in candidates if one.standing is not Standing.NEW):
         catalog.lock_media(session, media_id)
     for one in candidates:
-        now = candidate(session, viewer, one.checked)
+        now = find_candidate(session, viewer, one.checked)
         if now.standing is not one.standing or (now != one and one.standing is not Standing.NEW):
             raise Overtaken
 
@@ -262,12 +272,12 @@ def _groups(ready: Iterable[Prepared]) -> Iterator[list[Prepared]]:
 
 
 def _write(session: Session, files: Files, viewer: UUID, library_id: UUID, group: list[Prepared]) -> None:
-    """From the beginning through their edges, as every media goes."""
+    """Take each media through all of its states, like any other."""
     attempts = {one.media_id: _attempts(session, viewer, one) for one in group}
     new = [one for one in group if one.candidate.standing is Standing.NEW]
     session.run_many(_NEW, [_row(session, viewer, one.candidate) for one in new])
     log_created(session, MEDIA_ROWS, *(one.media_id for one in new), actor=str(viewer))
-    hold(session, library_id, *(one.media_id for one in new))
+    hold_media(session, library_id, *(one.media_id for one in new))
     start_all(session, attempts)
     mark_all_ready_for_reading(
         session,
@@ -282,10 +292,10 @@ def _write(session: Session, files: Files, viewer: UUID, library_id: UUID, group
 
 
 def _attempts(session: Session, viewer: UUID, one: Prepared) -> int:
-    """How many it has had. One that had failed is put back to its beginning."""
+    """Return how many attempts it has had; reset one that had failed."""
     if one.candidate.standing is Standing.NEW:
         return 0
-    return int(reset_failed(session, one.media_id, viewer).processing_attempts)
+    return reset_failed(session, one.media_id, viewer).processing_attempts
 
 
 def _row(session: Session, viewer: UUID, one: Candidate) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""How far an import is, file by file, as it is shown."""
+"""How far an import is, file by file, as users see it."""
 
 from __future__ import annotations
 
@@ -9,100 +9,96 @@ from enum import StrEnum
 from uuid import UUID
 
 from nexus.errors import NexusError
-from nexus.imports.staging import Source
+from nexus.imports.staging import StagedSource
 from nexus.states.media import Kind
 
 
-class Outcome(StrEnum):
-    WAITING = "waiting"  #: nothing has been done with it
-    CHECKED = "checked"  #: it can be read, and is not there yet
-    PARSING = "parsing"  #: its text is being taken out
-    PARSED = "parsed"  #: its text is there
-    SPLIT = "split"  #: its text is cut into chunks
-    DUPLICATE = "duplicate"  #: the user has it already; it is passed over
-    FAILED = "failed"  #: it can't be imported; the reason says why
-    COMMITTED = "committed"  #: it is in the library
+class FileOutcome(StrEnum):
+    WAITING = "waiting"  #: not looked at yet
+    CHECKED = "checked"  #: can be read, and is new
+    PARSING = "parsing"  #: its text is being extracted
+    PARSED = "parsed"  #: its text is extracted
+    SPLIT = "split"  #: its text is split into chunks
+    DUPLICATE = "duplicate"  #: the user has it already, or it is in this import twice
+    FAILED = "failed"  #: can't be imported; the message says why
+    COMMITTED = "committed"  #: in the library
 
 
-#: How far each outcome is, as a share of the whole.
+#: How much of a file's work is done.
 SHARE = {
-    Outcome.CHECKED: 0.1,
-    Outcome.PARSING: 0.2,
-    Outcome.PARSED: 0.8,
-    Outcome.SPLIT: 0.9,
-    Outcome.DUPLICATE: 1.0,
-    Outcome.FAILED: 1.0,
-    Outcome.COMMITTED: 1.0,
+    FileOutcome.CHECKED: 0.1,
+    FileOutcome.PARSING: 0.2,
+    FileOutcome.PARSED: 0.8,
+    FileOutcome.SPLIT: 0.9,
+    FileOutcome.DUPLICATE: 1.0,
+    FileOutcome.FAILED: 1.0,
+    FileOutcome.COMMITTED: 1.0,
 }
 
 
 @dataclass(frozen=True)
-class Line:
-    """One file."""
+class FileProgress:
+    """How far one file is."""
 
     source_id: UUID
     name: str = field(repr=False)
     kind: Kind
     size: int
-    outcome: Outcome = Outcome.WAITING
+    outcome: FileOutcome = FileOutcome.WAITING
     code: str | None = None
     message: str | None = None
 
-
-@dataclass(frozen=True)
-class Trouble:
-    code: str
-    message: str
+    @classmethod
+    def waiting(cls, source: StagedSource) -> FileProgress:
+        return cls(source.id, source.name, source.kind, source.size)
 
 
-def new_line(source: Source) -> Line:
-    return Line(source.id, source.name, source.kind, source.size)
-
-
-class Progress:
-    """Whoever is told looks at all of it: lines are replaced, never changed."""
+class ImportProgress:
+    """How far all files are. Calls `tell` after every change."""
 
     def __init__(self, tell: Callable[[], None] = lambda: None) -> None:
         self._lock = threading.Lock()
-        self._lines: dict[UUID, Line] = {}
+        self._lines: dict[UUID, FileProgress] = {}
         self.tell = tell
-        #: What stopped all of it, and is no file's fault.
-        self.trouble: Trouble | None = None
+        #: What stopped the import, if it was not a file.
+        self.trouble: NexusError | None = None
 
-    def begin(self, sources: tuple[Source, ...]) -> None:
-        """The files in their order; what is known of them stays."""
+    def begin(self, sources: tuple[StagedSource, ...]) -> None:
+        """Set the files and their order; keep what is known of each."""
         with self._lock:
             known = self._lines
-            self._lines = {source.id: known.get(source.id, new_line(source)) for source in sources}
+            self._lines = {
+                source.id: known.get(source.id, FileProgress.waiting(source)) for source in sources
+            }
         self.trouble = None
         self.tell()
 
     def stumble(self, error: NexusError) -> None:
-        self.trouble = Trouble(error.code, error.message)
+        """Say that the import stopped for a reason that is no file's fault."""
+        self.trouble = error
         self.tell()
 
-    def set(self, source_id: UUID, outcome: Outcome, **more: object) -> None:
+    def set(
+        self, source_id: UUID, outcome: FileOutcome, code: str | None = None, message: str | None = None
+    ) -> None:
+        """Say how far a file is. Does nothing if it was taken out of the import."""
         with self._lock:
             line = self._lines.get(source_id)
             if line is None:
                 return
-            self._lines[source_id] = replace(
-                line,
-                outcome=outcome,
-                **{"code": None, "message": None, **more},  # type: ignore[arg-type]
-            )
+            self._lines[source_id] = replace(line, outcome=outcome, code=code, message=message)
         self.tell()
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[FileProgress]:
         with self._lock:
             return list(self._lines.values())
 
-    def of(self, *outcomes: Outcome) -> list[Line]:
+    def of(self, *outcomes: FileOutcome) -> list[FileProgress]:
         return [line for line in self.lines() if line.outcome in outcomes]
 
     @property
     def share(self) -> float:
-        """How much of the whole is done, by the sizes of the files."""
+        """How much of the import is done, from 0 to 1, weighted by the sizes of the files."""
         lines = self.lines()
         total = sum(max(line.size, 1) for line in lines)
         return (

@@ -1,6 +1,6 @@
-"""What is about to be imported: for each library, a list of files in the order that the user wants.
+"""What is about to be imported: for each library, a list of files in the user's order.
 
-In memory, as the attempt is. The lists are replaced, never changed, so that whoever reads one has all of it.
+Kept in memory, like the attempt. A list is replaced and never changed, so that nobody reads half a change.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ KINDS = {
     ".md": Kind.TEXT,
     ".markdown": Kind.TEXT,
 }
-#: Texts that begin so may hold zeros.
+#: Byte order marks of UTF-16: such texts may hold zero bytes.
 WIDE = (b"\xff\xfe", b"\xfe\xff")
 BUSY = "The import is running. Pause it first."
 MOST_SOURCES = 10_000
 
 
 @dataclass(frozen=True)
-class Source:
-    """A file that waits to be imported. Its path is nobody's business but the runner's."""
+class StagedSource:
+    """A file that waits to be imported. Only the runner needs its path: don't show or log it."""
 
     id: UUID
     name: str
     kind: Kind
     size: int
     path: Path = field(repr=False)
-    #: Whether the file is a copy of ours, to be removed when it is not needed any more.
+    #: Whether Nexus made this copy, and removes it when it is no longer needed.
     ours: bool = False
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What goes into one library: one that is there, or a draft with a name."""
+    """The files for one library. If `library_id` is None, the import creates the library."""
 
     id: UUID
     library_id: UUID | None
     name: str | None
-    sources: tuple[Source, ...] = ()
+    sources: tuple[StagedSource, ...] = ()
 
     @property
     def is_draft(self) -> bool:
         return self.library_id is None
 
-    def source(self, source_id: UUID) -> Source:
+    def source(self, source_id: UUID) -> StagedSource:
         """Raises NotFound."""
         found = next((source for source in self.sources if source.id == source_id), None)
         if found is None:
@@ -73,14 +73,14 @@ class Staging:
     def __init__(self, registry: Registry, tell: Callable[[], None] = lambda: None) -> None:
         self._registry = registry
         self._tell = tell
-        #: Held by who must not have the lists change under him.
+        #: Hold this lock while reading the lists, if they must not change meanwhile.
         self.still = threading.RLock()
         self._batches: dict[UUID, Batch] = {}
-        #: The batch that the present attempt works on.
+        #: The batch that the current attempt works on.
         self.active: UUID | None = None
 
     def open(self, library_id: UUID | None, name: str | None) -> Batch:
-        """The batch of a library, or of a draft with this name: the same one however often it is asked for."""
+        """Return the batch for a library, or for a new one of this name; create it on the first call."""
         with self.still:
             for batch in self._batches.values():
                 if (batch.library_id, batch.name) == (library_id, name):
@@ -90,11 +90,12 @@ class Staging:
             return batch
 
     def latest(self) -> Batch | None:
+        """Return the batch that was opened last."""
         with self.still:
             return next(reversed(self._batches.values()), None)
 
     def retarget(self, library_id: UUID | None, name: str | None) -> Batch:
-        """The latest batch goes elsewhere, with its files. Raises InvalidState while it runs."""
+        """Send the latest batch and its files to another library. Raises InvalidState while it runs."""
         latest = self.latest()
         if latest is None:
             return self.open(library_id, name)
@@ -115,34 +116,39 @@ class Staging:
                 raise NotFound("There is no such import.")
             return self._batches[batch_id]
 
-    def add(self, batch_id: UUID, name: str, path: Path, *, ours: bool = False) -> Source:
-        """Raises InvalidFileType for what is no PDF, EPUB or text, InvalidRequest for one file too many, InvalidState
-        while the batch runs."""
-        source = _source(name, path, ours=ours)
+    def add(self, batch_id: UUID, name: str, path: Path, *, ours: bool = False) -> StagedSource:
+        """Append a file to a batch.
+
+        Raises InvalidFileType unless it is a PDF, EPUB or text, InvalidRequest if the batch is full, and InvalidState
+        while it runs.
+        """
+        source = _staged(name, path, ours=ours)
         with self.still:
             batch = self._idle(batch_id)
             if len(batch.sources) == MOST_SOURCES:
-                raise InvalidRequest(f"An import takes at most {MOST_SOURCES:,} files. Start it, then go on.")
+                raise InvalidRequest(
+                    f"An import takes at most {MOST_SOURCES:,} files. Start this one, then make another."
+                )
             self._batches[batch_id] = replace(batch, sources=(*batch.sources, source))
         self._tell()
         return source
 
     def replace(
         self, batch_id: UUID, source_id: UUID, name: str, path: Path, *, ours: bool = False
-    ) -> Source:
-        """Another file in the same place."""
-        source = _source(name, path, ours=ours)
+    ) -> StagedSource:
+        """Put another file in the place of one."""
+        source = _staged(name, path, ours=ours)
         with self.still:
             batch = self._idle(batch_id)
             old = batch.source(source_id)
             sources = tuple(source if one is old else one for one in batch.sources)
             self._batches[batch_id] = replace(batch, sources=sources)
-        _let_go(old)
+        _delete_copies(old)
         self._tell()
         return source
 
     def remove(self, batch_id: UUID, source_id: UUID) -> None:
-        """With the last file of a paused attempt the attempt is discarded."""
+        """Take a file out. Taking out the last one discards an attempt that is paused on the batch."""
         with self.still:
             batch = self._idle(batch_id)
             old = batch.source(source_id)
@@ -151,16 +157,16 @@ class Staging:
             if not left and self.active == batch_id:
                 self._registry.discard()
                 self.active = None
-        _let_go(old)
+        _delete_copies(old)
         self._tell()
 
     def reorder(self, batch_id: UUID, order: Sequence[UUID]) -> Batch:
-        """Exactly these, in this order. Raises InvalidRequest for anything but all of them, each once."""
+        """Change the order of the files. Raises InvalidRequest unless every file is listed exactly once."""
         with self.still:
             batch = self._idle(batch_id)
             known = {source.id: source for source in batch.sources}
             if len(order) != len(known) or set(order) != set(known):
-                raise InvalidRequest("Give the id of every file in this import once.")
+                raise InvalidRequest("List the id of every file in this import exactly once.")
             batch = self._batches[batch_id] = replace(
                 batch, sources=tuple(known[source_id] for source_id in order)
             )
@@ -168,29 +174,30 @@ class Staging:
         return batch
 
     def discard(self, batch_id: UUID) -> None:
-        """The batch goes, and with it the attempt that is paused on it."""
+        """Forget a batch, and discard the attempt that is paused on it."""
         with self.still:
             batch = self._idle(batch_id)
             if self.active == batch_id:
                 self._registry.discard()
             self._forget(batch)
-        _let_go(*batch.sources)
+        _delete_copies(*batch.sources)
         self._tell()
 
-    def done(self, batch_id: UUID) -> None:
-        """It is in the library. Nothing if that was said before."""
+    def finish(self, batch_id: UUID) -> None:
+        """Forget a batch that is in its library. Does nothing the second time."""
         with self.still:
             batch = self._batches.get(batch_id)
             if batch is None:
                 return
             self._forget(batch)
-        _let_go(*batch.sources)
+        _delete_copies(*batch.sources)
 
     def is_busy(self, batch_id: UUID) -> bool:
+        """Whether the runner is working on it."""
         return self.active == batch_id and self._registry.state.status in {Status.RUNNING, Status.STOPPING}
 
     def require_open(self, batch_id: UUID) -> None:
-        """Raises NotFound, and InvalidState while it runs."""
+        """Raises NotFound, or InvalidState while the batch runs."""
         self._idle(batch_id)
 
     def _idle(self, batch_id: UUID) -> Batch:
@@ -205,13 +212,13 @@ class Staging:
             self.active = None
 
 
-def _source(name: str, path: Path, *, ours: bool) -> Source:
+def _staged(name: str, path: Path, *, ours: bool) -> StagedSource:
     kind = kind_of(name, path)
-    return Source(uuid4(), name, kind, path.stat().st_size, path, ours)
+    return StagedSource(uuid4(), name, kind, path.stat().st_size, path, ours)
 
 
 def kind_of(name: str, path: Path) -> Kind:
-    """By its name, and then by what is in it. Raises InvalidFileType."""
+    """Tell a file's kind by its name, and check that against its content. Raises InvalidFileType."""
     kind = KINDS.get(PurePath(name).suffix.lower())
     if kind is None:
         raise InvalidFileType("Only PDFs, EPUBs and text files (.txt, .md) can be imported.")
@@ -220,7 +227,7 @@ def kind_of(name: str, path: Path) -> Kind:
             head = file.read(HEAD)
     except OSError as error:
         raise InvalidFileType(
-            "This file can't be read. Check that it is there and that you may read it."
+            "This file can't be read. Check that it exists and that you have permission to read it."
         ) from error
     if not head:
         raise InvalidFileType("This file is empty.")
@@ -229,19 +236,14 @@ def kind_of(name: str, path: Path) -> Kind:
 
 
 def require_kind(kind: Kind, head: bytes) -> None:
-    """By how the file begins. Raises InvalidFileType."""
-    if not _is(kind, head):
-        raise InvalidFileType("What is in this file is not what its name says.")
+    """Raises InvalidFileType unless a file that begins with `head` can be of this kind."""
+    is_text = b"\0" not in head or head.startswith(WIDE)
+    if not (is_text if kind is Kind.TEXT else looks_like(kind, head)):
+        raise InvalidFileType("The content of this file does not match its name.")
 
 
-def _is(kind: Kind, head: bytes) -> bool:
-    if kind is not Kind.TEXT:
-        return looks_like(kind, head)
-    return b"\0" not in head or head.startswith(WIDE)
-
-
-def _let_go(*sources: Source) -> None:
-    """Copies of ours that can't be removed now go with their folder."""
+def _delete_copies(*sources: StagedSource) -> None:
+    """A copy that can't be removed now is removed with its folder."""
     for source in sources:
         if source.ours:
             with suppress(OSError):

@@ -1,7 +1,8 @@
-"""Where an attempt keeps what it has done so far: a folder that is gone when the attempt ends.
+"""Where an attempt keeps what it has done so far: a folder that is removed when the attempt ends.
 
-Each process has a folder of its own, and holds a lock on it for as long as it lives. The system lets go of the lock
-with the process, however it ends: what nobody holds was abandoned, and the next start removes it.
+Each process has its own folder and holds a lock on it while it lives. The system releases the lock when the process
+ends, however that happens. A folder without a lock is abandoned, and the next process removes it.
+docs/decisions/0023-locks-and-links.md says why the lock is our own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from nexus import logging
+from nexus.errors import WorkspaceFailed
 
 log = logging.get(__name__)
 
@@ -25,15 +27,11 @@ STAGED = "staged"
 SERVING = "serving"
 
 
-class WorkspaceFailed(Exception):
-    """The folder of an attempt can't be made, or is gone. Free some disk space, then start anew."""
-
-
 class Workspace:
-    """Pieces of an attempt's work, each there whole or not at all.
+    """The pieces of work that an attempt has done, each of them whole.
 
-    They lie one behind the other in one file, since a file for each would take longer than the pieces themselves.
-    Where they begin is known here alone: they are of no use to another process.
+    All lie in one file, because a file for each would take longer to create than to write. Only this object knows where
+    each begins: they are of no use to another process.
     """
 
     def __init__(self, attempt_id: UUID, folder: Path) -> None:
@@ -43,16 +41,16 @@ class Workspace:
         self._places: dict[str, tuple[int, int]] = {}
         self._end = 0
         self._file = os.open(folder / PIECES, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        # Not before the last one who may still write: by then its number could mean another file.
+        # Closed only when no thread can write any more: the same number could mean another file by then.
         weakref.finalize(self, os.close, self._file)
 
     @property
     def is_there(self) -> bool:
-        """Unless somebody took its folder away."""
+        """Whether its folder still exists."""
         return self._folder.is_dir()
 
     def put(self, name: str, data: bytes) -> None:
-        """Raises OSError where there is no room for it."""
+        """Keep a piece under a name. Raises OSError if the disk is full."""
         with self._lock:
             start, self._end = self._end, self._end + len(data)
         written = 0
@@ -61,6 +59,7 @@ class Workspace:
         self._places[name] = start, len(data)
 
     def get(self, name: str) -> bytes | None:
+        """Return a piece, or None if it was not put."""
         place = self._places.get(name)
         return None if place is None else os.pread(self._file, place[1], place[0])
 
@@ -71,12 +70,12 @@ class Workspace:
         self._places.pop(name, None)
 
     def remove(self) -> None:
-        """What can't be removed now is removed at the next start."""
+        """Remove the folder; what can't be removed now is removed by the next process."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Workspaces:
-    """Those of this process."""
+    """The workspaces of this process."""
 
     def __init__(self, base: Path) -> None:
         self._base = base
@@ -88,7 +87,7 @@ class Workspaces:
         self._abandoned = False
 
     def create(self, attempt_id: UUID) -> Workspace:
-        """Raises WorkspaceFailed."""
+        """Create an attempt's workspace. Raises WorkspaceFailed."""
         with self._lock:
             try:
                 self._hold()
@@ -99,8 +98,8 @@ class Workspaces:
                 raise WorkspaceFailed from error
         return made
 
-    def room(self) -> Path:
-        """Where copies of files wait that were sent to be imported. Raises WorkspaceFailed."""
+    def staging_folder(self) -> Path:
+        """Return the folder for copies of uploaded files. Raises WorkspaceFailed."""
         with self._lock:
             try:
                 self._hold()
@@ -110,7 +109,7 @@ class Workspaces:
         return self._own / STAGED
 
     def find(self, attempt_id: UUID) -> Workspace | None:
-        """None for an attempt that has none here, or whose folder somebody took away."""
+        """Return an attempt's workspace, or None if it has none or its folder is gone."""
         found = self._known.get(attempt_id)
         return found if found is not None and found.is_there else None
 
@@ -122,22 +121,22 @@ class Workspaces:
             self._known.pop(attempt_id, None)
 
     def abandon(self, attempt_id: UUID) -> None:
-        """This process is ending: the next one removes it."""
+        """Leave a workspace to the next process: this one is ending."""
         with self._lock:
             self._known.pop(attempt_id, None)
             self._abandoned = True
 
     def serve(self) -> bool:
-        """Whether this process is the one that has imports over HTTP: the first that asks, while it lives."""
+        """Whether this process serves imports over HTTP: the first that asks does, while it lives."""
         with self._lock:
             if self._serving is None:
                 with suppress(OSError):
                     self._base.mkdir(parents=True, mode=0o700, exist_ok=True)
-                    self._serving = _locked(self._base / SERVING)
+                    self._serving = _open_locked(self._base / SERVING)
             return self._serving is not None
 
     def clean(self, *, remove: bool = True) -> int:
-        """Remove what processes left behind that are no more, or only look; how many of them."""
+        """Remove what ended processes left behind, or only look; return how many of them there are."""
         found = [path for path in self._base.iterdir() if path.is_dir()] if self._base.is_dir() else []
         abandoned = sum(_is_abandoned(folder, remove) for folder in found if folder != self._own)
         if abandoned and remove:
@@ -145,7 +144,7 @@ class Workspaces:
         return abandoned
 
     def close(self) -> None:
-        """Where no attempt was abandoned, nothing is left for the next start."""
+        """Release the locks. Leave the folder to the next process only if an attempt was abandoned."""
         with self._lock:
             if self._held is not None and not self._abandoned:
                 with suppress(OSError):
@@ -156,8 +155,10 @@ class Workspaces:
             self._held = self._serving = None
 
     def _hold(self) -> None:
-        """A folder that somebody else locks first is being removed by him: then another, as for one that was taken
-        away."""
+        """Create and lock this process's folder, if it has none or somebody removed it.
+
+        If another process locks the new folder first, it is about to remove it: try another one.
+        """
         if self._held is not None and not _is_at(self._held, self._own / LOCK):
             os.close(self._held)
             self._held = None
@@ -165,7 +166,7 @@ class Workspaces:
             self._own = self._base / uuid4().hex
             self._own.mkdir(parents=True, mode=0o700)
             with suppress(BlockingIOError, FileNotFoundError):
-                held = _locked(self._own / LOCK)
+                held = _open_locked(self._own / LOCK)
                 if _is_at(held, self._own / LOCK):
                     self._held = held
                 else:
@@ -173,15 +174,15 @@ class Workspaces:
 
 
 def _is_at(line: int, path: Path) -> bool:
-    """Whether it is this very file that stands there."""
+    """Whether the open file is still the one at the path."""
     try:
         return os.path.samestat(os.fstat(line), path.stat())
     except OSError:
         return False
 
 
-def _locked(path: Path) -> int:
-    """Raises BlockingIOError where another process holds it."""
+def _open_locked(path: Path) -> int:
+    """Open and lock a file. Raises BlockingIOError if another process holds the lock."""
     line = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(line, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -192,14 +193,14 @@ def _locked(path: Path) -> int:
 
 
 def _is_abandoned(folder: Path, remove: bool) -> bool:
-    """Whether nobody holds it; then it is removed, if that is wanted."""
+    """Whether nobody holds it. With `remove`, an abandoned folder is removed."""
     if not (folder / LOCK).exists():
-        # Just being made, or all but removed: only an empty one goes, and who is making it makes another.
+        # Just being created, or nearly removed. Only an empty one is removed; its creator then tries another.
         with suppress(OSError):
             folder.rmdir()
         return False
     with suppress(OSError):
-        line = _locked(folder / LOCK)
+        line = _open_locked(folder / LOCK)
         try:
             if remove:
                 _remove(folder)
@@ -210,8 +211,7 @@ def _is_abandoned(folder: Path, remove: bool) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """The lock last: who is cut off leaves a folder that the next one finds abandoned. What can't be removed now is
-    removed then."""
+    """Remove the lock file last: if this is cut short, the next process finds the folder abandoned."""
     for path in folder.iterdir():
         if path.name != LOCK:
             shutil.rmtree(path, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""Who sees what: users, their libraries, who belongs to them, and what each may use per day."""
+"""Who sees what: users, libraries, members, access, and how much each user may use per day."""

@@ -1,25 +1,41 @@
-"""Who may see and do what. A viewer reads a media if and only if a library holds both."""
+"""Who may see and change what. A viewer can read a media only if one of the viewer's libraries holds it."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, and_, bindparam, exists, or_, select
 
-from nexus.db.session import Row, Session, Statement
+from nexus.db.rows import IdRow
+from nexus.db.session import Query, Session
 from nexus.db.tables import libraries, library_media, media, memberships, users
 from nexus.db.upserts import insert_or_nothing
 from nexus.errors import Forbidden, NotFound
 
 
 class Role(StrEnum):
-    ADMIN = "admin"  #: may change the library
-    MEMBER = "member"  #: may read what it holds
+    ADMIN = "admin"  #: can change the library
+    MEMBER = "member"  #: can read what the library holds
+
+
+class Access(NamedTuple):
+    """What a viewer may do with a media."""
+
+    read: bool
+    manage: bool
+
+
+class Membership(NamedTuple):
+    """A viewer's place in a library."""
+
+    role: Role
+    is_default: bool
 
 
 def _shared(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether one of the viewer's libraries holds the media of the enclosing query."""
+    """A condition: one of the viewer's libraries holds the media of the enclosing query."""
     return exists(
         select(library_media.c.media_id)
         .join(memberships, memberships.c.library_id == library_media.c.library_id)
@@ -37,34 +53,41 @@ MANAGED = or_(
     media.c.created_by_user_id == bindparam("viewer"), _shared(memberships.c.role == Role.ADMIN.value)
 )
 
-_MAY = Statement(
+_ACCESS = Query(
     select(READABLE.label("read"), and_(READABLE, MANAGED).label("manage")).where(
         media.c.id == bindparam("media_id")
-    )
+    ),
+    Access,
 )
 _USER = insert_or_nothing(users)
 _LIBRARY = insert_or_nothing(libraries)
 _MEMBER = insert_or_nothing(memberships)
-_DEFAULT = Statement(
-    select(libraries.c.id).where(libraries.c.owner_user_id == bindparam("user_id"), libraries.c.is_default)
+_DEFAULT = Query(
+    select(libraries.c.id).where(libraries.c.owner_user_id == bindparam("user_id"), libraries.c.is_default),
+    IdRow,
 )
-_ROLE = Statement(
+_MEMBERSHIP = Query(
     select(memberships.c.role, libraries.c.is_default)
     .join(libraries, libraries.c.id == memberships.c.library_id)
-    .where(memberships.c.user_id == bindparam("viewer"), memberships.c.library_id == bindparam("library_id"))
+    .where(memberships.c.user_id == bindparam("viewer"), memberships.c.library_id == bindparam("library_id")),
+    Membership,
 )
-_KEEP = Statement(
+_KEEP = Query(
     select(libraries.c.id)
     .where(libraries.c.id == bindparam("library_id"))
-    .with_for_update(read=True, key_share=True)
+    .with_for_update(read=True, key_share=True),
+    IdRow,
 )
 
 
 def ensure_user(session: Session, user_id: UUID) -> UUID:
-    """The user's default library; user, library and membership are made on the first call, once however many race."""
+    """Return the user's default library; create user, library and membership on the first call.
+
+    Of several first calls that race, one creates them and the others find them.
+    """
     found = session.first(_DEFAULT, user_id=user_id)
     if found is not None:
-        return UUID(str(found.id))
+        return found.id
     session.run(_USER, id=user_id, created_at=session.now)
     session.run(
         _LIBRARY,
@@ -74,7 +97,7 @@ def ensure_user(session: Session, user_id: UUID) -> UUID:
         is_default=True,
         created_at=session.now,
     )
-    library_id: UUID = default_library(session, user_id)
+    library_id = default_library(session, user_id)
     session.run(
         _MEMBER, user_id=user_id, library_id=library_id, role=Role.ADMIN.value, created_at=session.now
     )
@@ -82,45 +105,55 @@ def ensure_user(session: Session, user_id: UUID) -> UUID:
 
 
 def default_library(session: Session, user_id: UUID) -> UUID:
-    """Raises NotFound for a user who has never been here."""
+    """Return the user's default library. Raises NotFound if the user has never signed in."""
     found = session.first(_DEFAULT, user_id=user_id)
     if found is None:
         raise NotFound
-    library_id: UUID = found.id
-    return library_id
+    return found.id
 
 
 def keep_library(session: Session, library_id: UUID) -> UUID:
-    """Locked against its deletion; before any media's lock, as a deletion does it. Raises NotFound where it is gone."""
+    """Lock a library against deletion. Raises NotFound if it is gone.
+
+    A deletion locks the library before its media, so take this lock before any media's.
+    """
     if session.first(_KEEP, library_id=library_id) is None:
         raise NotFound
     return library_id
 
 
 def require_manager(session: Session, media_id: UUID, viewer: UUID) -> None:
-    """The creator, or an admin of a library that holds it; others who may read it are Forbidden, the rest NotFound."""
-    may = session.first(_MAY, media_id=media_id, viewer=viewer)
-    if may is None or not may.read:
-        raise NotFound
-    if not may.manage:
+    """Pass the creator, and admins of a library that holds the media.
+
+    Raises Forbidden for others who can read it, NotFound for everybody else.
+    """
+    if not _require_readable(session, media_id, viewer).manage:
         raise Forbidden
 
 
 def require_readable(session: Session, media_id: UUID, viewer: UUID) -> None:
-    may = session.first(_MAY, media_id=media_id, viewer=viewer)
-    if may is None or not may.read:
+    """Raises NotFound unless the viewer can read the media."""
+    _require_readable(session, media_id, viewer)
+
+
+def _require_readable(session: Session, media_id: UUID, viewer: UUID) -> Access:
+    found = session.first(_ACCESS, media_id=media_id, viewer=viewer)
+    if found is None or not found.read:
         raise NotFound
+    return found
 
 
-def require_member(session: Session, library_id: UUID, viewer: UUID) -> Row:
-    found = session.first(_ROLE, library_id=library_id, viewer=viewer)
+def require_member(session: Session, library_id: UUID, viewer: UUID) -> Membership:
+    """Return the viewer's place in a library. Raises NotFound if there is none."""
+    found = session.first(_MEMBERSHIP, library_id=library_id, viewer=viewer)
     if found is None:
         raise NotFound
     return found
 
 
-def require_admin(session: Session, library_id: UUID, viewer: UUID) -> Row:
+def require_admin(session: Session, library_id: UUID, viewer: UUID) -> Membership:
+    """The same for an admin. Raises Forbidden for a member who is none."""
     found = require_member(session, library_id, viewer)
-    if found.role != Role.ADMIN.value:
+    if found.role is not Role.ADMIN:
         raise Forbidden
     return found

@@ -1,13 +1,16 @@
-"""Libraries: what they hold and who belongs to them. A default library is its owner's alone."""
+"""Libraries, what they hold and who belongs to them. Nobody but its owner sees a default library."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, delete, exists, func, select
 
-from nexus.db.session import Row, Session, Statement
+from nexus.db.rows import IdRow
+from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import (
     history,
     insert_all,
@@ -21,7 +24,7 @@ from nexus.db.tables import (
 from nexus.db.upserts import every_column, insert_or_nothing, upsert
 from nexus.errors import Conflict, DefaultLibrary, Forbidden, InvalidRequest, NotFound
 from nexus.libraries import access
-from nexus.libraries.access import Role
+from nexus.libraries.access import Membership, Role
 from nexus.states.media import Kind
 
 NAME_LENGTH = 200
@@ -29,34 +32,71 @@ NAME_LENGTH = 200
 
 @dataclass(frozen=True)
 class Gone:
-    """A media that no library holds any more: its rows are deleted, its object is yet to be."""
+    """A media that no library holds any more. Its rows are deleted; its file in storage still has to be."""
 
     media_id: UUID
     kind: Kind
-    #: Where its file was, if it had one.
+    #: The path of its file, if it had one.
     storage_path: str | None
+
+
+class MyLibrary(NamedTuple):
+    """A library as one of its members sees it."""
+
+    id: UUID
+    name: str
+    is_default: bool
+    created_at: datetime
+    role: Role
+
+
+class Member(NamedTuple):
+    user_id: UUID
+    role: Role
+    created_at: datetime
+
+
+class _Admins(NamedTuple):
+    admins: int
+
+
+class _Held(NamedTuple):
+    media_id: UUID
+
+
+class _Deleted(NamedTuple):
+    kind: Kind
+
+
+class _File(NamedTuple):
+    storage_path: str
 
 
 _CREATE = Statement(insert_all(libraries))
 _DELETE = Statement(delete(libraries).where(libraries.c.id == bindparam("library_id")))
-_LOCK = Statement(select(libraries.c.id).where(libraries.c.id == bindparam("library_id")).with_for_update())
+_LOCK = Query(
+    select(libraries.c.id).where(libraries.c.id == bindparam("library_id")).with_for_update(), IdRow
+)
 _SELECTED = select(
     libraries.c.id, libraries.c.name, libraries.c.is_default, libraries.c.created_at, memberships.c.role
 ).join(memberships, memberships.c.library_id == libraries.c.id)
-_MINE = Statement(
+_MINE = Query(
     _SELECTED.where(memberships.c.user_id == bindparam("viewer")).order_by(
         libraries.c.is_default.desc(), libraries.c.created_at, libraries.c.id
-    )
+    ),
+    MyLibrary,
 )
-_ONE = Statement(
-    _SELECTED.where(memberships.c.user_id == bindparam("viewer"), libraries.c.id == bindparam("library_id"))
+_ONE = Query(
+    _SELECTED.where(memberships.c.user_id == bindparam("viewer"), libraries.c.id == bindparam("library_id")),
+    MyLibrary,
 )
-_MEMBERS = Statement(
+_MEMBERS = Query(
     select(memberships.c.user_id, memberships.c.role, memberships.c.created_at)
     .where(memberships.c.library_id == bindparam("library_id"))
-    .order_by(memberships.c.created_at, memberships.c.user_id)
+    .order_by(memberships.c.created_at, memberships.c.user_id),
+    Member,
 )
-_KNOWN = Statement(select(users.c.id).where(users.c.id == bindparam("user_id")))
+_KNOWN = Query(select(users.c.id).where(users.c.id == bindparam("user_id")), IdRow)
 _SET_ROLE = upsert(
     memberships,
     every_column(memberships),
@@ -69,13 +109,14 @@ _LEAVE = Statement(
         memberships.c.library_id == bindparam("library_id"), memberships.c.user_id == bindparam("user_id")
     )
 )
-_ADMINS = Statement(
+_ADMINS = Query(
     select(func.count().label("admins")).where(
         memberships.c.library_id == bindparam("library_id"), memberships.c.role == Role.ADMIN.value
-    )
+    ),
+    _Admins,
 )
-_HELD = Statement(
-    select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id"))
+_HELD = Query(
+    select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id")), _Held
 )
 _DROP = Statement(
     delete(library_media).where(
@@ -92,34 +133,35 @@ _DROP_ADMINISTERED = Statement(
     )
 )
 _HOLD = insert_or_nothing(library_media)
-_LOCK_MEDIA = Statement(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update())
+_LOCK_MEDIA = Query(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update(), IdRow)
 _HOLDERS = exists(
     select(library_media.c.media_id).where(library_media.c.media_id == media.c.id).correlate(media)
 )
-_DELETE_UNHELD = Statement(
-    delete(media).where(media.c.id == bindparam("media_id"), ~_HOLDERS).returning(media.c.kind)
+_DELETE_UNHELD = Query(
+    delete(media).where(media.c.id == bindparam("media_id"), ~_HOLDERS).returning(media.c.kind), _Deleted
 )
-_FILE = Statement(select(media_file.c.storage_path).where(media_file.c.media_id == bindparam("media_id")))
+_FILE = Query(select(media_file.c.storage_path).where(media_file.c.media_id == bindparam("media_id")), _File)
 _DELETE_HISTORY = Statement(
     delete(history).where(history.c.subject == "media", history.c.subject_id == bindparam("media_id"))
 )
 
 
-def mine(session: Session, viewer: UUID) -> list[Row]:
-    """The default library first."""
+def list_libraries(session: Session, viewer: UUID) -> list[MyLibrary]:
+    """Return the libraries that the viewer belongs to, the default one first."""
     return session.all(_MINE, viewer=viewer)
 
 
-def get(session: Session, library_id: UUID, viewer: UUID) -> Row:
+def get_library(session: Session, library_id: UUID, viewer: UUID) -> MyLibrary:
+    """Raises NotFound unless the viewer belongs to it."""
     found = session.first(_ONE, library_id=library_id, viewer=viewer)
     if found is None:
         raise NotFound
     return found
 
 
-def create(session: Session, viewer: UUID, name: str) -> UUID:
-    """The viewer becomes its admin."""
-    title = proper_name(name)
+def create_library(session: Session, viewer: UUID, name: str) -> UUID:
+    """Create a library with the viewer as its admin; return its id. Raises InvalidRequest for a bad name."""
+    title = clean_name(name)
     access.ensure_user(session, viewer)
     library_id = uuid4()
     session.run(
@@ -129,15 +171,15 @@ def create(session: Session, viewer: UUID, name: str) -> UUID:
     return library_id
 
 
-def named(session: Session, viewer: UUID, name: str) -> UUID | None:
-    """The oldest of this name that the viewer may change."""
+def find_own_library(session: Session, viewer: UUID, name: str) -> UUID | None:
+    """Return the oldest library of this name that the viewer can change."""
     wanted = " ".join(name.split())
-    own = (row for row in mine(session, viewer) if row.role == Role.ADMIN.value)
+    own = (row for row in list_libraries(session, viewer) if row.role is Role.ADMIN)
     return next((row.id for row in own if row.name == wanted), None)
 
 
-def proper_name(name: str) -> str:
-    """Raises InvalidRequest for what no library can be called."""
+def clean_name(name: str) -> str:
+    """Return the name as it is stored. Raises InvalidRequest if a library can't have it."""
     title = " ".join(name.split())
     if not title or len(title) > NAME_LENGTH or "\x00" in title:
         raise InvalidRequest(f"A library needs a name of 1 to {NAME_LENGTH} characters.")
@@ -145,7 +187,10 @@ def proper_name(name: str) -> str:
 
 
 def delete_library(session: Session, library_id: UUID, viewer: UUID) -> list[Gone]:
-    """Media that no other library holds go with it: these are answered, so that their objects can go too."""
+    """Delete a library, and every media that no other library holds.
+
+    Returns the deleted media: once this is committed, their files have to be removed from storage.
+    """
     if _lock_as_admin(session, library_id, viewer).is_default:
         raise Forbidden("A default library can't be deleted. Remove what is in it instead.")
     held = sorted(row.media_id for row in session.all(_HELD, library_id=library_id))
@@ -155,22 +200,26 @@ def delete_library(session: Session, library_id: UUID, viewer: UUID) -> list[Gon
 
 
 def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> None:
+    """Put a media that the viewer can read into a library that the viewer can change."""
     access.require_admin(session, library_id, viewer)
     access.keep_library(session, library_id)
     access.require_readable(session, media_id, viewer)
     if not lock_media(session, media_id):
         raise NotFound
-    hold(session, library_id, media_id)
+    hold_media(session, library_id, media_id)
 
 
-def hold(session: Session, library_id: UUID, *media_ids: UUID) -> None:
-    """Put media into a library; nothing where they are already."""
+def hold_media(session: Session, library_id: UUID, *media_ids: UUID) -> None:
+    """Put media into a library, without asking who may. Those that it holds already stay as they are."""
     held = {"library_id": library_id, "added_at": session.now}
     session.run_many(_HOLD, [{**held, "media_id": media_id} for media_id in media_ids])
 
 
 def remove_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> list[Gone]:
-    """Out of this library; the rows go when no library holds it any more. Raises NotFound where it is not in it."""
+    """Take a media out of a library, and delete it if no other library holds it.
+
+    Raises NotFound if the library does not hold it.
+    """
     access.require_admin(session, library_id, viewer)
     gone = _drop(session, library_id, media_id)
     if gone is None:
@@ -179,7 +228,7 @@ def remove_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUI
 
 
 def delete_media(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]:
-    """Out of every library that the viewer administers; the rows go when no other holds it."""
+    """Take a media out of every library that the viewer administers, and delete it if no other library holds it."""
     lock_media(session, media_id)
     access.require_readable(session, media_id, viewer)
     if session.run(_DROP_ADMINISTERED, media_id=media_id, viewer=viewer) == 0:
@@ -188,30 +237,37 @@ def delete_media(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]:
 
 
 def lock_media(session: Session, media_id: UUID) -> bool:
-    """Against its deletion, after any library's lock; whether it is there. Several are locked in the order of ids."""
+    """Lock a media against deletion; return whether it exists.
+
+    To avoid deadlocks, lock libraries before media, and several media in the order of their ids.
+    """
     return session.first(_LOCK_MEDIA, media_id=media_id) is not None
 
 
-def members(session: Session, library_id: UUID, viewer: UUID) -> list[Row]:
+def list_members(session: Session, library_id: UUID, viewer: UUID) -> list[Member]:
+    """Raises NotFound unless the viewer is one of them."""
     access.require_member(session, library_id, viewer)
     return session.all(_MEMBERS, library_id=library_id)
 
 
 def set_member(session: Session, library_id: UUID, user_id: UUID, role: Role, viewer: UUID) -> None:
-    """Let a user in, or change what he is. At least one admin stays."""
+    """Add a user to a library, or change their role. Raises Conflict if that would leave no admin."""
     if _lock_as_admin(session, library_id, viewer).is_default:
         raise DefaultLibrary
     if session.first(_KNOWN, user_id=user_id) is None:
-        raise NotFound("There is no such user. He has to sign in once before he can be let in.")
+        raise NotFound("There is no such user. They must sign in once before you can add them.")
     _set_role(session, library_id, user_id, role)
     _require_an_admin(session, library_id)
 
 
 def remove_member(session: Session, library_id: UUID, user_id: UUID, viewer: UUID) -> None:
-    """Admins remove anyone; everyone may leave. At least one admin stays."""
+    """Remove a member: admins can remove anyone, others only themselves.
+
+    Raises Conflict if that would leave no admin.
+    """
     session.first(_LOCK, library_id=library_id)
     found = access.require_member(session, library_id, viewer)
-    if user_id != viewer and found.role != Role.ADMIN.value:
+    if user_id != viewer and found.role is not Role.ADMIN:
         raise Forbidden
     if found.is_default:
         raise DefaultLibrary
@@ -220,8 +276,8 @@ def remove_member(session: Session, library_id: UUID, user_id: UUID, viewer: UUI
     _require_an_admin(session, library_id)
 
 
-def _lock_as_admin(session: Session, library_id: UUID, viewer: UUID) -> Row:
-    """The lock keeps two admins from demoting each other at once, and whatever is added from being orphaned."""
+def _lock_as_admin(session: Session, library_id: UUID, viewer: UUID) -> Membership:
+    """The lock stops two admins from demoting each other at once, and media from being added during a deletion."""
     session.first(_LOCK, library_id=library_id)
     return access.require_admin(session, library_id, viewer)
 
@@ -237,7 +293,7 @@ def _require_an_admin(session: Session, library_id: UUID) -> None:
 
 
 def _drop(session: Session, library_id: UUID, media_id: UUID) -> list[Gone] | None:
-    """What is gone with it; None where the library does not hold it."""
+    """None if the library does not hold it."""
     lock_media(session, media_id)
     if session.run(_DROP, library_id=library_id, media_id=media_id) == 0:
         return None
@@ -250,4 +306,4 @@ def _delete_unheld(session: Session, media_id: UUID) -> list[Gone]:
     if deleted is None:
         return []
     session.run(_DELETE_HISTORY, media_id=media_id)
-    return [Gone(media_id, Kind(deleted.kind), file and file.storage_path)]
+    return [Gone(media_id, deleted.kind, None if file is None else file.storage_path)]

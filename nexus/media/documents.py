@@ -16,10 +16,11 @@ from uuid import UUID, uuid5
 from sqlalchemy import JSON, Integer, Select, bindparam, cast, delete, func, insert, literal_column, select
 
 from nexus.db.bulk import Rows
-from nexus.db.session import Row, Session, Statement
+from nexus.db.rows import DocumentRow, FileRow
+from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import assets, chunks, documents, fragments, insert_all, media_file
 from nexus.extract import Extraction, Fetched, Fragment
-from nexus.extract.chunks import split
+from nexus.extract.chunks import split_chunks
 
 #: For each byte of UTF-8: a space, the beginning of a character of a script that has none between words, or neither.
 _BYTES = bytes(
@@ -57,7 +58,9 @@ class Cut:
 
     @classmethod
     def of(cls, found: Extraction) -> Cut:
-        spans = ((place, *span) for place, one in enumerate(found.fragments) for span in split(one.text))
+        spans = (
+            (place, *span) for place, one in enumerate(found.fragments) for span in split_chunks(one.text)
+        )
         return cls(words_of(found), json.dumps(list(spans)))
 
 
@@ -129,8 +132,8 @@ _OF_MEDIA = {
     for table in (*TEXT, assets, chunks)
 }
 _DROP_FILE = Statement(delete(media_file).where(media_file.c.media_id == bindparam("media_id")))
-_FILE = Statement(select(media_file).where(media_file.c.media_id == bindparam("media_id")))
-_DOCUMENT = Statement(select(documents).where(documents.c.media_id == bindparam("media_id")))
+_FILE = Query(select(media_file).where(media_file.c.media_id == bindparam("media_id")), FileRow)
+_DOCUMENT = Query(select(documents).where(documents.c.media_id == bindparam("media_id")), DocumentRow)
 
 
 def text_rows(ready: Sequence[Readable], now: datetime, revision: int = 1) -> Rows:
@@ -155,7 +158,7 @@ def replace(session: Session, ready: Readable) -> int:
     for table, rows in text_rows([ready], session.now, revision).items():
         session.run_many(_WRITE[table], rows)
     write_rest(session, [ready])
-    return int(revision)
+    return revision
 
 
 def drop(session: Session, media_id: UUID) -> None:
@@ -179,12 +182,12 @@ def drop_file(session: Session, media_id: UUID) -> None:
     session.run(_DROP_FILE, media_id=media_id)
 
 
-def read(session: Session, media_id: UUID) -> Row | None:
+def read(session: Session, media_id: UUID) -> DocumentRow | None:
     """None for what is not readable, and for what was read before documents were kept."""
     return session.first(_DOCUMENT, media_id=media_id)
 
 
-def file_of(session: Session, media_id: UUID) -> Row | None:
+def file_of(session: Session, media_id: UUID) -> FileRow | None:
     return session.first(_FILE, media_id=media_id)
 
 

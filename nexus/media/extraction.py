@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, TypeVar
 
 from nexus import logging
-from nexus.db.session import Row
+from nexus.db.tables import UNSTORABLE
 from nexus.errors import EmptyContent, ExtractionFailed, ExtractorNotImplemented, WorkError
 from nexus.extract import Extraction, Extractor, Facts, Fragment, Heading, Source
-from nexus.extract.registry import origin
+from nexus.extract.registry import extractor_origin
 from nexus.extract.sandbox import SandboxClosed
 from nexus.media.documents import Kept, Origin
-from nexus.media.workbench import Bench, Tools, Unchanged
+from nexus.media.workbench import Bench, Material, Tools, Unchanged
 from nexus.states.media import Kind
 
 log = logging.get(__name__)
 T = TypeVar("T", Facts, Fragment, Heading)
-
-#: What a database can't hold: NUL, and halves of characters.
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -41,12 +37,12 @@ class Nothing:
     kept: Kept | None = None
 
 
-def attempt(tools: Tools, media: Row, number: int, bench: Bench | None = None) -> Found | Nothing:
+def attempt(tools: Tools, media: Material, number: int, bench: Bench | None = None) -> Found | Nothing:
     """Run the extractor of its kind. Raises Unchanged where the bench knows a document and its address has nothing
     new, and SandboxClosed where this process is ending."""
     bench = bench or Bench(tools, media, attempt=number)
     try:
-        extractor = _extractor(tools, Kind(media.kind))
+        extractor = _extractor(tools, media.kind)
         extraction = storable(extractor(_source(media, number, bench)))
     except (Unchanged, SandboxClosed):
         # Nothing is wrong with the media: there is nothing new, or the process is ending and leaves it to its lease.
@@ -59,7 +55,7 @@ def attempt(tools: Tools, media: Row, number: int, bench: Bench | None = None) -
         where = f"{PurePath(place.filename).name}:{place.lineno}"
         log.warning("extractor_crashed", media_id=str(media.id), reason=type(error).__name__, where=where)
         return Nothing(ExtractionFailed(), bench.kept)
-    return Found(extraction, bench.origin(origin(extractor)))
+    return Found(extraction, bench.origin(extractor_origin(extractor)))
 
 
 def _extractor(tools: Tools, kind: Kind) -> Extractor:
@@ -69,10 +65,10 @@ def _extractor(tools: Tools, kind: Kind) -> Extractor:
     return extractor
 
 
-def _source(media: Row, number: int, bench: Bench) -> Source:
+def _source(media: Material, number: int, bench: Bench) -> Source:
     return Source(
         media_id=media.id,
-        kind=Kind(media.kind),
+        kind=media.kind,
         url=media.canonical_url,
         provider=media.provider,
         provider_id=media.provider_id,

@@ -23,8 +23,10 @@ from nexus.db.drivers import is_away
 from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import media, media_file, uploads
 from nexus.errors import ApiError, NotFound, NotReady, StorageFull
+from nexus.libraries import catalog
 from nexus.libraries.catalog import Gone
-from nexus.media import documents
+from nexus.media import documents, queries
+from nexus.states.capabilities import Capabilities
 from nexus.states.media import FILE_KINDS, Kind, Status
 from nexus.storage import Link, NoRoom, Storage, StorageError
 from nexus.storage.names import object_path
@@ -131,3 +133,33 @@ def discard_all(files: Files, gone: Iterable[Gone]) -> None:
             files.remove(each.storage_path)
         elif each.kind in FILE_KINDS:
             files.remove(files.path(each.media_id, each.kind))
+
+
+def link_for(sessions: Sessions, files: Files, viewer: UUID, media_id: UUID) -> tuple[Link, Capabilities]:
+    """Return a new link to an item's file, and what else the viewer can do with the item. Raises NotFound."""
+    with sessions.read() as session:
+        view = queries.get(session, media_id, viewer)
+        if not view.capabilities.can_download_file:
+            raise NotFound("This item has no file to download.")
+        return link(session, files, media_id), view.capabilities
+
+
+def delete_media(sessions: Sessions, files: Files, viewer: UUID, media_id: UUID) -> None:
+    """Take an item out of every library that the viewer administers, and its file if no library holds it then."""
+    with sessions.begin() as session:
+        gone = catalog.delete_media(session, media_id, viewer)
+    discard_all(files, gone)
+
+
+def remove_media(sessions: Sessions, files: Files, viewer: UUID, library_id: UUID, media_id: UUID) -> None:
+    """Take an item out of one library, and its file if no other library holds it."""
+    with sessions.begin() as session:
+        gone = catalog.remove_media(session, library_id, media_id, viewer)
+    discard_all(files, gone)
+
+
+def delete_library(sessions: Sessions, files: Files, viewer: UUID, library_id: UUID) -> None:
+    """Delete a library, and the files of items that no other library holds."""
+    with sessions.begin() as session:
+        gone = catalog.delete_library(session, library_id, viewer)
+    discard_all(files, gone)

@@ -6,20 +6,20 @@ nothing, so a worker that froze, lost its lease and woke up can't write.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from logging import INFO, WARNING
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, case, func, literal_column, null, select, text, update
+from sqlalchemy import bindparam, case, func, literal_column, null, select, text
 
 from nexus import logging
 from nexus.db.bulk import BulkMove
 from nexus.db.moves import MEDIA_ROWS, Missed, Move
-from nexus.db.session import Row, Session, Statement
+from nexus.db.rows import MediaRow
+from nexus.db.session import Query, Session
 from nexus.db.tables import WAITING, media
 from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout, WorkError
 from nexus.extract import Extraction
@@ -28,15 +28,23 @@ from nexus.media import documents
 from nexus.media.documents import Origin, Readable
 from nexus.states import media as edges
 from nexus.states.media import HELD, URL_KINDS, Kind, Stage, Status
+from nexus.work.backlog import Backlog
+from nexus.work.handler import WORKER
 
 log = logging.get(__name__)
 
+#: The kind of work that gets the text of an item.
+EXTRACTION = "extraction"
 DEFAULT_LEASE = timedelta(seconds=60)
-MAX_TRIES = 3
-#: A site that asks to be left alone for longer is asked again all the same.
-LONGEST_WAIT = timedelta(hours=1)
-WORKER = "worker"
-SWEEP = "sweep"
+#: Items that wait for a worker, by kind.
+BACKLOG = Backlog(
+    media,
+    key=media.c.id,
+    fence=media.c.processing_attempts,
+    user=media.c.created_by_user_id,
+    waiting=WAITING,
+    lane=media.c.kind,
+)
 
 _NO_FAILURE = dict.fromkeys(("failure_stage", "last_error_code", "last_error_message", "failed_at"), null())
 _NO_LEASE = {"lease_expires_at": null()}
@@ -47,7 +55,6 @@ _CLAIM = {
 }
 _START_SETS = {**_CLAIM, "processing_started_at": bindparam("now")}
 _DUE = media.c.run_after <= bindparam("now")
-_EXPIRED = media.c.lease_expires_at <= bindparam("now")
 _FAILURE = {
     "failure_stage": bindparam("stage"),
     "last_error_code": bindparam("code"),
@@ -55,20 +62,25 @@ _FAILURE = {
     "failed_at": bindparam("now"),
     **_NO_LEASE,
 }
-_RELEASE = {"run_after": bindparam("run_after", type_=media.c.run_after.type), **_NO_LEASE}
+_RELEASE = {
+    "run_after": bindparam("run_after", type_=media.c.run_after.type),
+    "tries": media.c.tries - bindparam("uncounted", type_=media.c.tries.type),
+    **_NO_LEASE,
+}
 _AGAIN = {
     **_NO_FAILURE,
     "tries": literal_column("0"),
     "run_after": bindparam("now"),
     "processing_started_at": null(),
     "processing_completed_at": null(),
+    "request_id": bindparam("request_id", type_=media.c.request_id.type),
 }
 _RETRY = {
     **_AGAIN,
     "file_sha256": case((media.c.failure_stage == "upload", null()), else_=media.c.file_sha256),
 }
 
-_START = Move(MEDIA_ROWS, edges.START, sets=_START_SETS, guards=[_DUE, text(WAITING)])
+_START = Move(MEDIA_ROWS, edges.START, row=MediaRow, sets=_START_SETS, guards=[_DUE, text(WAITING)])
 _START_ALL = BulkMove(
     MEDIA_ROWS,
     edges.START,
@@ -88,7 +100,7 @@ _READABLE = BulkMove(
     },
     beside=documents.TEXT,
 )
-_EMBED = Move(MEDIA_ROWS, edges.EMBED, sets=_CLAIM, guards=[_DUE])
+_EMBED = Move(MEDIA_ROWS, edges.EMBED, row=MediaRow, sets=_CLAIM, guards=[_DUE])
 _EMBEDDED = Move(
     MEDIA_ROWS,
     edges.EMBEDDED,
@@ -97,51 +109,39 @@ _EMBEDDED = Move(
 )
 _RELEASE_EXTRACTING = Move(MEDIA_ROWS, edges.RELEASE, sets=_RELEASE, fenced=True)
 _RELEASE_EMBEDDING = Move(MEDIA_ROWS, edges.RELEASE_EMBEDDING, sets=_RELEASE, fenced=True)
-_GIVE_BACK = Move(
-    MEDIA_ROWS,
-    edges.RELEASE,
-    sets={**_RELEASE, "tries": media.c.tries - literal_column("1")},
-    fenced=True,
-)
 _FAIL_HELD = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=HELD, fenced=True)
 _FAIL_PENDING = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=frozenset({Status.PENDING}))
 _SAME_STAGE = media.c.failure_stage == bindparam("stage")
-_RETRY_ALL = Move(MEDIA_ROWS, edges.RETRY, sets=_RETRY, guards=[_SAME_STAGE])
+_RETRY_ALL = Move(MEDIA_ROWS, edges.RETRY, row=MediaRow, sets=_RETRY, guards=[_SAME_STAGE])
 _RETRY_EMBEDDING = Move(
     MEDIA_ROWS,
     edges.RETRY_EMBEDDING,
+    row=MediaRow,
     sets=_AGAIN,
     guards=[_SAME_STAGE],
 )
 
-_KIND = Statement(select(media.c.kind).where(media.c.id == bindparam("media_id")))
-_STAGE = Statement(select(media.c.failure_stage).where(media.c.id == bindparam("media_id")))
-_HELD_BY = (
-    media.c.id == bindparam("media_id"),
-    media.c.processing_attempts == bindparam("attempt"),
-    media.c.lease_expires_at.is_not(None),
-)
-# A row that another transaction holds for long must not cost all the others their leases: its turn comes again.
-_RENEW = Statement(
-    update(media)
-    .where(*_HELD_BY, media.c.id.in_(select(media.c.id).where(*_HELD_BY).with_for_update(skip_locked=True)))
-    .values(lease_expires_at=bindparam("until", type_=media.c.lease_expires_at.type))
-)
+
+class _KindRow(NamedTuple):
+    kind: Kind
 
 
-@cache
-def _expired_rows(most: int) -> Statement:
-    """With the number written out, as in `_start_due`."""
-    return Statement(
-        select(media.c.id, media.c.processing_status, media.c.processing_attempts, media.c.tries)
-        .where(media.c.lease_expires_at.is_not(None), _EXPIRED)
-        .order_by(media.c.lease_expires_at)
-        .limit(literal_column(str(most)))
-        .with_for_update(skip_locked=True)
-    )
+class _StageRow(NamedTuple):
+    failure_stage: Stage | None
 
 
-def worker_start_attempt(session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE) -> Row | None:
+class _StatusRow(NamedTuple):
+    processing_status: Status
+
+
+_KIND = Query(select(media.c.kind).where(media.c.id == bindparam("media_id")), _KindRow)
+_STAGE = Query(select(media.c.failure_stage).where(media.c.id == bindparam("media_id")), _StageRow)
+_STATUS = Query(select(media.c.processing_status).where(media.c.id == bindparam("media_id")), _StatusRow)
+
+
+def worker_start_attempt(
+    session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE
+) -> MediaRow | None:
     """pending → extracting. The claimed row, whose processing_attempts is the fence; None when it is not due."""
     row = _START(session, media_id, actor=WORKER, until=session.now + lease)
     if isinstance(row, Missed):
@@ -159,28 +159,17 @@ def start_all(session: Session, attempts: Mapping[UUID, int], lease: timedelta =
 
 def claim_due(
     session: Session, kind: Kind, user_id: UUID, most: int, lease: timedelta = DEFAULT_LEASE
-) -> list[Row]:
+) -> list[MediaRow]:
     """The same for up to `most` due media of one kind and user, the longest waiting first."""
     start = _start_due(most)
-    return start.batch(session, actor=WORKER, until=session.now + lease, kind=kind.value, user=user_id)
+    return start.batch(session, actor=WORKER, until=session.now + lease, lane=kind.value, user_id=user_id)
 
 
 @cache
-def _start_due(most: int) -> Move[Status]:
-    """With the number written out: for a limit that it does not know, PostgreSQL makes a new plan at each call."""
-    waiting = (
-        select(media.c.id)
-        .where(
-            text(WAITING),
-            media.c.kind == bindparam("kind"),
-            media.c.created_by_user_id == bindparam("user"),
-            _DUE,
-        )
-        .order_by(media.c.run_after, media.c.id)
-        .limit(literal_column(str(most)))
-        .with_for_update(skip_locked=True)
+def _start_due(most: int) -> Move[Status, MediaRow]:
+    return Move(
+        MEDIA_ROWS, edges.START, row=MediaRow, sets=_START_SETS, guards=[_DUE], pick=BACKLOG.pick(most)
     )
-    return Move(MEDIA_ROWS, edges.START, sets=_START_SETS, guards=[_DUE], pick=waiting)
 
 
 def mark_ready_for_reading(
@@ -203,7 +192,9 @@ def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> s
     return moved
 
 
-def worker_start_embedding(session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE) -> Row | None:
+def worker_start_embedding(
+    session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE
+) -> MediaRow | None:
     """ready_for_reading → embedding. The claimed row, or None."""
     row = _EMBED(session, media_id, actor=WORKER, until=session.now + lease)
     return None if isinstance(row, Missed) else row
@@ -240,104 +231,66 @@ def mark_failed(
 
 
 def release(
-    session: Session, media_id: UUID, attempt: int, error_code: str, run_after: datetime, actor: str = WORKER
+    session: Session,
+    media_id: UUID,
+    attempt: int,
+    error_code: str | None,
+    run_after: datetime,
+    actor: str = WORKER,
+    *,
+    counted: bool = True,
 ) -> bool:
-    """Back to where the claim found it, to be tried again at `run_after`."""
-    values: dict[str, Any] = {"fence": attempt, "run_after": run_after}
+    """Back to where the claim found it, to be tried again at `run_after`. Waiting is not trying, so a try that
+    could not begin is not counted."""
+    values: dict[str, Any] = {"fence": attempt, "run_after": run_after, "uncounted": 0 if counted else 1}
     row = _RELEASE_EXTRACTING(session, media_id, actor=actor, error_code=error_code, **values)
     if isinstance(row, Missed) and row.state is Status.EMBEDDING:
         row = _RELEASE_EMBEDDING(session, media_id, actor=actor, error_code=error_code, **values)
     return _is_done("release", media_id, attempt, row)
 
 
-def give_back(
-    session: Session,
-    media_id: UUID,
-    attempt: int,
-    wait: timedelta = timedelta(0),
-    error_code: str | None = None,
-) -> bool:
-    """A claim that nobody began to work on, or that has to wait for something: due again, at once or later, and no try
-    is counted."""
-    run_after = session.now + wait
-    row = _GIVE_BACK(
-        session, media_id, actor=WORKER, error_code=error_code, fence=attempt, run_after=run_after
-    )
-    return _is_done("give_back", media_id, attempt, row)
-
-
 def kind_of(session: Session, media_id: UUID) -> Kind | None:
     found = session.first(_KIND, media_id=media_id)
-    return None if found is None else Kind(found.kind)
+    return None if found is None else found.kind
 
 
-def retry_media(session: Session, media_id: UUID, actor_user_id: UUID) -> Row:
-    """failed → pending, or ready_for_reading where only the embedding failed; what the failed stage made is deleted.
+def timeout_of(session: Session, media_id: UUID) -> WorkError:
+    """What an item fails with whose worker was lost for the last time."""
+    found = session.first(_STATUS, media_id=media_id)
+    return EmbeddingTimeout() if found and found.processing_status is Status.EMBEDDING else JobTimeout()
+
+
+def retry_media(
+    session: Session, media_id: UUID, actor_user_id: UUID, request_id: str | None = None
+) -> MediaRow:
+    """failed → pending, or ready_for_reading if only the embedding failed; what the failed stage made is deleted.
 
     Raises NotFound, Forbidden, or InvalidState for everything that has not failed.
     """
     access.require_manager(session, media_id, actor_user_id)
-    return reset_failed(session, media_id, actor_user_id)
+    return reset_failed(session, media_id, actor_user_id, request_id)
 
 
-def reset_failed(session: Session, media_id: UUID, actor_user_id: UUID) -> Row:
+def reset_failed(
+    session: Session, media_id: UUID, actor_user_id: UUID, request_id: str | None = None
+) -> MediaRow:
     """The reset alone, for callers who have a right of their own to it (a URL that is submitted again)."""
     found = session.first(_STAGE, media_id=media_id)
     if found is None or found.failure_stage is None:
         raise InvalidState
-    stage = Stage(found.failure_stage)
+    stage = found.failure_stage
     move = _RETRY_EMBEDDING if stage is Stage.EMBED else _RETRY_ALL
-    row = move(session, media_id, actor=str(actor_user_id), stage=stage.value)
+    row = move(session, media_id, actor=str(actor_user_id), stage=stage.value, request_id=request_id)
     if isinstance(row, Missed):
         raise InvalidState
-    if stage is Stage.UPLOAD or (stage is not Stage.EMBED and Kind(row.kind) in URL_KINDS):
+    if stage is Stage.UPLOAD or (stage is not Stage.EMBED and row.kind in URL_KINDS):
         documents.drop_file(session, media_id)
     if stage is not Stage.EMBED:
         documents.drop(session, media_id)
     return row
 
 
-def renew_leases(
-    session: Session, held: Iterable[tuple[UUID, int]], lease: timedelta = DEFAULT_LEASE
-) -> None:
-    """A sign of life for each (media, attempt); those that were taken over stay as they are."""
-    until = session.now + lease
-    session.run_many(
-        _RENEW, [{"media_id": media_id, "attempt": attempt, "until": until} for media_id, attempt in held]
-    )
-
-
-def release_expired(session: Session, backoff_seconds: float, most: int = 100) -> int:
-    """Media whose worker is gone: back to be tried again, or failed after the third try. How many."""
-    rows = session.all(_expired_rows(most), now=session.now)
-    for row in rows:
-        if row.tries < MAX_TRIES:
-            run_after = session.now + backoff(backoff_seconds, row.tries)
-            release(session, row.id, row.processing_attempts, JobTimeout.code, run_after, actor=SWEEP)
-        else:
-            _fail_timed_out(session, row)
-    return len(rows)
-
-
-def backoff(seconds: float, tries: int) -> timedelta:
-    """Doubled with each try, and somewhere between half and all of that, so that a crowd does not return at once."""
-    return timedelta(seconds=seconds * 2 ** max(tries - 1, 0) * random.uniform(0.5, 1.0))  # noqa: S311
-
-
-def wait_for(error: WorkError, seconds: float, tries: int) -> timedelta:
-    """Until the next try: the backoff, or what the other side asked for where that is longer."""
-    asked = timedelta(seconds=error.retry_after or 0)
-    return max(backoff(seconds, tries), min(asked, LONGEST_WAIT))
-
-
-def _fail_timed_out(session: Session, row: Row) -> None:
-    embedding = Status(row.processing_status) is Status.EMBEDDING
-    error = EmbeddingTimeout() if embedding else JobTimeout()
-    attempt = row.processing_attempts
-    mark_failed(session, row.id, Stage(error.stage), error.code, error.message, attempt, actor=SWEEP)
-
-
-def _is_done(verb: str, media_id: UUID, attempt: int | None, row: Row | Missed[Status]) -> bool:
+def _is_done(verb: str, media_id: UUID, attempt: int | None, row: tuple[Any, ...] | Missed[Status]) -> bool:
     """Whether this attempt's write is there, by this call or by an earlier one whose answer was lost."""
     if not isinstance(row, Missed):
         return True

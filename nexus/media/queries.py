@@ -120,7 +120,7 @@ def newest(
 ) -> Page[View]:
     """What the viewer's libraries hold, the latest added first. A media in several of them stands once."""
     if library_id is None:
-        chosen = [row.id for row in catalog.mine(session, viewer)]
+        chosen = [row.id for row in catalog.list_libraries(session, viewer)]
     else:
         access.require_member(session, library_id, viewer)
         chosen = [library_id]
@@ -135,7 +135,7 @@ def newest(
     if cursor is not None:
         values |= {"added_at": added_at, "last_id": media_id}
     if status is not None:
-        values["status"] = status.value
+        values["wanted"] = status.value
     rows = session.all(statement, viewer=viewer, **values)
     more = len(rows) > most
     rows = rows[:most]
@@ -241,7 +241,7 @@ def _place() -> Any:
 
 def _of_status(media_id: ColumnElement[UUID]) -> ColumnElement[bool]:
     return exists(
-        select(media.c.id).where(media.c.id == media_id, media.c.processing_status == bindparam("status"))
+        select(media.c.id).where(media.c.id == media_id, media.c.processing_status == bindparam("wanted"))
     )
 
 

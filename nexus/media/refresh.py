@@ -1,21 +1,20 @@
-"""Reading a readable media again: the new text takes the old one's place in one transaction, or nothing changes.
+"""Refreshing a readable item: the new text takes the old one's place in one transaction, or nothing changes.
 
-The media keeps its status: it is readable all the while. What is asked for waits in a row of its own, which a worker
-claims with an attempt number as fence and a lease that it renews. Who asks while a worker is at it asks for another
-one: `tries` is 0 then, and whatever becomes of the older one, the row is due again at once.
+The item keeps its status: it is readable all the while. The request waits in a row of its own, which a worker claims
+with an attempt number as fence and a lease that it renews. A request that comes while a worker is at it asks for
+another refresh: `tries` is 0 then, and whatever becomes of the older one, the row is due again at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cache
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
     bindparam,
     case,
     delete,
@@ -24,48 +23,59 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     update,
 )
 
-from nexus import logging
-from nexus.db.patience import insist
-from nexus.db.session import Row, Session, Sessions, Statement
+from nexus.db.rows import DocumentRow, MediaRow, RefreshRow
+from nexus.db.session import Query, Session, Sessions, Statement
+from nexus.db.tables import REFRESH_WAITING, media, one_of, refreshes
 from nexus.db.tables import documents as documents_table
-from nexus.db.tables import media, one_of, refreshes
 from nexus.db.upserts import upsert
 from nexus.errors import InvalidState, JobTimeout, WorkError
-from nexus.extract.registry import origin
+from nexus.extract.registry import extractor_origin
 from nexus.libraries import access
 from nexus.media import documents, extraction
 from nexus.media.documents import Readable
 from nexus.media.extraction import Found, Nothing
 from nexus.media.files import discard
-from nexus.media.lifecycle import MAX_TRIES, backoff, wait_for
 from nexus.media.workbench import Bench, Tools, Unchanged
-from nexus.queue import Queue
-from nexus.states.media import URL_KINDS, Kind, Status
-from nexus.work.leases import Hold
+from nexus.queue import Queue, Work
+from nexus.states.media import URL_KINDS, Status
+from nexus.work.backlog import Backlog
+from nexus.work.handler import WORKER, Claim, Ended, Handler, Hold
+from nexus.work.retry import Again, backoff, decide
 
-log = logging.get(__name__)
-
+REFRESH = "refresh"
+BACKLOG = Backlog(
+    refreshes,
+    key=refreshes.c.media_id,
+    fence=refreshes.c.attempt,
+    user=refreshes.c.requested_by,
+    waiting=REFRESH_WAITING,
+)
 #: Readable, and nobody is making vectors of the present text.
 AT_REST = frozenset({Status.READY_FOR_READING, Status.READY})
 
 _NO_ERROR = {"error_code": null(), "error_message": null()}
 _ONE = refreshes.c.media_id == bindparam("row_id")
 _MINE = (_ONE, refreshes.c.attempt == bindparam("fence"), refreshes.c.lease_expires_at.is_not(None))
-_FREE = refreshes.c.lease_expires_at.is_(None)
-_WAITING = (refreshes.c.error_code.is_(None), _FREE)
 _DUE = refreshes.c.run_after <= bindparam("now", type_=refreshes.c.run_after.type)
 _UNTIL = bindparam("until", type_=refreshes.c.lease_expires_at.type)
 _RUN_AFTER = bindparam("run_after", type_=refreshes.c.run_after.type)
 #: Of a row that is held: nobody has asked again since it was claimed.
 _IS_LATEST = refreshes.c.tries > literal_column("0")
 
-_AT_REST = Statement(
-    select(media.c.id, media.c.kind)
+
+class _Found(NamedTuple):
+    id: UUID
+
+
+_AT_REST = Query(
+    select(media.c.id)
     .where(media.c.id == bindparam("media_id"), one_of(media.c.processing_status, AT_REST))
-    .with_for_update(key_share=True)
+    .with_for_update(key_share=True),
+    _Found,
 )
 _REQUEST = upsert(
     refreshes,
@@ -74,6 +84,7 @@ _REQUEST = upsert(
         refreshes.c.requested_by: bindparam("user_id"),
         refreshes.c.requested_at: bindparam("now"),
         refreshes.c.run_after: bindparam("now"),
+        refreshes.c.request_id: bindparam("request_id"),
     },
     lambda new: new.on_conflict_do_update(
         index_elements=[refreshes.c.media_id],
@@ -81,6 +92,7 @@ _REQUEST = upsert(
             "requested_by": new.excluded.requested_by,
             "requested_at": new.excluded.requested_at,
             "run_after": new.excluded.run_after,
+            "request_id": new.excluded.request_id,
             "tries": literal_column("0"),
             **_NO_ERROR,
         },
@@ -88,32 +100,27 @@ _REQUEST = upsert(
 )
 
 
-def _claim(which: Any) -> Statement:
-    return Statement(
+def _claim(which: ColumnElement[bool]) -> Query[RefreshRow]:
+    return Query(
         update(refreshes)
-        .where(which, *_WAITING, _DUE)
+        .where(which, text(REFRESH_WAITING), _DUE)
         .values(
             attempt=refreshes.c.attempt + literal_column("1"),
             tries=refreshes.c.tries + literal_column("1"),
             lease_expires_at=_UNTIL,
         )
-        .returning(*refreshes.c)
+        .returning(*refreshes.c),
+        RefreshRow,
     )
 
 
-def _next_due() -> Select[Any]:
-    pick = (
-        select(refreshes.c.media_id)
-        .where(*_WAITING, _DUE)
-        .order_by(refreshes.c.run_after, refreshes.c.media_id)
-        .limit(literal_column("1"))
-        .with_for_update(skip_locked=True)
-    ).cte("picked")
-    return select(pick.c.media_id)
-
-
 _CLAIM_ONE = _claim(_ONE)
-_CLAIM_NEXT = _claim(refreshes.c.media_id.in_(_next_due()))
+
+
+@cache
+def _claim_due(most: int) -> Query[RefreshRow]:
+    picked = BACKLOG.pick(most).cte("picked")
+    return _claim(refreshes.c.media_id.in_(select(picked.c.id)))
 
 
 def _let_go(**values: ColumnElement[Any]) -> Statement:
@@ -128,23 +135,11 @@ _FAIL = _let_go(
     error_code=bindparam("code", type_=refreshes.c.error_code.type),
     error_message=bindparam("message", type_=refreshes.c.error_message.type),
 )
-_RELEASE = _let_go(run_after=_RUN_AFTER)
-_GIVE_BACK = _let_go(run_after=_RUN_AFTER, tries=refreshes.c.tries - literal_column("1"))
-_RENEW = Statement(update(refreshes).where(*_MINE).values(lease_expires_at=_UNTIL))
-_EXPIRED = Statement(
-    select(refreshes.c.media_id, refreshes.c.attempt, refreshes.c.tries)
-    .where(refreshes.c.lease_expires_at <= bindparam("now", type_=refreshes.c.lease_expires_at.type))
-    .limit(bindparam("most"))
-    .with_for_update(skip_locked=True)
+_RELEASE = _let_go(
+    run_after=_RUN_AFTER,
+    tries=refreshes.c.tries - bindparam("uncounted", type_=refreshes.c.tries.type),
 )
-_WAITING_IDS = Statement(
-    select(refreshes.c.media_id, media.c.kind)
-    .join(media, media.c.id == refreshes.c.media_id)
-    .where(*_WAITING, _DUE)
-    .order_by(refreshes.c.run_after)
-    .limit(bindparam("most"))
-)
-_MEDIA = Statement(select(media).where(media.c.id == bindparam("media_id")))
+_MEDIA = Query(select(media).where(media.c.id == bindparam("media_id")), MediaRow)
 _RENAME = Statement(
     update(media)
     .where(media.c.id == bindparam("media_id"))
@@ -153,9 +148,9 @@ _RENAME = Statement(
         updated_at=bindparam("now"),
     )
 )
-_PRESENT = Statement(select(refreshes).where(refreshes.c.media_id == bindparam("media_id")))
-_OUTDATED = Statement(
-    select(media.c.id, media.c.kind)
+_PRESENT = Query(select(refreshes).where(refreshes.c.media_id == bindparam("media_id")), RefreshRow)
+_OUTDATED = Query(
+    select(media.c.id)
     .outerjoin(documents_table, documents_table.c.media_id == media.c.id)
     .where(
         one_of(media.c.processing_status, AT_REST),
@@ -164,26 +159,20 @@ _OUTDATED = Statement(
         access.READABLE,
         access.MANAGED,
     )
-    .order_by(media.c.id)
+    .order_by(media.c.id),
+    _Found,
 )
 
 
-@dataclass(frozen=True)
-class Claim:
-    media: Row
-    attempt: int
-    tries: int
-
-
 def request(sessions: Sessions, queue: Queue, media_id: UUID, viewer: UUID, request_id: str | None) -> bool:
-    """Ask for it; whether a worker was told. Raises NotFound, Forbidden, or InvalidState for what is not readable."""
+    """Ask for a refresh; whether a worker was told. Raises NotFound, Forbidden, or InvalidState for what is not
+    readable."""
     with sessions.begin() as session:
         access.require_manager(session, media_id, viewer)
-        found = session.first(_AT_REST, media_id=media_id)
-        if found is None:
+        if session.first(_AT_REST, media_id=media_id) is None:
             raise InvalidState("Only what is readable can be refreshed. Retry what has failed.")
-        session.run(_REQUEST, media_id=media_id, user_id=viewer, now=session.now)
-    return queue.announce(media_id, request_id)
+        session.run(_REQUEST, media_id=media_id, user_id=viewer, now=session.now, request_id=request_id)
+    return queue.announce(Work(REFRESH, media_id))
 
 
 def outdated(session: Session, tools: Tools, viewer: UUID) -> list[UUID]:
@@ -191,163 +180,121 @@ def outdated(session: Session, tools: Tools, viewer: UUID) -> list[UUID]:
     return [
         row.id
         for kind, extractor in tools.extractors.items()
-        for row in session.all(_OUTDATED, kind=kind.value, extractor=origin(extractor), viewer=viewer)
+        for row in session.all(
+            _OUTDATED, kind=kind.value, extractor=extractor_origin(extractor), viewer=viewer
+        )
     ]
 
 
-def present(session: Session, media_id: UUID) -> Row | None:
+def present(session: Session, media_id: UUID) -> RefreshRow | None:
     """What is asked for and not done, or has failed."""
     return session.first(_PRESENT, media_id=media_id)
 
 
-def run(tools: Tools, media_id: UUID) -> str | None:
-    """Claim the refresh of one media and do it, and do it again if somebody asked meanwhile: how the last one ended,
-    or None when there was none to do."""
-    ended = None
-    while (outcome := _run(tools, _CLAIM_ONE, row_id=media_id)) is not None:
-        ended = outcome
-    return ended
+class Refreshing(Handler[MediaRow, Found | Nothing | None]):
+    """A result of None says that nothing has changed. How a refresh ended is a few words for a person."""
 
+    kind = REFRESH
+    backlog = BACKLOG
+    log_event, log_id = "refresh", "media_id"
+    repeats = True
 
-def run_next(tools: Tools) -> bool:
-    """The same for the one that waits longest; whether there was one.
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
 
-    It looks first: on SQLite a claim is the only writer.
-    """
-    with tools.sessions.read() as session:
-        if not waiting(session, 1):
-            return False
-    return _run(tools, _CLAIM_NEXT) is not None
+    def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[MediaRow] | None:
+        now = session.now
+        row = session.first(_CLAIM_ONE, row_id=row_id, now=now, until=now + lease)
+        return None if row is None else self._claimed(session, row)
 
+    def claim_due(
+        self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
+    ) -> list[Claim[MediaRow]]:
+        now = session.now
+        rows = session.all(_claim_due(most), lane=lane, user_id=user_id, now=now, until=now + lease)
+        return [claim for row in rows if (claim := self._claimed(session, row)) is not None]
 
-def waiting(session: Session, most: int, before: datetime | None = None) -> list[Row]:
-    """What is due. With a time, only what has been due since then."""
-    return session.all(_WAITING_IDS, now=before or session.now, most=most)
-
-
-def renew_leases(session: Session, held: Iterable[Hold], lease: timedelta) -> None:
-    """A sign of life for each (media, attempt); those that were taken over stay as they are."""
-    until = session.now + lease
-    session.run_many(
-        _RENEW, [{"row_id": media_id, "fence": attempt, "until": until} for media_id, attempt in held]
-    )
-
-
-def release_expired(session: Session, backoff_seconds: float, most: int = 100) -> int:
-    """Those whose worker is gone: tried again, or failed after the third try. How many."""
-    rows = session.all(_EXPIRED, now=session.now, most=most)
-    for row in rows:
-        if row.tries < MAX_TRIES:
-            _release(session, row.media_id, row.attempt, backoff(backoff_seconds, row.tries))
-        else:
-            _fail(session, row.media_id, row.attempt, JobTimeout())
-    return len(rows)
-
-
-def _run(tools: Tools, statement: Statement, **values: Any) -> str | None:
-    claim = _claimed(tools, statement, **values)
-    if claim is None:
-        return None
-    with logging.task_log_context(request_id=None, media_id=claim.media.id):
-        log.info("refresh_started", media_id=str(claim.media.id), attempt=claim.attempt)
-        with tools.refresh_leases.hold((claim.media.id, claim.attempt)):
-            outcome = _work(tools, claim)
-        log.info("refresh_ended", media_id=str(claim.media.id), attempt=claim.attempt, outcome=outcome)
-    return outcome
-
-
-def _claimed(tools: Tools, statement: Statement, **values: Any) -> Claim | None:
-    with tools.sessions.begin() as session:
-        until = session.now + tools.refresh_leases.length
-        row = session.first(statement, now=session.now, until=until, **values)
-        if row is None:
+    def do(self, claim: Claim[MediaRow]) -> Found | Nothing | None:
+        try:
+            bench = Bench(self._tools, claim.subject, self._known(claim.subject))
+            return extraction.attempt(self._tools, claim.subject, claim.hold.attempt, bench)
+        except Unchanged:
             return None
-        return Claim(session.first(_MEDIA, media_id=row.media_id), row.attempt, row.tries)
+
+    def settle(self, ended: Sequence[Ended[MediaRow, Found | Nothing | None]]) -> list[str]:
+        return [self._settled(one.claim, one.result) for one in ended]
+
+    def put_down(
+        self,
+        session: Session,
+        hold: Hold,
+        again: Again | None,
+        error: WorkError | None,
+        actor: str,  # noqa: ARG002
+    ) -> bool:
+        """The text that is there stays, whatever becomes of the refresh."""
+        mine = {"row_id": hold.work.id, "fence": hold.attempt}
+        if again is None:
+            error = error or JobTimeout()
+            return session.run(_FAIL, code=error.code, message=error.message, **mine) > 0
+        uncounted, run_after = 0 if again.counted else 1, session.now + again.wait
+        return session.run(_RELEASE, run_after=run_after, uncounted=uncounted, **mine) > 0
+
+    def _claimed(self, session: Session, row: RefreshRow) -> Claim[MediaRow] | None:
+        subject = session.first(_MEDIA, media_id=row.media_id)
+        hold = Hold(Work(REFRESH, row.media_id), row.attempt)
+        return None if subject is None else Claim(hold, row.tries, subject, row.request_id)
+
+    def _known(self, row: MediaRow) -> DocumentRow | None:
+        """The document that is there, unless another extractor made it: then an unchanged page is worth reading too."""
+        extractor = self._tools.extractors.get(row.kind)
+        with self._tools.sessions.read() as session:
+            known = documents.read(session, row.id)
+        return known if known and extractor and known.extractor == extractor_origin(extractor) else None
+
+    def _settled(self, claim: Claim[MediaRow], result: Found | Nothing | None) -> str:
+        if result is None:
+            with self._tools.sessions.begin() as session:
+                return "unchanged" if _finish(session, claim.hold) else "stale"
+        if isinstance(result, Found):
+            return self._swap(claim, result)
+        if result.kept is not None:
+            discard(self._tools.sessions, self._tools.files, claim.subject.id, result.kept.storage_path)
+        again = decide(result.error, claim.tries, self._tools.backoff_seconds)
+        with self._tools.sessions.begin() as session:
+            if not self.put_down(session, claim.hold, again, result.error, WORKER):
+                return "stale"
+        return "failed" if again is None else "released"
+
+    def _swap(self, claim: Claim[MediaRow], found: Found) -> str:
+        """Whichever of two files is not the item's afterwards goes: the old one, or the new one of a refused result."""
+        ready = Readable.of(claim.subject.id, claim.hold.attempt, found.extraction, found.origin)
+        outcome, unneeded = self._exchange(claim, ready)
+        if unneeded is not None:
+            discard(self._tools.sessions, self._tools.files, claim.subject.id, unneeded)
+        return outcome
+
+    def _exchange(self, claim: Claim[MediaRow], ready: Readable) -> tuple[str, str | None]:
+        """How it ended, and the path of the file that is not needed any more."""
+        media_id = claim.subject.id
+        kept = None if ready.kept is None else ready.kept.storage_path
+        with self._tools.sessions.begin() as session:
+            if session.first(_AT_REST, media_id=media_id) is None:
+                # Its vectors are being made just now.
+                again = Again(backoff(self._tools.backoff_seconds, claim.tries))
+                released = self.put_down(session, claim.hold, again, None, WORKER)
+                return "released" if released else "stale", kept
+            if not _finish(session, claim.hold):
+                return "stale", kept
+            session.run(_RENAME, media_id=media_id, title=ready.title, now=session.now)
+            before = documents.file_of(session, media_id) if claim.subject.kind in URL_KINDS else None
+            if before is not None:
+                documents.drop_file(session, media_id)
+            revision = documents.replace(session, ready)
+        return f"revision {revision}", before and before.storage_path
 
 
-def _work(tools: Tools, claim: Claim) -> str:
-    result: Found | Nothing | None
-    try:
-        bench = Bench(tools, claim.media, _known(tools, claim))
-        result = extraction.attempt(tools, claim.media, claim.attempt, bench)
-    except Unchanged:
-        result = None
-    return insist(lambda: _settle(tools, claim, result))
-
-
-def _settle(tools: Tools, claim: Claim, result: Found | Nothing | None) -> str:
-    """Write what came of it; None is that nothing has changed."""
-    if result is None:
-        with tools.sessions.begin() as session:
-            return "unchanged" if _finish(session, claim) else "stale"
-    if isinstance(result, Found):
-        return _swap(tools, claim, result)
-    if result.kept is not None:
-        discard(tools.sessions, tools.files, claim.media.id, result.kept.storage_path)
-    error = result.error
-    with tools.sessions.begin() as session:
-        if not error.counted:
-            return _give_back(session, claim, wait_for(error, tools.backoff_seconds, 1))
-        if error.transient and claim.tries < MAX_TRIES:
-            return _release(
-                session, claim.media.id, claim.attempt, wait_for(error, tools.backoff_seconds, claim.tries)
-            )
-        return _fail(session, claim.media.id, claim.attempt, error)
-
-
-def _known(tools: Tools, claim: Claim) -> Row | None:
-    """The document that is there, unless another extractor made it: then an unchanged page is worth reading too."""
-    extractor = tools.extractors.get(Kind(claim.media.kind))
-    with tools.sessions.read() as session:
-        known = documents.read(session, claim.media.id)
-    return known if known and extractor and known.extractor == origin(extractor) else None
-
-
-def _swap(tools: Tools, claim: Claim, found: Found) -> str:
-    """Whichever of two files is not the media's afterwards goes: the old one, or the new one of a refused result."""
-    ready = Readable.of(claim.media.id, claim.attempt, found.extraction, found.origin)
-    outcome, unneeded = _exchange(tools, claim, ready)
-    if unneeded is not None:
-        discard(tools.sessions, tools.files, claim.media.id, unneeded)
-    return outcome
-
-
-def _exchange(tools: Tools, claim: Claim, ready: Readable) -> tuple[str, str | None]:
-    """How it ended, and the path of the file that was or is not taken."""
-    media_id = claim.media.id
-    kept = None if ready.kept is None else ready.kept.storage_path
-    with tools.sessions.begin() as session:
-        if session.first(_AT_REST, media_id=media_id) is None:
-            wait = backoff(tools.backoff_seconds, claim.tries)  # its vectors are being made just now
-            return _release(session, media_id, claim.attempt, wait), kept
-        if not _finish(session, claim):
-            return "stale", kept
-        session.run(_RENAME, media_id=media_id, title=ready.title, now=session.now)
-        before = documents.file_of(session, media_id) if Kind(claim.media.kind) in URL_KINDS else None
-        if before is not None:
-            documents.drop_file(session, media_id)
-        revision = documents.replace(session, ready)
-    return f"revision {revision}", before and before.storage_path
-
-
-def _finish(session: Session, claim: Claim) -> bool:
+def _finish(session: Session, hold: Hold) -> bool:
     """Nothing is left to do, unless somebody has asked again. False when the attempt is no longer the present one."""
-    mine = {"row_id": claim.media.id, "fence": claim.attempt}
+    mine = {"row_id": hold.work.id, "fence": hold.attempt}
     return session.run(_DONE, **mine) > 0 or session.run(_ANOTHER, **mine) > 0
-
-
-def _fail(session: Session, media_id: UUID, fence: int, error: WorkError) -> str:
-    """The text that is there stays."""
-    failed = session.run(_FAIL, row_id=media_id, fence=fence, code=error.code, message=error.message)
-    return "failed" if failed else "stale"
-
-
-def _give_back(session: Session, claim: Claim, wait: timedelta) -> str:
-    """Nobody could begin with it: due again a little later, and no try is counted."""
-    given = session.run(_GIVE_BACK, row_id=claim.media.id, fence=claim.attempt, run_after=session.now + wait)
-    return "released" if given else "stale"
-
-
-def _release(session: Session, media_id: UUID, fence: int, wait: timedelta) -> str:
-    released = session.run(_RELEASE, row_id=media_id, fence=fence, run_after=session.now + wait)
-    return "released" if released else "stale"

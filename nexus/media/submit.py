@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from nexus.db.session import Sessions
-from nexus.libraries.quota import Limits
+from nexus.errors import InvalidState
+from nexus.libraries.quota import Allowances
 from nexus.media.add import add_url
+from nexus.media.enqueue import maybe_enqueue_extraction
+from nexus.media.files import Files
 from nexus.media.lifecycle import retry_media
-from nexus.media.runner import maybe_enqueue_extraction
+from nexus.media.uploads import Begun, Expected, begin_again, failed_upload
 from nexus.queue import Queue
-from nexus.states.media import Kind, Status
+from nexus.states.media import Status
 
 
 @dataclass(frozen=True)
@@ -24,15 +27,15 @@ class Submitted:
 def url(
     sessions: Sessions,
     queue: Queue,
-    limits: Limits,
+    limits: Allowances,
     viewer: UUID,
     kind: str,
     url: str,
     request_id: str | None = None,
 ) -> Submitted:
     with sessions.begin() as session:
-        added = add_url(session, viewer, kind, url, limits)
-    enqueued = added.due and maybe_enqueue_extraction(queue, added.kind, added.media_id, request_id)
+        added = add_url(session, viewer, kind, url, limits, request_id)
+    enqueued = added.due and maybe_enqueue_extraction(queue, added.kind, added.media_id)
     return Submitted(added.media_id, added.created, enqueued)
 
 
@@ -41,6 +44,36 @@ def retry(
 ) -> bool:
     """Whether a worker was told."""
     with sessions.begin() as session:
-        row = retry_media(session, media_id, viewer)
-    pending = Status(row.processing_status) is Status.PENDING
-    return pending and maybe_enqueue_extraction(queue, Kind(row.kind), media_id, request_id)
+        row = retry_media(session, media_id, viewer, request_id)
+    pending = row.processing_status is Status.PENDING
+    return pending and maybe_enqueue_extraction(queue, row.kind, media_id)
+
+
+def retry_received(
+    sessions: Sessions, queue: Queue, media_id: UUID, viewer: UUID, request_id: str | None = None
+) -> bool:
+    """Retry an item whose file, if it has one, has arrived; return whether a worker was told.
+
+    Raises InvalidState if its upload failed: only its user has the file.
+    """
+    with sessions.read() as session:
+        if failed_upload(session, viewer, media_id):
+            raise InvalidState("Its file never arrived. Choose the file again on its page.")
+    return retry(sessions, queue, media_id, viewer, request_id)
+
+
+def retry_or_upload_again(
+    sessions: Sessions,
+    files: Files,
+    queue: Queue,
+    viewer: UUID,
+    media_id: UUID,
+    expected: Expected | None,
+    request_id: str | None = None,
+) -> Begun | bool:
+    """Retry an item. Returns a new place to upload to if its upload failed, else whether a worker was told."""
+    with sessions.read() as session:
+        upload_failed = failed_upload(session, viewer, media_id)
+    if upload_failed:
+        return begin_again(sessions, files, viewer, media_id, expected)
+    return retry(sessions, queue, media_id, viewer, request_id)

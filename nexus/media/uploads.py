@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, insert
 
 from nexus import logging
 from nexus.db.moves import MEDIA_ROWS, log_created
-from nexus.db.session import Row, Session, Sessions, Statement
+from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import media, uploads
 from nexus.db.upserts import every_column, upsert
 from nexus.errors import (
@@ -27,11 +27,11 @@ from nexus.errors import (
     SignUploadFailed,
 )
 from nexus.libraries import access
-from nexus.libraries.catalog import hold
+from nexus.libraries.catalog import hold_media
+from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.files import CONTENT_TYPES, Files, locked, refusal
 from nexus.media.lifecycle import retry_media
-from nexus.media.runner import maybe_enqueue_extraction
-from nexus.media.settle import EARLIER, Settled, check, find, forget
+from nexus.media.settle import EARLIER, Settled, Upload, check, find, forget
 from nexus.queue import Queue
 from nexus.states.media import Kind, Stage, Status
 from nexus.storage import StorageError, UploadTarget
@@ -92,7 +92,7 @@ def begin(sessions: Sessions, files: Files, viewer: UUID, expected: Expected) ->
     with sessions.begin() as session:
         library = access.ensure_user(session, viewer)
         _create(session, viewer, media_id, kind, title=name.rpartition(".")[0] or name)
-        hold(session, library, media_id)
+        hold_media(session, library, media_id)
         _expect(session, media_id, kind, name, expected.size_bytes, target.expires_at)
     return Begun(media_id, files.path(media_id, kind), target)
 
@@ -113,12 +113,12 @@ def begin_again(
     with sessions.read() as session:
         access.require_manager(session, media_id, viewer)
         found = find(session, viewer, media_id)
-    if found.failure_stage != Stage.UPLOAD.value:
-        raise InvalidState
+    if found.failure_stage is not Stage.UPLOAD:
+        raise InvalidState("The upload of this item did not fail. Look at its state.")
     if found.created_by_user_id != viewer:
         raise Forbidden("Only the uploader can send this file again.")
-    kind = Kind(found.kind)
-    again = expected or Expected(kind.value, found.filename, CONTENT_TYPES[kind], found.size_bytes)
+    kind = found.kind
+    again = expected or Expected(kind.value, found.filename or "", CONTENT_TYPES[kind], found.size_bytes or 0)
     if _checked(files, again) is not kind:
         raise InvalidKind("This was begun as another kind. Begin a new upload for it.")
     target = _sign(files, media_id, kind, again.size_bytes)
@@ -151,14 +151,14 @@ def confirm(
             if earlier is None:
                 raise
             # The link outlives the row: the file may have been sent again.
-            files.remove(files.path(media_id, Kind(earlier.kind)))
+            files.remove(files.path(media_id, earlier.kind))
             return Confirmed(earlier.winner_id, duplicate=True, enqueued=False)
     _require_expected(found, viewer)
     if found.file_sha256 is None:
-        outcome = check(sessions, files, viewer, found)
+        outcome = check(sessions, files, viewer, found, request_id)
     else:
-        outcome = Settled(media_id, Kind(found.kind), duplicate=False)
-    return _announce(queue, files, media_id, outcome, request_id)
+        outcome = Settled(media_id, found.kind, duplicate=False)
+    return _announce(queue, files, media_id, outcome)
 
 
 def take_in(
@@ -182,22 +182,20 @@ def take_in(
     return settled
 
 
-def _announce(
-    queue: Queue, files: Files, media_id: UUID, outcome: Settled, request_id: str | None
-) -> Confirmed:
+def _announce(queue: Queue, files: Files, media_id: UUID, outcome: Settled) -> Confirmed:
     """After the commit: the loser's bytes go, and a worker is told."""
     if outcome.duplicate:
         files.remove(files.path(media_id, outcome.kind))
-    enqueued = maybe_enqueue_extraction(queue, outcome.kind, outcome.media_id, request_id)
+    enqueued = maybe_enqueue_extraction(queue, outcome.kind, outcome.media_id)
     return Confirmed(outcome.media_id, outcome.duplicate, enqueued)
 
 
-def _require_expected(found: Row, viewer: UUID) -> None:
+def _require_expected(found: Upload, viewer: UUID) -> None:
     if found.created_by_user_id != viewer:
         raise Forbidden("Only the uploader can confirm this file.")
-    if Kind(found.kind) not in CONTENT_TYPES:
+    if found.kind not in CONTENT_TYPES:
         raise InvalidKind("Only an uploaded file is confirmed.")
-    waiting = Status(found.processing_status) is Status.PENDING and found.filename is not None
+    waiting = found.processing_status is Status.PENDING and found.filename is not None
     if found.file_sha256 is None and not waiting:
         raise InvalidState("This upload has failed. Retry it to get a new place to upload to.")
 

@@ -6,20 +6,21 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import ceil
 from pathlib import PurePosixPath
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import UUID, uuid4
 
-from nexus.db.session import Row, Sessions
+from nexus.db.rows import DocumentRow
+from nexus.db.session import Sessions
 from nexus.draft import Drafter
-from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, TranscriptionQuota
+from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable
 from nexus.extract import Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.sandbox import Sandbox
-from nexus.fetch import Fetcher, NotModified, Response
-from nexus.libraries.quota import Limits, Operation, check_quota, record_usage
+from nexus.fetch import Download, Fetcher, NotModified
+from nexus.libraries import quota
+from nexus.libraries.quota import Allowances
 from nexus.media import documents
 from nexus.media.documents import Kept, Origin
 from nexus.media.files import Files
@@ -37,12 +38,7 @@ class Tools:
 
     sessions: Sessions
     extractors: Mapping[Kind, Extractor]
-    #: Those of media.
     leases: Leases
-    #: Those of jobs.
-    step_leases: Leases
-    #: Those of media that are being refreshed.
-    refresh_leases: Leases
     backoff_seconds: float
     files: Files
     fetcher: Fetcher
@@ -51,7 +47,26 @@ class Tools:
     #: How long one draft may take.
     draft_seconds: float
     #: What a user may use in a day.
-    limits: Limits
+    limits: Allowances
+
+
+class Material(Protocol):
+    """What an extractor is told of a thing to read: an item, or the page of a job."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def canonical_url(self) -> str | None: ...
+    @property
+    def provider(self) -> str | None: ...
+    @property
+    def provider_id(self) -> str | None: ...
+    @property
+    def file_sha256(self) -> str | None: ...
+    @property
+    def created_by_user_id(self) -> UUID: ...
 
 
 class Unchanged(Exception):
@@ -62,7 +77,7 @@ class Bench:
     """One attempt at one media. It remembers what was fetched and kept: that is where the text comes from."""
 
     def __init__(
-        self, tools: Tools, media: Row, known: Row | None = None, attempt: int | None = None
+        self, tools: Tools, media: Material, known: DocumentRow | None = None, attempt: int | None = None
     ) -> None:
         self._tools = tools
         self._media = media
@@ -88,7 +103,7 @@ class Bench:
         self._fetched = as_fetched(answer)
         return self._fetched
 
-    def _ask(self, url: str) -> Response | NotModified:
+    def _ask(self, url: str) -> Download | NotModified:
         """Has it changed? But only of the media's own address, and where there is something to compare with."""
         if self._known is None or url != self._media.canonical_url:
             return self._tools.fetcher.get(url)
@@ -123,15 +138,12 @@ class Bench:
         return self._tools.sandbox.read(reader, data, hints)
 
     def require_transcription(self, seconds: float) -> None:
-        user, amount = self._media.created_by_user_id, ceil(seconds)
-        with self._tools.sessions.begin() as session:
-            if not check_quota(session, self._tools.limits, user, Operation.TRANSCRIBE_SECONDS, amount):
-                raise TranscriptionQuota
+        user = self._media.created_by_user_id
+        quota.require_transcription(self._tools.sessions, self._tools.limits, user, seconds)
 
     def record_transcription(self, seconds: float) -> None:
-        user, amount = self._media.created_by_user_id, ceil(seconds)
-        with self._tools.sessions.begin() as session:
-            record_usage(session, user, Operation.TRANSCRIBE_SECONDS, amount, self._charged_for)
+        user = self._media.created_by_user_id
+        quota.record_transcription(self._tools.sessions, user, seconds, self._charged_for)
 
     def keep(self, fetched: Fetched) -> None:
         """Under a name of this attempt's own. What the attempt before it left goes: its result would be refused."""
@@ -157,7 +169,7 @@ def _room() -> BinaryIO:
         raise FileUnreachable from error
 
 
-def as_fetched(answer: Response | NotModified) -> Fetched:
+def as_fetched(answer: Download | NotModified) -> Fetched:
     """What an unconditional request is answered with."""
     if isinstance(answer, NotModified):
         raise FetchBadAnswer

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 from celery import Celery
 from kombu.exceptions import OperationalError
 from redis.exceptions import AuthenticationError
 
 from nexus import logging
-from nexus.queue import Away, Queue
+from nexus.queue import Away, Queue, Work
 from nexus.settings import Settings
 
 log = logging.get(__name__)
 QUEUE = "nexus"
+#: Kinds of work whose task has a name of its own; its only positional argument is the id.
+TASKS = {"extraction": "ingest_media"}
+#: One wake-up drains all that is due, so a long line of them tells the workers nothing new. Any that is still in the
+#: line will be taken up after this commit. Each costs a worker about as much as a short item of work.
+ENOUGH = 100
 
 
 def create(settings: Settings) -> Celery:
@@ -27,7 +32,7 @@ def create(settings: Settings) -> Celery:
         task_ignore_result=True,
         task_acks_late=True,
         task_reject_on_worker_lost=True,
-        worker_prefetch_multiplier=4,
+        worker_prefetch_multiplier=ENOUGH,
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
@@ -52,17 +57,26 @@ def create(settings: Settings) -> Celery:
 
 
 class CeleryQueue(Queue):
-    workers_look = False
-    works_elsewhere = True
+    handles_signals = True
+    workers = "done by Celery workers (nexus worker)"
 
-    def __init__(self, app: Celery) -> None:
+    def __init__(self, app: Celery, log_level: str) -> None:
         super().__init__()
         self.app = app
+        self._log_level = log_level
+        #: Eager tasks run in the caller, so nobody looks for what is due again later.
+        self.workers_look = self.works_elsewhere = not app.conf.task_always_eager
 
-    def tell(self, media_id: UUID, request_id: str | None) -> bool:
-        self.app.signature("ingest_media", args=[str(media_id), request_id]).apply_async(
-            retry=False, ignore_result=True
-        )
+    def tell(self, work: Work) -> bool:
+        """Send a wake-up, unless so many wait already that the workers will look for long after this one."""
+        name, arguments = TASKS.get(work.kind, "do_work"), [str(work.id)]
+        task = self.app.signature(name, args=arguments if name in TASKS.values() else [work.kind, *arguments])
+        if self.app.conf.task_always_eager:
+            task.apply_async()
+            return True
+        with self.app.producer_pool.acquire(block=True) as producer:
+            if producer.channel.client.llen(QUEUE) < ENOUGH:
+                task.apply_async(producer=producer, retry=False, ignore_result=True)
         return True
 
     def attach(self, app: object) -> None:
@@ -80,14 +94,17 @@ class CeleryQueue(Queue):
                     raise cause from error
                 raise Away from error
 
-    def idle(self) -> bool:
-        """A broker that can't be asked, for whatever reason, is not idle."""
-        if self.app.conf.task_always_eager:
-            return True
-        try:
-            with self.app.connection_for_read() as connection:
-                client: Any = connection.default_channel.client
-                return bool(client.llen(QUEUE) == 0)
-        except Exception as error:
-            log.warning("broker_not_asked", reason=type(error).__name__)
-            return False
+    def listen(self, wait: Callable[[], object]) -> None:  # noqa: ARG002 Celery handles signals itself
+        """Run a Celery worker until SIGTERM or SIGINT. Its tasks only ring, so they need no processes."""
+        worker = self.app.Worker(
+            pool="threads",
+            concurrency=1,
+            queues=[QUEUE],
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+            loglevel=self._log_level.upper(),
+        )
+        worker.start()
+        if worker.exitcode:
+            raise SystemExit(worker.exitcode)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from uuid import UUID
 
-from nexus.queue import Queue
+from nexus.queue import Queue, Work
 
 
-class Inline(Queue):
+class InlineQueue(Queue):
     workers_look = False
+    workers = "done within each request"
 
-    def __init__(self, run: Callable[[UUID, str | None], object]) -> None:
+    def __init__(self, run: Callable[[Work], object]) -> None:
         super().__init__()
         self._run = run
 
-    def tell(self, media_id: UUID, request_id: str | None) -> bool:
+    def tell(self, work: Work) -> bool:
         """Work that breaks off is taken up again when its lease runs out."""
-        self._run(media_id, request_id)
-        return True
-
-    def idle(self) -> bool:
+        self._run(work)
         return True

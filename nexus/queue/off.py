@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
-from nexus.queue import Queue
+from nexus.queue import Queue, Work
 
 
-class Off(Queue):
+class OffQueue(Queue):
     workers_look = True
+    workers = "none, everything stays pending (NEXUS_EXTRACTION=off)"
 
-    def tell(self, media_id: UUID, request_id: str | None) -> bool:  # noqa: ARG002
-        return False
-
-    def idle(self) -> bool:
+    def tell(self, work: Work) -> bool:  # noqa: ARG002
         return False

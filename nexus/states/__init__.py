@@ -1,1 +1,1 @@
-"""What may happen: the three machines as data, and what a media offers in each state."""
+"""What may happen: four machines as tables of edges, and what a viewer can do with a media in each state."""

@@ -1,4 +1,4 @@
-"""The life of one import attempt, in memory: pausable, and honest about stopping."""
+"""The life of one import attempt, which is kept in memory and can be paused."""
 
 from enum import StrEnum
 
@@ -6,20 +6,20 @@ from nexus.states.machine import Edge, Machine
 
 
 class Status(StrEnum):
-    IDLE = "IDLE"  #: no attempt; ready for a fresh start
-    RUNNING = "RUNNING"  #: the runner works
-    STOPPING = "STOPPING"  #: a stop is requested and not finished yet
-    PAUSED = "PAUSED"  #: stopped, with staged work that can be resumed
-    COMPLETE = "COMPLETE"  #: the last attempt finished; distinct from never started
+    IDLE = "IDLE"  #: there is no attempt; one can be started
+    RUNNING = "RUNNING"  #: the runner is working
+    STOPPING = "STOPPING"  #: the runner was asked to stop and has not stopped yet
+    PAUSED = "PAUSED"  #: stopped, with work that can be resumed
+    COMPLETE = "COMPLETE"  #: the last attempt finished
 
 
 class Phase(StrEnum):
-    NOT_STARTED = "not_started"  #: no attempt
-    PREFLIGHT = "preflight"  #: the sources are checked
-    PARSING = "parsing"  #: text is taken from each source
-    SPLITTING = "splitting"  #: text is cut into chunks
-    ATOMIC_TEXT_COMMIT = "atomic_text_commit"  #: everything is written in one transaction
-    TEXT_COMMITTED = "text_committed"  #: text and chunks are durable
+    NOT_STARTED = "not_started"  #: there is no attempt
+    PREFLIGHT = "preflight"  #: the files are being checked
+    PARSING = "parsing"  #: text is being extracted from each file
+    SPLITTING = "splitting"  #: text is being split into chunks
+    ATOMIC_TEXT_COMMIT = "atomic_text_commit"  #: everything is being written in one transaction
+    TEXT_COMMITTED = "text_committed"  #: text and chunks are in the database
 
 
 S = Status

@@ -1,4 +1,4 @@
-"""What a viewer can do with a media, derived from facts alone. Pages and clients ask this, never the status."""
+"""What a viewer can do with a media, derived from facts. Pages and clients use this, never the status."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,14 +7,14 @@ from nexus.states.media import PUBLISHED, Kind, Status
 
 EMBEDDING_ERROR = "E_EMBEDDING_"
 NO_TRANSCRIPT = "E_TRANSCRIPT_UNAVAILABLE"
-#: PDFs that no viewer can render: damaged ones, and those that are locked with a password nobody gave to Nexus.
+#: PDFs that no viewer can render: damaged ones, and those locked with a password.
 UNRENDERABLE = frozenset({"E_PDF_DAMAGED", "E_PDF_ENCRYPTED"})
-#: Kinds that play from the moment their address is known, with or without a transcript.
+#: Kinds that can be played as soon as their address is known, with or without a transcript.
 PLAYABLE = frozenset({Kind.VIDEO, Kind.PODCAST_EPISODE})
 
 
 class Flag(NamedTuple):
-    """A capability as clients are told of it."""
+    """What the reference says about a capability."""
 
     means: str
     needs: str
@@ -24,18 +24,18 @@ _TEXT = "a text (`ready_for_reading`, `embedding`, `ready`, or failed with an `E
 _READ = "the same as `can_read`"
 FLAGS = {
     "can_read": Flag(
-        "The primary content can be shown: a text, or the pages of a PDF.",
-        f"{_TEXT}; for a `pdf` its stored file, even before its text is taken out, unless it failed with "
+        "The main content can be shown: a text, or the pages of a PDF.",
+        f"{_TEXT}; for a `pdf` its stored file, even before its text is extracted, unless it failed with "
         + " or ".join(f"`{code}`" for code in sorted(UNRENDERABLE)),
     ),
     "can_highlight": Flag(
-        "There is something to highlight. Nexus keeps no highlights itself: the flag is for clients that do.",
+        "There is something to highlight. Nexus itself keeps no highlights; this is for clients that do.",
         _READ,
     ),
     "can_quote": Flag(
-        "Its text can be quoted, in a story for instance.", f"{_READ}; for a `pdf` also a text"
+        "Its text can be quoted, for instance in a story.", f"{_READ}; for a `pdf` also a text"
     ),
-    "can_search": Flag("It has text that a search can find.", "the same as `can_quote`"),
+    "can_search": Flag("It has text that search can find.", "the same as `can_quote`"),
     "can_play": Flag(
         "It has an address outside Nexus that plays it.",
         "`external_playback_url`; for kinds other than `video` and `podcast_episode` also a text, or a failure with "
@@ -47,7 +47,7 @@ FLAGS = {
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a viewer who may read the media can do with it now."""
+    """What a viewer who has access to the media can do with it now."""
 
     can_read: bool
     can_highlight: bool
@@ -66,9 +66,9 @@ def derive(
     has_plain_text: bool = False,
     has_playback_url: bool = False,
 ) -> Capabilities:
-    """A PDF reads as soon as its file is stored, if it can be rendered; everything else when its text is there.
+    """A PDF can be read as soon as its file is stored, if it can be rendered; everything else once it has text.
 
-    A failed embedding takes nothing away from the reader.
+    A failed embedding takes nothing away from readers.
     """
     embedding_failed = status is Status.FAILED and (last_error_code or "").startswith(EMBEDDING_ERROR)
     has_text = status in PUBLISHED or embedding_failed

@@ -6,18 +6,18 @@ from nexus.states.machine import Edge, Machine
 
 
 class Status(StrEnum):
-    QUEUED = "QUEUED"  #: created; nothing is fetched yet
+    QUEUED = "QUEUED"  #: created, and nothing is fetched yet
     FETCHING = "FETCHING"  #: the page is being fetched
-    EXTRACTING = "EXTRACTING"  #: title and text are being taken from it
-    EXTRACTED = "EXTRACTED"  #: what old rows say for READY_TO_GENERATE
-    READY_TO_GENERATE = "READY_TO_GENERATE"  #: title and text are there
+    EXTRACTING = "EXTRACTING"  #: title and text are being extracted
+    EXTRACTED = "EXTRACTED"  #: old rows say this for READY_TO_GENERATE
+    READY_TO_GENERATE = "READY_TO_GENERATE"  #: it has a title and a text
     GENERATING = "GENERATING"  #: the draft is being written
     SAVED = "SAVED"  #: the story is saved
-    FAILED = "FAILED"  #: stopped, with a message that begins with its step
+    FAILED = "FAILED"  #: stopped, with a message that begins with the step
 
 
 S = Status
-#: Somebody works on it, or should.
+#: In work, or left to a worker.
 HELD = frozenset({S.FETCHING, S.EXTRACTING, S.GENERATING})
 EXTRACTED_ON = frozenset({S.EXTRACTED, S.READY_TO_GENERATE, S.GENERATING, S.SAVED})
 

@@ -1,6 +1,6 @@
-"""The kernel: an edge answers APPLY, SKIP or REFUSE; a machine is a checked table of edges.
+"""The kernel of states: an edge answers APPLY, SKIP or REFUSE, and a machine is a checked table of edges.
 
-It neither raises at run time nor logs: whoever asks decides what a miss costs.
+It never logs, and raises only while a machine is built: callers decide what a miss costs.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ S = TypeVar("S", bound=Enum)
 
 
 class Verdict(Enum):
-    """What an edge answers to a state."""
+    """What an edge says about a state."""
 
-    APPLY = "apply"  #: the state is a source: the move may happen
-    SKIP = "skip"  #: the work is already done or under way: nothing to do
-    REFUSE = "refuse"  #: the move makes no sense from here
+    APPLY = "apply"  #: the edge leads from this state
+    SKIP = "skip"  #: the work is done or under way, so there is nothing to do
+    REFUSE = "refuse"  #: the edge makes no sense in this state
 
 
 @dataclass(frozen=True)
 class Edge(Generic[S]):
-    """One verb: where it starts, where it ends, and where asking again is harmless.
+    """One verb: the states it leads from, the one it leads to, and those in which asking again is harmless.
 
-    `where` is a fact (column, value) that must hold besides; the database's triggers ask for it too.
+    `where` is a column and the value it must have as well; the database's triggers check it too.
     """
 
     verb: str
@@ -56,44 +56,46 @@ class Edge(Generic[S]):
 
 @dataclass(frozen=True)
 class Machine(Generic[S]):
-    """A table of edges that checks itself when it is made."""
+    """A table of edges that checks itself when it is created. Raises ValueError if it makes no sense."""
 
     name: str
     states: type[S]
     initial: S
     edges: tuple[Edge[S], ...]
-    retired: frozenset[S] = frozenset()  #: states that only old rows are in: ways lead out of them, none in
+    retired: frozenset[S] = frozenset()  #: states that only old rows are in: no edge leads to them
 
     def __post_init__(self) -> None:
         verbs = [edge.verb for edge in self.edges]
         if len(verbs) != len(set(verbs)):
-            raise ValueError(f"{self.name}: a verb stands twice")
+            raise ValueError(f"{self.name}: a verb is listed twice")
         if contradictory := [edge.verb for edge in self.edges if edge.sources & edge.skips]:
             raise ValueError(f"{self.name}: {contradictory} both apply and skip")
         if unreachable := set(self.states) - self.reachable() - self.retired:
-            raise ValueError(f"{self.name}: no way leads to {sorted(s.value for s in unreachable)}")
+            raise ValueError(f"{self.name}: no edge leads to {sorted(s.value for s in unreachable)}")
 
     def __iter__(self) -> Iterator[Edge[S]]:
         return iter(self.edges)
 
     def reachable(self) -> set[S]:
+        """Return every state that edges lead to from the initial one."""
         seen = {self.initial}
         while more := {edge.target for edge in self.edges if edge.sources & seen} - seen:
             seen |= more
         return seen
 
     def steps(self) -> list[tuple[S, S]]:
-        """Every legal (from, to), in the order of the states."""
+        """Return every legal (from, to), in the order of the states."""
         order = list(self.states)
         pairs = {(source, edge.target) for edge in self.edges for source in edge.sources}
         return sorted(pairs, key=lambda pair: (order.index(pair[0]), order.index(pair[1])))
 
     def matrix(self) -> list[list[str]]:
-        """Verb × state as text cells: the target where it applies, `skip`, or nothing."""
+        """Return verb × state as text: the target if the edge applies, `skip`, or nothing."""
         header = ["verb", *(state.value for state in self.states)]
         return [header, *([edge.verb, *(_cell(edge, state) for state in self.states)] for edge in self.edges)]
 
     def mermaid(self) -> str:
+        """Return the diagram as Mermaid text."""
         lines = ["stateDiagram-v2", f"    [*] --> {self.initial.value}"]
         for edge in self.edges:
             for source in self.states:

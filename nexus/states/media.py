@@ -1,4 +1,4 @@
-"""The life of one thing to read."""
+"""The life of one media: something to read or watch."""
 
 from enum import StrEnum
 
@@ -13,28 +13,28 @@ class Kind(StrEnum):
     PODCAST_EPISODE = "podcast_episode"  #: an episode of a feed; its text is the transcript
     PDF = "pdf"  #: an uploaded file
     EPUB = "epub"  #: an uploaded file
-    TEXT = "text"  #: a text file, by import only
+    TEXT = "text"  #: a text file, added only by import
 
 
-#: Kinds whose bytes are uploaded: nothing can be extracted before they are there and hashed.
+#: Kinds that are files: nothing can be extracted before their bytes are stored and hashed.
 FILE_KINDS = frozenset({Kind.PDF, Kind.EPUB, Kind.TEXT})
-#: Kinds that a URL alone makes.
+#: Kinds that are added by URL.
 URL_KINDS = frozenset({Kind.WEB_ARTICLE, Kind.VIDEO})
 
 
 class Status(StrEnum):
-    PENDING = "pending"  #: the row exists and waits for a worker
+    PENDING = "pending"  #: waits for a worker
     EXTRACTING = "extracting"  #: a worker holds it, under a lease
-    READY_FOR_READING = "ready_for_reading"  #: its text is there
-    EMBEDDING = "embedding"  #: readable; a worker makes its vectors, under a lease
+    READY_FOR_READING = "ready_for_reading"  #: has its text
+    EMBEDDING = "embedding"  #: readable; a worker holds it to make its vectors, under a lease
     READY = "ready"  #: readable and embedded
-    FAILED = "failed"  #: stopped, with a stage, a code and a sentence
+    FAILED = "failed"  #: stopped, with a stage, a code and a message
 
 
 class Stage(StrEnum):
-    """Where a failure happened; what a retry has to undo follows from it."""
+    """Where a failure happened. It decides what a retry has to undo."""
 
-    UPLOAD = "upload"  #: the file never arrived whole
+    UPLOAD = "upload"  #: the file did not arrive whole
     EXTRACT = "extract"  #: fetching or parsing
     TRANSCRIBE = "transcribe"  #: getting a transcript
     EMBED = "embed"  #: making vectors; the text stays readable

@@ -1,4 +1,4 @@
-"""The life of one story: from a draft to the public, or away."""
+"""The life of one story: from a draft to publication or the bin."""
 
 from enum import StrEnum
 
@@ -6,10 +6,10 @@ from nexus.states.machine import Edge, Machine
 
 
 class Status(StrEnum):
-    DRAFT = "draft"  #: written, and open to changes
-    REVIEW = "review"  #: waits for a second pair of eyes
+    DRAFT = "draft"  #: can be edited
+    REVIEW = "review"  #: waits for a review
     PUBLISHED = "published"  #: in the feed
-    ARCHIVED = "archived"  #: was public once
+    ARCHIVED = "archived"  #: was published, and is no longer
     DISCARDED = "discarded"  #: not wanted
 
 

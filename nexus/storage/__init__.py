@@ -1,4 +1,4 @@
-"""Where bytes live: what a store is. Clients reach it only over links that it signs and that soon end."""
+"""Where bytes live: what a store must do. Clients reach files only over signed links that soon expire."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from nexus.storage.digest import Digest
 #: How much of a file is in memory at a time.
 CHUNK = 1024 * 1024
 
-
 Clock = Callable[[], datetime]
 
 
 class StorageError(Exception):
-    """The store did not do what was asked of it."""
+    """The store could not do what it was asked to."""
 
 
 class NoRoom(StorageError):
-    """There is no room left for what was to be stored."""
+    """The store is full."""
 
 
 class ObjectMissing(StorageError):
-    """There is no object at this path."""
+    """There is no file at this path."""
 
 
 class ObjectExists(StorageError):
-    """There is an object at this path, and it stays as it is."""
+    """There is already a file at this path. It is never replaced."""
 
 
 class Trouble(NamedTuple):
-    """What keeps a store from working, and what to set or do about it. Both are sentences for an operator."""
+    """Why a store does not work, and what to do about it: sentences for an operator."""
 
     says: str
     advice: str
@@ -43,7 +42,7 @@ class Trouble(NamedTuple):
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """What the system refuses becomes an error of the store, named by the system's code: its message has a path."""
+    """Turn an OSError into a StorageError that names its code only, because its message may hold a path."""
     try:
         yield
     except OSError as error:
@@ -56,7 +55,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 @dataclass(frozen=True)
 class UploadTarget:
-    """Where a client may put one file, once, with exactly these headers. A url without a host is served by Nexus."""
+    """Where a client may upload one file, once, with exactly these headers. Nexus serves a url without a host."""
 
     url: str
     headers: Mapping[str, str]
@@ -65,7 +64,7 @@ class UploadTarget:
 
 @dataclass(frozen=True)
 class Link:
-    """Where a client may get one file."""
+    """Where a client may download one file."""
 
     url: str
     expires_at: datetime
@@ -73,17 +72,19 @@ class Link:
 
 @dataclass(frozen=True)
 class Stored:
+    """A file in the store."""
+
     path: str
     size: int
     modified_at: datetime
 
 
 class Storage(Protocol):
-    """Whatever goes wrong in a store is a StorageError: nobody has to know what it is made of."""
+    """Every method raises StorageError, or a kind of it, if the store fails."""
 
     @property
     def create_only(self) -> bool:
-        """Whether the store itself keeps a link that is used again from replacing what is there."""
+        """Whether the store itself refuses an upload to a path that has a file."""
         ...
 
     def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget: ...
@@ -93,24 +94,36 @@ class Storage(Protocol):
     def head(self, path: str) -> Stored | None: ...
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """The bytes in chunks. Raises ObjectMissing."""
+        """Yield the bytes in chunks. Raises ObjectMissing."""
         ...
 
     def digest(self, path: str) -> Digest | None:
-        """Of what is stored, where Nexus itself wrote it and worked it out meanwhile. Else it is to be read."""
+        """Return the digest if it is known from writing the file; otherwise the caller has to read the file."""
         ...
 
     def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> Digest:
-        """Whole or not at all; what was written. On its return it outlasts a power cut. Raises ObjectExists, NoRoom,
-        and whatever the chunks raise."""
+        """Store a file whole or not at all; return its digest. Afterwards it survives a power cut.
+
+        Raises ObjectExists, NoRoom, and whatever the chunks raise.
+        """
         ...
 
     def delete(self, path: str) -> None:
-        """Nothing happens if there is none."""
+        """Remove a file. Does nothing if there is none."""
         ...
 
-    def objects(self, prefix: str) -> Iterator[Stored]: ...
+    def objects(self, prefix: str) -> Iterator[Stored]:
+        """Yield every file whose path starts with the prefix."""
+        ...
+
+    def partial_files(self) -> Iterator[Stored]:
+        """Yield uploads that are arriving or have broken off. Empty if the store hides and removes them itself."""
+        ...
+
+    def delete_partial(self, part: Stored) -> None:
+        """Remove one of `partial_files`."""
+        ...
 
     def trouble(self) -> Trouble | None:
-        """None when the store answers and takes the credentials. Asks the store; changes nothing."""
+        """Ask the store whether it answers and accepts the credentials; return what is wrong. Changes nothing."""
         ...

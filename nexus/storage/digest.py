@@ -1,4 +1,4 @@
-"""What one pass over a file tells of it."""
+"""What one pass over a file finds out: its size, its hash and how it begins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-#: Enough of the beginning to know a file by.
+#: Enough of the beginning to tell what kind of file it is.
 HEAD = 4096
 
 
@@ -18,7 +18,7 @@ class Digest:
 
 
 class Digester:
-    """Makes the pass: takes the pieces as they come."""
+    """Makes the pass, piece by piece."""
 
     def __init__(self) -> None:
         self._sha256 = hashlib.sha256()
@@ -32,7 +32,7 @@ class Digester:
             self._head += bytes(piece[: HEAD - len(self._head)])
 
     def passing(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The pieces as they are, for somebody else."""
+        """Yield the pieces unchanged while digesting them."""
         for piece in pieces:
             self.update(piece)
             yield piece

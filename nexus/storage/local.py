@@ -1,4 +1,4 @@
-"""Files under the data folder. Nexus itself serves the links, which carry a signature over everything they allow."""
+"""Files in the data folder. Nexus serves the links itself; each carries a signature over everything it allows."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from nexus.storage import (
 )
 from nexus.storage.digest import Digest, Digester
 
-#: A path is names joined by slashes; no name begins with a dot, so none leads out of the folder or to a draft.
+#: A path is names joined by slashes. No name begins with a dot, so none leads out of the folder or to a partial file.
 PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 ROUTE = "/storage"
-DRAFTS = ".drafts"
-#: How much of a draft is passed over at a time. Then the disk is told to begin with it.
+PARTS = ".drafts"
+#: How much of an incoming file is digested at a time. Then the kernel is told to start writing it to disk.
 WINDOW = 8 * CHUNK
-#: Of so many files that were written last, the digests are known.
+#: How many digests of newly written files are kept.
 REMEMBERED = 1000
-#: How often a folder is made again that others remove.
+#: How often to create a folder again that others keep removing as empty.
 FOLDER_TRIES = 20
 
-Identity = tuple[int, int, int, int]
+_FileStamp = tuple[int, int, int, int]
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class Grant:
-    """What one link allows."""
+    """What a link allows."""
 
     method: str
     path: str
@@ -59,23 +59,23 @@ class Grant:
     filename: str = ""
 
     def signed(self, secret: str) -> str:
-        """Each part goes in with its length, so that no two grants read the same."""
+        """Return the signature. Each part is prefixed with its length, so that no two grants sign the same message."""
         parts = (self.method, self.path, str(self.expires), self.content_type, str(self.size), self.filename)
         message = "".join(f"{len(part.encode())}:{part}" for part in parts)
         return hmac.new(secret.encode(), message.encode(), hashlib.sha256).hexdigest()
 
 
-class Fresh:
-    """What this process wrote lately: its digests, for as long as the files are the ones that it wrote."""
+class RecentDigests:
+    """Digests of files that this process has just written, as long as nobody has changed the files."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Path, tuple[Identity, Digest]] = OrderedDict()
+        self._known: OrderedDict[Path, tuple[_FileStamp, Digest]] = OrderedDict()
         self._lock = threading.Lock()
         self.passes = ThreadPoolExecutor(2, "nexus-digest")
 
-    def add(self, place: Path, identity: Identity, digest: Digest) -> None:
+    def add(self, place: Path, stamp: _FileStamp, digest: Digest) -> None:
         with self._lock:
-            self._known[place] = identity, digest
+            self._known[place] = stamp, digest
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
 
@@ -83,18 +83,18 @@ class Fresh:
         with self._lock:
             known = self._known.get(place)
         with suppress(OSError):
-            if known is not None and known[0] == _identity(place.stat()):
+            if known is not None and known[0] == _stamp(place.stat()):
                 return known[1]
         return None
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalStorage:
     folder: Path
     secret: str = field(repr=False)
     clock: Clock
     create_only: bool = True
-    fresh: Fresh = field(default_factory=Fresh, repr=False, compare=False)
+    recent: RecentDigests = field(default_factory=RecentDigests, repr=False, compare=False)
 
     def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget:
         expires_at = self.clock() + life
@@ -114,7 +114,7 @@ class Local:
         return Link(self._url(path, query), expires_at)
 
     def allows(self, grant: Grant, signature: str) -> bool:
-        """Whether this very grant was signed here and its time is not over."""
+        """Whether exactly this grant was signed here and has not expired."""
         genuine = hmac.compare_digest(grant.signed(self.secret).encode(), signature.encode())
         return genuine and grant.expires >= self.clock().timestamp()
 
@@ -134,17 +134,16 @@ class Local:
                     yield chunk
 
     def digest(self, path: str) -> Digest | None:
-        return self.fresh.get(self.locate(path))
+        return self.recent.get(self.locate(path))
 
     def put(self, path: str, chunks: Iterable[bytes], content_type: str) -> Digest:  # noqa: ARG002
-        with self.draft(path) as draft:
+        with self.receive(path) as incoming:
             for chunk in chunks:
-                draft.write(chunk)
-            return draft.publish()
+                incoming.write(chunk)
+            return incoming.publish()
 
     def delete(self, path: str) -> None:
-        """Nobody waits for the disk: a file that a power cut brings back is one that no row knows, and upkeep finds
-        it."""
+        """Does not wait for the disk: if a power cut brings the file back, no row knows it, and upkeep removes it."""
         place = self.locate(path)
         with explained():
             place.unlink(missing_ok=True)
@@ -152,54 +151,55 @@ class Local:
 
     def objects(self, prefix: str) -> Iterator[Stored]:
         for found in _files(self.folder, self.folder / prefix.rpartition("/")[0]):
-            if found.path.startswith(prefix) and not found.path.startswith(DRAFTS):
+            if found.path.startswith(prefix) and not found.path.startswith(PARTS):
                 yield found
 
     def trouble(self) -> Trouble | None:
-        """The folder is made with the first file, so until then the one above it counts."""
+        """The first file creates the folder, so until then check the nearest one above it."""
         nearest = next(place for place in (self.folder, *self.folder.parents) if place.exists())
         if nearest.is_dir() and os.access(nearest, os.R_OK | os.W_OK | os.X_OK):
             return None
         return Trouble(
-            f"Files can't be kept in {nearest}.",
+            f"Files can't be stored in {nearest}.",
             "Change its permissions, or choose another folder with --data-dir.",
         )
 
-    def drafts(self) -> Iterator[Stored]:
-        """What is on its way in, or was when its process ended."""
-        return _files(self.folder, self.folder / DRAFTS)
+    def partial_files(self) -> Iterator[Stored]:
+        return _files(self.folder, self.folder / PARTS)
 
-    def drop_draft(self, draft: Stored) -> None:
+    def delete_partial(self, part: Stored) -> None:
         with explained():
-            (self.folder / DRAFTS / Path(draft.path).name).unlink(missing_ok=True)
+            (self.folder / PARTS / Path(part.path).name).unlink(missing_ok=True)
 
     def locate(self, path: str) -> Path:
+        """Return where a file lies. Raises StorageError for a path that Nexus does not make."""
         if not PATH.fullmatch(path):
             raise StorageError("not a path of this store")
         return self.folder / path
 
-    def draft(self, path: str) -> Draft:
-        return Draft(self.folder, self.locate(path), self.fresh)
+    def receive(self, path: str) -> IncomingFile:
+        """Return a file to write to; it appears at the path when it is published."""
+        return IncomingFile(self.folder, self.locate(path), self.recent)
 
     def _url(self, path: str, query: dict[str, object]) -> str:
         return f"{ROUTE}/{quote(path)}?{urlencode(query)}"
 
 
-class Draft:
-    """A file on its way in: nobody sees it before it is whole, and it never replaces another.
+class IncomingFile:
+    """A file that is arriving. Nobody sees it before it is whole, and it never replaces another.
 
-    While it is written, a thread passes over what is stored already: at the end its digest is known.
+    While it is written, a thread digests what has already arrived.
     """
 
-    def __init__(self, folder: Path, place: Path, fresh: Fresh) -> None:
+    def __init__(self, folder: Path, place: Path, recent: RecentDigests) -> None:
         self._folder = folder
         self._place = place
-        self._draft = folder / DRAFTS / uuid.uuid4().hex
-        self._fresh = fresh
+        self._part = folder / PARTS / uuid.uuid4().hex
+        self._recent = recent
 
-    def __enter__(self) -> Draft:
+    def __enter__(self) -> IncomingFile:
         with explained():
-            self._file = _in_folder(self._draft, lambda: self._draft.open("x+b", buffering=0))
+            self._file = _in_folder(self._part, lambda: self._part.open("x+b", buffering=0))
         self._digester = Digester()
         self._passing: Future[None] | None = None
         self._ended = False
@@ -211,28 +211,28 @@ class Draft:
         self._ended = True
         if self._passing is not None and not self._passing.cancel():
             wait([self._passing])
-        with self._writing, suppress(OSError):  # what is published is on the disk, and upkeep finds the rest
+        with self._writing, suppress(OSError):  # a published file is safe, and upkeep removes the rest
             self._file.close()
-            self._draft.unlink(missing_ok=True)
+            self._part.unlink(missing_ok=True)
 
     def write_all(self, pieces: deque[bytes]) -> None:
-        """Until none is left; others may come meanwhile."""
+        """Write until no piece is left; more may be added meanwhile."""
         with self._writing:
             while pieces and not self._ended:
                 self.write(pieces.popleft())
 
     def write(self, piece: bytes) -> None:
-        """All of it: one call to the system may take only a part."""
+        """Write the whole piece: one system call may take only part of it."""
         rest = memoryview(piece)
         with explained():
             while rest:
                 rest = rest[self._file.write(rest) or 0 :]
         self.written += len(piece)
         if self.written - self._digester.size >= WINDOW and (self._passing is None or self._passing.done()):
-            self._passing = self._fresh.passes.submit(self._pass_on)
+            self._passing = self._recent.passes.submit(self._pass_on)
 
     def _pass_on(self) -> None:
-        """Over what is stored, for as long as there is a window of it left."""
+        """Digest what has arrived while there is a whole window of it."""
         while not self._ended and self.written - self._digester.size >= WINDOW:
             begun = self._digester.size
             self._pass(begun + WINDOW)
@@ -243,34 +243,34 @@ class Draft:
         while not self._ended and (done := self._digester.size) < end:
             length = os.preadv(self._file.fileno(), [room[: end - done]], done)
             if not length:
-                raise StorageError("a file was cut while it came in")
+                raise StorageError("a file was truncated while it arrived")
             self._digester.update(room[:length])
 
     def _begin_writing_out(self, start: int, length: int) -> None:
-        """So that `publish` has little left to wait for. What is on its way to the disk is not dropped from memory."""
+        """Leaves `publish` little to wait for. Pages that are still being written stay in memory."""
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._file.fileno(), start, length, os.POSIX_FADV_DONTNEED)
 
     def publish(self) -> Digest:
-        """On the disk, then visible, in one step; what it is. Raises ObjectExists."""
+        """Sync the file to disk, make it visible in one step and return its digest. Raises ObjectExists."""
         with explained():
             if self._passing is not None:
                 self._passing.result()
             self._pass(self.written)
             os.fsync(self._file.fileno())
-            identity = _identity(os.fstat(self._file.fileno()))
+            stamp = _stamp(os.fstat(self._file.fileno()))
             try:
-                _in_folder(self._place, lambda: self._place.hardlink_to(self._draft))
+                _in_folder(self._place, lambda: self._place.hardlink_to(self._part))
             except FileExistsError as error:
                 raise ObjectExists from error
             _sync_folders(self._place.parent, self._folder.parent)
         digest = self._digester.result()
-        self._fresh.add(self._place, identity, digest)
+        self._recent.add(self._place, stamp, digest)
         return digest
 
 
 def _in_folder(place: Path, make: Callable[[], Made]) -> Made:
-    """Make something there. Its folder is made when it is needed; somebody may remove it again as an empty one."""
+    """Create something at a place, and its folder if needed, which others may be removing as empty."""
     for _ in range(FOLDER_TRIES):
         with suppress(FileNotFoundError):
             return make()
@@ -280,8 +280,11 @@ def _in_folder(place: Path, make: Callable[[], Made]) -> Made:
 
 
 def _sync_folders(folder: Path, top: Path) -> None:
-    """A file is on the disk once its name is, and the names of all folders above it: another thread may have made
-    one of them just now and not have got as far as this. Those that have not changed cost nothing."""
+    """Make a file's name durable, and the names of all folders above it.
+
+    Another thread may have created one of the folders a moment ago and not have synced it yet. Syncing a folder that
+    has not changed costs nothing.
+    """
     for each in (folder, *folder.parents):
         line = os.open(each, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -292,8 +295,8 @@ def _sync_folders(folder: Path, top: Path) -> None:
             return
 
 
-def _identity(stat: os.stat_result) -> Identity:
-    """Another file has another, and so has this one once somebody wrote to it."""
+def _stamp(stat: os.stat_result) -> _FileStamp:
+    """Differs for another file, and for the same file after a write."""
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
@@ -306,16 +309,22 @@ def _stored(path: str, stat: os.stat_result) -> Stored:
 
 
 def _files(top: Path, folder: Path) -> Iterator[Stored]:
-    """By path; what goes away meanwhile is passed over."""
+    """Yield files in the order of their paths, without files and folders that disappear meanwhile."""
     with explained():
-        for place in sorted(folder.rglob("*")):
+        found = os.walk(folder, onerror=_unless_gone)
+        for place in sorted(Path(parent, name) for parent, _, names in found for name in names):
             with suppress(FileNotFoundError):
                 if place.is_file():
                     yield _stored(place.relative_to(top).as_posix(), place.stat())
 
 
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
 def _remove_empty(folder: Path, top: Path) -> None:
-    """Up to the top; a folder that something else stands in stays."""
+    """Remove a folder and those above it, up to `top`, while they are empty."""
     while folder != top:
         try:
             folder.rmdir()

@@ -1,4 +1,4 @@
-"""Any store that speaks the S3 protocol. Presigned links are bound to type, length and to nothing being there yet."""
+"""Any store that speaks the S3 protocol. Upload links are bound to a type, a length and a path that is still free."""
 
 from __future__ import annotations
 
@@ -161,21 +161,27 @@ class S3:
                 return
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
+    def partial_files(self) -> Iterator[Stored]:
+        return iter(())
+
+    def delete_partial(self, part: Stored) -> None:  # noqa: ARG002
+        return
+
     def trouble(self) -> Trouble | None:
         try:
             self._client.list_objects_v2(Bucket=self.bucket, MaxKeys=1)
         except ClientError as error:
             code = _code(error)
             return _TROUBLES.get(code) or Trouble(
-                f"The S3 store refuses: {code}.", "Look into its log, and check the settings NEXUS_S3_…."
+                f"The S3 store refuses: {code}.", "Look into its log, and check the NEXUS_S3_… settings."
             )
         except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError):
             return _NO_KEYS
         except (HTTPClientError, NoConnection):
             return _AWAY
-        except (BotoCoreError, ValueError) as error:  # ValueError: an address that is none
+        except (BotoCoreError, ValueError) as error:  # ValueError: not an address
             return Trouble(
-                f"The S3 store can't be asked: {type(error).__name__}.", "Check the settings NEXUS_S3_…."
+                f"The S3 store can't be asked: {type(error).__name__}.", "Check the NEXUS_S3_… settings."
             )
         return None
 

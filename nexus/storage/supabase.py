@@ -1,4 +1,4 @@
-"""Supabase Storage by its REST calls. Nearly every error is HTTP 400; what it means stands in the body."""
+"""Supabase Storage over its REST API. Nearly every error is HTTP 400; the body says what it means."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Supabase:
         return httpx2.Client(headers=headers, timeout=30, follow_redirects=False, trust_env=False)
 
     def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget:  # noqa: ARG002
-        """The server sets how long the link lives, so that is read from its token."""
+        """The server decides how long the link lives, so read that from its token."""
         signed = self._call("POST", f"/object/upload/sign/{self._place(path)}", json={}).json()
         expires_at = _expiry(signed["token"])
         return UploadTarget(self._base + signed["url"], {"Content-Type": content_type}, expires_at)
 
     def sign_download(self, path: str, filename: str, content_type: str, life: timedelta) -> Link:  # noqa: ARG002
-        """The stored type is served; the name rides along, and is the one thing that the token does not cover."""
+        """The server sends the stored type. The file name is the one parameter that the token does not cover."""
         seconds = int(life.total_seconds())
         signed = self._call("POST", f"/object/sign/{self._place(path)}", json={"expiresIn": seconds}).json()
         url = f"{self._base}{signed['signedURL']}&{urlencode({'download': filename})}"
@@ -92,11 +92,17 @@ class Supabase:
             return
 
     def objects(self, prefix: str) -> Iterator[Stored]:
-        """The server lists one folder at a time; an entry without an id is a folder."""
+        """The server lists one folder at a time. An entry without an id is a folder."""
         folder, _, _ = prefix.rpartition("/")
         for found in self._walk(folder):
             if found.path.startswith(prefix):
                 yield found
+
+    def partial_files(self) -> Iterator[Stored]:
+        return iter(())
+
+    def delete_partial(self, part: Stored) -> None:  # noqa: ARG002
+        return
 
     def trouble(self) -> Trouble | None:
         try:

@@ -1,1 +1,1 @@
-"""Is all well: the doctor and what it checks, the sweep, what crashes leave behind, counts and events."""
+"""Is all well: the doctor and its promises, the sweep, what crashes leave behind, counts and events."""

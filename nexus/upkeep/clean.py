@@ -1,7 +1,7 @@
-"""What crashes leave behind: objects that no row knows, uploads that never came, old test runs.
+"""What crashes leave behind: files in storage that no media has, abandoned uploads, old test runs.
 
-`nexus clean` and the upkeep of the workers go through here. Any number of processes may do so at once, while others
-upload, import and delete: each object is looked at again under its row's lock before it goes.
+Both `nexus clean` and the workers' upkeep use this. Any number of processes may run it at once, while others upload,
+import and delete: every file is checked again under its media's lock before it is removed.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, delete, exists, func, literal_column, or_, select
+from sqlalchemy import Boolean, ColumnElement, bindparam, delete, exists, func, literal_column, or_, select
 
 from nexus import logging
-from nexus.db.session import Session, Sessions, Statement
+from nexus.db.rows import IdRow
+from nexus.db.session import Query, Sessions, Statement
 from nexus.db.tables import duplicates, history, media, media_file, one_of, refreshes, uploads, users
 from nexus.media.files import GRACE, IS_FILE, Files, locked
 from nexus.states.media import Kind, Status
 from nexus.storage import StorageError, Stored
-from nexus.storage.local import Local
 from nexus.storage.names import media_of
 
 log = logging.get(__name__)
@@ -29,14 +30,33 @@ DAY = timedelta(days=1)
 TEST_RUNS = "test_runs/"
 ORPHAN = "an object that no media has"
 
-# An object is a media's file, or a file that the media waits for; one whose upload failed does neither. What an
-# address answered is in the store a moment before it becomes the file, also when it is refreshed.
+
+class _Upload(NamedTuple):
+    id: UUID
+    kind: Kind
+
+
+class _Born(NamedTuple):
+    born: datetime | None
+
+
+class _File(NamedTuple):
+    media_id: UUID
+    storage_path: str
+
+
+class _Granted(NamedTuple):
+    granted: bool
+
+
+# A stored file is needed if it is a media's file, or if its media may still take it: one that waits for its upload or
+# is being extracted, or one that is being refreshed, whose fetched PDF is stored just before it becomes the file.
 _IS_REFRESHED = exists(
     select(refreshes.c.media_id)
     .where(refreshes.c.media_id == media.c.id, refreshes.c.lease_expires_at.is_not(None))
     .correlate(media)
 )
-_EXPECTED = Statement(
+_EXPECTED = Query(
     select(media.c.id).where(
         media.c.id == bindparam("media_id"),
         or_(
@@ -44,9 +64,10 @@ _EXPECTED = Statement(
             one_of(media.c.processing_status, {Status.PENDING, Status.EXTRACTING}),
             _IS_REFRESHED,
         ),
-    )
+    ),
+    IdRow,
 )
-_ABANDONED = Statement(
+_ABANDONED = Query(
     select(media.c.id, media.c.kind)
     .join(uploads, uploads.c.media_id == media.c.id)
     .where(
@@ -55,67 +76,54 @@ _ABANDONED = Statement(
         uploads.c.begun_at < bindparam("before", type_=uploads.c.begun_at.type),
     )
     .order_by(media.c.id)
-    .with_for_update(of=media)
+    .with_for_update(of=media),
+    _Upload,
 )
 _DELETE = Statement(delete(media).where(media.c.id == bindparam("media_id")))
 _FORGET = Statement(delete(history).where(history.c.subject_id == bindparam("media_id")))
 _FORGET_DUPLICATES = Statement(
     delete(duplicates).where(duplicates.c.at < bindparam("before", type_=duplicates.c.at.type))
 )
-_BORN = Statement(select(func.min(users.c.created_at).label("born")))
-_FILES = Statement(select(media_file.c.media_id, media_file.c.storage_path).order_by(media_file.c.media_id))
+_BORN = Query(select(func.min(users.c.created_at).label("born")), _Born)
+_FILES = Query(
+    select(media_file.c.media_id, media_file.c.storage_path).order_by(media_file.c.media_id), _File
+)
 
-
-#: Any number that nothing else in a database of Nexus locks.
+#: An arbitrary number: nothing else in Nexus takes an advisory lock for a whole session.
 _UPKEEP: ColumnElement[int] = literal_column("7237110")
-_TRY_ALONE = Statement(select(func.pg_try_advisory_lock(_UPKEEP).label("granted")))
-_NOT_ALONE = Statement(select(func.pg_advisory_unlock(_UPKEEP).label("released")))
+_TRY_LOCK = Query(select(func.pg_try_advisory_lock(_UPKEEP, type_=Boolean).label("granted")), _Granted)
+_UNLOCK = Statement(select(func.pg_advisory_unlock(_UPKEEP).label("released")))
 
 
 @dataclass(frozen=True)
-class Found:
-    """One thing that can go: what it is, in a word and in words, and where."""
+class Leftover:
+    """Something that can be removed."""
 
+    #: A word for logs.
     kind: str
+    #: A phrase for people.
     what: str
     path: str
 
 
-def clean(sessions: Sessions, files: Files, *, remove: bool) -> Generator[Found]:
-    """Each thing as it is found; removed only when asked to."""
+def find_leftovers(sessions: Sessions, files: Files, *, remove: bool) -> Generator[Leftover]:
+    """Yield everything that crashes left behind, and with `remove` remove it too."""
     yield from _orphans(sessions, files, remove)
     yield from _abandoned(sessions, files, remove)
     yield from _old_test_runs(sessions, files, remove)
-    yield from _old_drafts(sessions, files, remove)
+    yield from _broken_uploads(sessions, files, remove)
     if remove:
         _forget_duplicates(sessions)
 
 
-@contextmanager
-def alone(sessions: Sessions) -> Iterator[bool]:
-    """Whether no other process on this database is at it: one listing of a store at a time is enough.
+def remove_safe_leftovers(
+    sessions: Sessions, files: Files, stopped: Callable[[], bool]
+) -> Generator[Leftover]:
+    """Remove what nobody needs to look at first; yield each thing after it is gone.
 
-    SQLite has one process, and for the others it is harmless. A pool of one connection has none to hold the lock with.
-    """
-    if sessions.engine.dialect.name == "sqlite" or sessions.engine.pool.size() < 2:  # type: ignore[attr-defined]
-        yield True
-        return
-    with sessions.read() as session:
-        (found,) = session.all(_TRY_ALONE)
-        granted = bool(found.granted)
-        try:
-            yield granted
-        finally:
-            if granted:
-                session.first(_NOT_ALONE)
-
-
-def clean_safely(sessions: Sessions, files: Files, stopped: Callable[[], bool]) -> Generator[Found]:
-    """Remove what can go without anybody looking at it first.
-
-    Objects stay for a day, however much longer than that an import may take. Those that are older than the first user
-    of this database stay for good, because they are another database's: this one may have been named by mistake, or
-    stand in for one that is being restored. So do objects whose names this version of Nexus does not give.
+    Files in storage are kept for a day, far longer than an import takes. Two kinds are never removed. A file older than
+    this database's first user belongs to another database: somebody may have configured the wrong one, or be restoring
+    theirs. And a file whose name this version of Nexus does not make is not ours to judge.
     """
     with sessions.read() as session:
         (database,) = session.all(_BORN)
@@ -123,9 +131,13 @@ def clean_safely(sessions: Sessions, files: Files, stopped: Callable[[], bool]) 
     for stored in files.storage.objects(f"{files.prefix}media/"):
         if stopped():
             return
-        if database.born is not None and database.born <= stored.modified_at < before:
-            yield from _removed_orphan(sessions, files, stored)
-    for remove in (_abandoned, _old_test_runs, _old_drafts):
+        media_id = media_of(stored.path, files.prefix)
+        is_ours = database.born is not None and database.born <= stored.modified_at
+        if not is_ours or stored.modified_at >= before or media_id is None:
+            continue
+        if not _is_expected(sessions, media_id, stored.path) and _remove_orphan(sessions, files, stored.path):
+            yield Leftover("orphans", ORPHAN, stored.path)
+    for remove in (_abandoned, _old_test_runs, _broken_uploads):
         for each in remove(sessions, files, True):
             yield each
             if stopped():
@@ -133,16 +145,27 @@ def clean_safely(sessions: Sessions, files: Files, stopped: Callable[[], bool]) 
     _forget_duplicates(sessions)
 
 
-def _removed_orphan(sessions: Sessions, files: Files, stored: Stored) -> Iterator[Found]:
-    media_id = media_of(stored.path, files.prefix)
-    if media_id is None or _is_expected(sessions, media_id, stored.path):
+@contextmanager
+def only_cleaner(sessions: Sessions) -> Iterator[bool]:
+    """Whether this is the only process that cleans up on this database, until the block ends.
+
+    Listing a large store is slow, and once is enough. On SQLite several may do it, which is harmless. A pool of one
+    connection has none to spare for the lock.
+    """
+    if sessions.engine.dialect.name == "sqlite" or sessions.engine.pool.size() < 2:  # type: ignore[attr-defined]
+        yield True
         return
-    if _remove_orphan(sessions, files, stored.path):
-        yield Found("orphans", ORPHAN, stored.path)
+    with sessions.read() as session:
+        (lock,) = session.all(_TRY_LOCK)
+        try:
+            yield lock.granted
+        finally:
+            if lock.granted:
+                session.run(_UNLOCK)
 
 
 def orphaned_objects(sessions: Sessions, files: Files) -> Iterator[Stored]:
-    """Objects whose media is gone, or has failed to be uploaded."""
+    """Files in storage whose media is gone, or whose upload failed."""
     before = sessions.clock() - GRACE
     for stored in files.storage.objects(f"{files.prefix}media/"):
         media_id = media_of(stored.path, files.prefix)
@@ -151,20 +174,20 @@ def orphaned_objects(sessions: Sessions, files: Files) -> Iterator[Stored]:
 
 
 def missing_objects(sessions: Sessions, files: Files) -> list[UUID]:
-    """Media whose file is not in the store."""
+    """Media whose file is not in storage."""
     with sessions.read() as session:
         rows = session.all(_FILES)
     return [row.media_id for row in rows if files.storage.head(row.storage_path) is None]
 
 
-def _orphans(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
+def _orphans(sessions: Sessions, files: Files, remove: bool) -> Iterator[Leftover]:
     for stored in orphaned_objects(sessions, files):
         if not remove or _remove_orphan(sessions, files, stored.path):
-            yield Found("orphans", ORPHAN, stored.path)
+            yield Leftover("orphans", ORPHAN, stored.path)
 
 
 def _remove_orphan(sessions: Sessions, files: Files, path: str) -> bool:
-    """Whether it is gone: somebody may have begun to need it since it was looked at."""
+    """Remove it unless it has become needed since it was found; return whether it is gone."""
     media_id = media_of(path, files.prefix)
     if media_id is None:
         return files.remove(path)
@@ -174,45 +197,41 @@ def _remove_orphan(sessions: Sessions, files: Files, path: str) -> bool:
         return files.remove(path)
 
 
-def _abandoned(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
+def _abandoned(sessions: Sessions, files: Files, remove: bool) -> Iterator[Leftover]:
     with sessions.begin() as session:
         rows = session.all(_ABANDONED, before=session.now - files.upload_life)
         if remove:
             for row in rows:
-                _delete(session, row.id)
+                session.run(_DELETE, media_id=row.id)
+                session.run(_FORGET, media_id=row.id)
     for row in rows:
-        path = files.path(row.id, Kind(row.kind))
+        path = files.path(row.id, row.kind)
         if remove:
             files.remove(path)
-        yield Found("uploads", "an upload that was never confirmed", path)
+        yield Leftover("uploads", "an upload that was never confirmed", path)
 
 
-def _old_test_runs(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
-    """Those of others: what stands below a prefix of our own has rows that know it."""
+def _old_test_runs(sessions: Sessions, files: Files, remove: bool) -> Iterator[Leftover]:
+    """Those of other test runs: what is below our own prefix is known to our rows."""
     before = sessions.clock() - DAY
     for stored in files.storage.objects(TEST_RUNS):
         ours = files.prefix and stored.path.startswith(files.prefix)
         if stored.modified_at < before and not ours and (not remove or files.remove(stored.path)):
-            yield Found("test_runs", "a file of an old test run", stored.path)
+            yield Leftover("test_runs", "a file of an old test run", stored.path)
 
 
-def _old_drafts(sessions: Sessions, files: Files, remove: bool) -> Iterator[Found]:
-    """Other stores keep what broke off to themselves."""
-    if not isinstance(files.storage, Local):
-        return
+def _broken_uploads(sessions: Sessions, files: Files, remove: bool) -> Iterator[Leftover]:
     before = sessions.clock() - DAY
-    for draft in files.storage.drafts():
-        if draft.modified_at < before and (not remove or _drop(files.storage, draft)):
-            yield Found("drafts", "an upload that broke off", draft.path)
-
-
-def _drop(storage: Local, draft: Stored) -> bool:
-    try:
-        storage.drop_draft(draft)
-    except StorageError as error:
-        log.warning("draft_left_behind", reason=str(error))
-        return False
-    return True
+    for part in files.storage.partial_files():
+        if part.modified_at >= before:
+            continue
+        try:
+            if remove:
+                files.storage.delete_partial(part)
+        except StorageError as error:
+            log.warning("draft_left_behind", reason=str(error))
+        else:
+            yield Leftover("drafts", "an upload that broke off", part.path)
 
 
 def _forget_duplicates(sessions: Sessions) -> None:
@@ -223,8 +242,3 @@ def _forget_duplicates(sessions: Sessions) -> None:
 def _is_expected(sessions: Sessions, media_id: UUID, path: str) -> bool:
     with sessions.read() as session:
         return session.first(_EXPECTED, media_id=media_id, path=path) is not None
-
-
-def _delete(session: Session, media_id: UUID) -> None:
-    session.run(_DELETE, media_id=media_id)
-    session.run(_FORGET, media_id=media_id)

@@ -1,6 +1,6 @@
-"""What must hold, looked up: the promises of the specification, and what Nexus needs around it. Nothing is changed.
+"""Checks whether the database keeps its promises, and whether everything that Nexus needs works. Changes nothing.
 
-A check that fails is a problem, or, where a worker or time heals it, a note.
+A check that fails is a problem; if a worker or time will fix it, it is a note.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
-from sqlalchemy import Text, bindparam, column, func, make_url, select, text, union_all
+from sqlalchemy import Integer, Text, bindparam, column, func, make_url, select, text, union_all
 
 from nexus.db import migrate, triggers
 from nexus.db.editorial import UNBEGUN, jobs
 from nexus.db.moves import SUBJECTS
-from nexus.db.session import Session, Sessions, Statement
+from nexus.db.session import Query, Session, Sessions
 from nexus.db.tables import WAITING, media
 from nexus.extract import Extractor
 from nexus.media.files import Files
@@ -28,22 +29,24 @@ from nexus.storage import StorageError
 from nexus.upkeep import clean, counts
 from nexus.upkeep.promises import PROMISES, Promise, offenders
 
-#: How many of the offenders are named.
+#: How many offenders are listed.
 NAMED = 5
-#: Leases and due work that nobody takes up for this many sweeps, and at least for so long, make a note.
+#: Expired leases and due work become a note when nobody has taken them up for this many sweeps, and at least this long.
 SWEEPS = 6
 PATIENCE = timedelta(minutes=1)
 REDIS_SECONDS = 3
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 SHORT = 32
-DATABASE_ADVICE = "Check the database; restore a copy if it is damaged."
-STORE_ADVICE = "Check that the file store runs, and that Nexus may list, read, write and delete there."
+DATABASE_ADVICE = "Check the database; restore it from a backup if it is damaged."
+STORE_ADVICE = (
+    "Check that the file store is running, and that Nexus can list, read, write and delete files there."
+)
 
 
-class Verdict(StrEnum):
-    OK = "ok"  #: it holds
+class CheckVerdict(StrEnum):
+    OK = "ok"  #: all is well
     NOTE = "note"  #: worth knowing; nothing is broken
-    PROBLEM = "problem"  #: it must not be so
+    PROBLEM = "problem"  #: something is broken
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,13 @@ class Finding:
     """What one check found."""
 
     name: str
-    verdict: Verdict
-    #: What holds, or what is wrong.
+    verdict: CheckVerdict
+    #: What is fine, or what is wrong.
     says: str
-    #: What to do about it; empty where it holds.
+    #: What to do about it; empty if all is well.
     advice: str = ""
     count: int = 0
-    #: Some of those that it concerns.
+    #: Some of the rows or files concerned.
     examples: tuple[str, ...] = ()
 
 
@@ -71,6 +74,7 @@ class Patient:
     files: Files
 
     def late(self, now: datetime) -> datetime:
+        """Work that was due before this has been forgotten."""
         return now - max(PATIENCE, timedelta(seconds=self.settings.sweep_seconds) * SWEEPS)
 
 
@@ -78,18 +82,18 @@ Check = Callable[[Patient], Finding]
 
 
 def examine(patient: Patient) -> list[Finding]:
-    """Every check that can be made: none of rows without a database, none of files without a store."""
+    """Run every check that makes sense: without a database none of rows, without a store none of files."""
     findings = [check(patient) for check in (_secrets, _secrets_file, _redis, _store, _reachable)]
     store, database = findings[-2:]
-    if database.verdict is Verdict.OK:
+    if database.verdict is CheckVerdict.OK:
         findings.append(_guarded("database.migrated", _migrated, patient))
-    if findings[-1].verdict is Verdict.OK:
-        findings += _rows(patient, FILE_CHECKS if store.verdict is Verdict.OK else [])
+    if findings[-1].verdict is CheckVerdict.OK:
+        findings += _rows(patient, FILE_CHECKS if store.verdict is CheckVerdict.OK else [])
     return findings
 
 
 def is_healthy(findings: Iterable[Finding]) -> bool:
-    return all(finding.verdict is not Verdict.PROBLEM for finding in findings)
+    return all(finding.verdict is not CheckVerdict.PROBLEM for finding in findings)
 
 
 def _rows(patient: Patient, of_files: Sequence[tuple[str, Check]]) -> list[Finding]:
@@ -106,28 +110,25 @@ def _rows(patient: Patient, of_files: Sequence[tuple[str, Check]]) -> list[Findi
 
 
 def _guarded(name: str, check: Check, patient: Patient) -> Finding:
-    """A check that breaks has found something too."""
+    """A check that raises is a problem too."""
     try:
         return check(patient)
     except Exception as error:
         says = f"This could not be checked: {_first_line(error)}."
-        return Finding(name, Verdict.PROBLEM, says, STORE_ADVICE if _is_of_store(error) else DATABASE_ADVICE)
-
-
-def _is_of_store(error: Exception) -> bool:
-    return isinstance(error, StorageError | OSError)
+        advice = STORE_ADVICE if isinstance(error, StorageError | OSError) else DATABASE_ADVICE
+        return Finding(name, CheckVerdict.PROBLEM, says, advice)
 
 
 def _ok(name: str, says: str) -> Finding:
-    return Finding(name, Verdict.OK, says)
+    return Finding(name, CheckVerdict.OK, says)
 
 
 def _problem(name: str, says: str, advice: str, found: Sequence[str] = ()) -> Finding:
-    return Finding(name, Verdict.PROBLEM, says, advice, len(found), tuple(found[:NAMED]))
+    return Finding(name, CheckVerdict.PROBLEM, says, advice, len(found), tuple(found[:NAMED]))
 
 
 def _note(name: str, says: str, advice: str, total: int = 0, found: Sequence[str] = ()) -> Finding:
-    return Finding(name, Verdict.NOTE, says, advice, total, tuple(found[:NAMED]))
+    return Finding(name, CheckVerdict.NOTE, says, advice, total, tuple(found[:NAMED]))
 
 
 # The store
@@ -138,7 +139,10 @@ def _missing_files(patient: Patient) -> Finding:
     missing = [str(media_id) for media_id in clean.missing_objects(patient.sessions, patient.files)]
     if missing:
         return _problem(
-            name, "Files are not in the store.", "Restore them from a copy, or delete the media.", missing
+            name,
+            "Files are missing from the store.",
+            "Restore them from a backup, or delete these items.",
+            missing,
         )
     return _ok(name, "Every file is in the store.")
 
@@ -147,11 +151,11 @@ def _orphaned_files(patient: Patient) -> Finding:
     name = "files.orphaned"
     orphans = [stored.path for stored in clean.orphaned_objects(patient.sessions, patient.files)]
     if orphans:
-        says = "There are objects in the store that no media has."
+        says = "There are files in the store that belong to no item."
         return _note(
             name, says, "Look at them, then remove them: nexus clean --remove", len(orphans), orphans
         )
-    return _ok(name, "Every object in the store belongs to a media.")
+    return _ok(name, "Every file in the store belongs to an item.")
 
 
 FILE_CHECKS: list[tuple[str, Check]] = [
@@ -180,8 +184,8 @@ def _secrets(patient: Patient) -> Finding:
     short = [f"NEXUS_{secret.upper()}" for secret in wanted if len(getattr(chosen, secret)) < SHORT]
     if short:
         advice = f"Use at least {SHORT} random characters."
-        return _note(name, f"Short enough to be guessed: {', '.join(short)}.", advice, len(short), short)
-    return _ok(name, "The secrets are there.")
+        return _note(name, f"Short enough to guess: {', '.join(short)}.", advice, len(short), short)
+    return _ok(name, "All secrets are set.")
 
 
 def _secrets_file(patient: Patient) -> Finding:
@@ -190,9 +194,9 @@ def _secrets_file(patient: Patient) -> Finding:
         return _ok(name, "There is no file with local secrets.")
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & OTHERS:
-        says = f"Others on this machine may read {path} (mode {mode:04o})."
+        says = f"Other users of this machine can read {path} (mode {mode:04o})."
         return _problem(name, says, f"Run: chmod 600 {path}", [str(path)])
-    return _ok(name, "The local secrets are readable by you alone.")
+    return _ok(name, "Only you can read the local secrets.")
 
 
 def _redis(patient: Patient) -> Finding:
@@ -201,11 +205,11 @@ def _redis(patient: Patient) -> Finding:
         return _ok(name, "The queue needs no server.")
     try:
         limits = {"socket_connect_timeout": REDIS_SECONDS, "socket_timeout": REDIS_SECONDS}
-        redis = importlib.import_module("redis")  # slow to load, and most installations have none
+        redis = importlib.import_module("redis")  # slow to import, and most installations do without
         with redis.Redis.from_url(patient.settings.redis_url, **limits) as client:
             client.ping()
     except Exception as error:
-        says = f"Redis can't be reached, so no worker is told of new work: {_first_line(error)}."
+        says = f"Redis can't be reached, so workers don't hear of new work: {_first_line(error)}."
         return _problem(name, says, "Start it, or check NEXUS_REDIS_URL.")
     return _ok(name, "Redis answers.")
 
@@ -214,7 +218,7 @@ def _reachable(patient: Patient) -> Finding:
     name = "database.reachable"
     missing = missing_file(patient.settings.database)
     if missing is not None:
-        return _problem(name, f"There is no database at {missing}.", "Make one with: nexus db upgrade")
+        return _problem(name, f"There is no database at {missing}.", "Create it with: nexus db upgrade")
     try:
         with patient.sessions.read() as session:
             counts.is_alive(session)
@@ -225,7 +229,7 @@ def _reachable(patient: Patient) -> Finding:
 
 
 def missing_file(url: str) -> Path | None:
-    """The SQLite file that should be there and is not. Looked for first, because opening it would make it."""
+    """Return the path of the SQLite file if it does not exist. Ask before connecting, which would create it."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database:
         return None
@@ -238,32 +242,53 @@ def _migrated(patient: Patient) -> Finding:
     current, head = migrate.current(patient.settings.database), migrate.head()
     if current == head:
         return _ok(name, f"The database is at revision {head}.")
-    says = f"The database is at revision {current or 'base'}, and this Nexus needs {head}."
+    says = f"The database is at revision {current or 'base'}, but this Nexus needs {head}."
     return _problem(name, says, "Run: nexus db upgrade")
 
 
 # The database as a whole
 
-_INTEGRITY = Statement(text("PRAGMA integrity_check(5)").columns(column("says", Text)))
-_DANGLING = Statement(
+
+class _Damage(NamedTuple):
+    says: str
+
+
+class _Dangling(NamedTuple):
+    child: str
+    row: int | None
+    parent: str
+    number: int
+
+
+class _Unchecked(NamedTuple):
+    conname: str
+
+
+_INTEGRITY = Query(text("PRAGMA integrity_check(5)").columns(column("says", Text)), _Damage)
+_DANGLING = Query(
     text("PRAGMA foreign_key_check").columns(
-        column("child", Text), column("row", Text), column("parent", Text), column("number", Text)
-    )
+        column("child", Text), column("row", Integer), column("parent", Text), column("number", Integer)
+    ),
+    _Dangling,
 )
-_UNCHECKED = Statement(
-    text("SELECT conname FROM pg_constraint WHERE NOT convalidated").columns(column("conname", Text))
+_UNCHECKED = Query(
+    text("SELECT conname FROM pg_constraint WHERE NOT convalidated").columns(column("conname", Text)),
+    _Unchecked,
 )
 
 
 def _integrity(patient: Patient) -> Finding:
     name = "database.integrity"
     with patient.sessions.read() as session:
-        broken = _sqlite_damage(session) if session.is_sqlite else _unchecked(session)
+        if session.is_sqlite:
+            broken = _sqlite_damage(session)
+        else:
+            broken = [f"{row.conname} was never checked" for row in session.all(_UNCHECKED)]
     if broken:
         return _problem(
-            name, "The database is damaged.", "Stop Nexus and restore a copy of the database.", broken
+            name, "The database is damaged.", "Stop Nexus and restore the database from a backup.", broken
         )
-    return _ok(name, "The database is whole, and every reference leads somewhere.")
+    return _ok(name, "The database is undamaged, and every reference leads somewhere.")
 
 
 def _sqlite_damage(session: Session) -> list[str]:
@@ -271,23 +296,19 @@ def _sqlite_damage(session: Session) -> list[str]:
     return broken + [f"{row.child} refers to a missing row of {row.parent}" for row in session.all(_DANGLING)]
 
 
-def _unchecked(session: Session) -> list[str]:
-    return [f"{row.conname} was never checked" for row in session.all(_UNCHECKED)]
-
-
 def _triggers(patient: Patient) -> Finding:
     name = "database.triggers"
     with patient.sessions.begin() as session:
         differing = [guard for subject in SUBJECTS for guard in triggers.differing(session, subject)]
     if differing:
-        says = "Guards of a status column are missing or differ from the table of edges."
+        says = "Triggers that guard a status column are missing or outdated."
         return _problem(
-            name, says, "Restore a copy of the database, or have its guards made anew.", differing
+            name, says, "Restore the database from a backup, or create its triggers again.", differing
         )
-    return _ok(name, "The guards of every status column are in place.")
+    return _ok(name, "The triggers that guard status columns are in place.")
 
 
-# What the rows promise
+# Promises about the rows
 
 
 def _asked(promise: Promise) -> Check:
@@ -297,12 +318,12 @@ def _asked(promise: Promise) -> Check:
         if not rows:
             return _ok(promise.name, promise.holds)
         ids = tuple(str(row.id) for row in rows)
-        return Finding(promise.name, Verdict.PROBLEM, promise.broken, promise.advice, rows[0].total, ids)
+        return Finding(promise.name, CheckVerdict.PROBLEM, promise.broken, promise.advice, rows[0].total, ids)
 
     return check
 
 
-# Whether someone works
+# Is anybody working?
 
 _LATE = bindparam("late", type_=media.c.run_after.type)
 _EXPIRED = offenders(
@@ -312,8 +333,16 @@ _OVERDUE = offenders(
     select(media.c.id).where(text(WAITING), media.c.kind == bindparam("kind"), media.c.run_after < _LATE)
 )
 _UNBEGUN = offenders(select(jobs.c.id).where(text(UNBEGUN), jobs.c.updated_at < _LATE))
-_WAITING_KINDS = Statement(
-    select(media.c.kind, func.count().label("total")).where(text(WAITING)).group_by(media.c.kind)
+
+
+class _WaitingKind(NamedTuple):
+    kind: Kind
+    total: int
+
+
+_WAITING_KINDS = Query(
+    select(media.c.kind, func.count().label("total")).where(text(WAITING)).group_by(media.c.kind),
+    _WaitingKind,
 )
 START_ONE = "Is a worker running? Start one with: nexus serve or nexus worker"
 
@@ -323,8 +352,8 @@ def _expired(patient: Patient) -> Finding:
     with patient.sessions.read() as session:
         rows = session.all(_EXPIRED, late=patient.late(session.now), most=NAMED)
     if not rows:
-        return _ok(name, "No worker has left anything behind.")
-    says = "Media or jobs that a worker left behind, and that nobody has taken up again."
+        return _ok(name, "No worker has left work behind.")
+    says = "A worker left items or jobs behind, and nobody has taken them up again."
     return _note(name, says, START_ONE, rows[0].total, [str(row.id) for row in rows])
 
 
@@ -341,9 +370,9 @@ def _overdue(patient: Patient) -> Finding:
         ]
     found = [row for rows in waiting for row in rows]
     if not found:
-        return _ok(name, "Nothing has waited long for a worker.")
+        return _ok(name, "Nothing has been waiting long for a worker.")
     total = sum(rows[0].total for rows in waiting if rows)
-    says = "Media or jobs that have waited long for a worker."
+    says = "Items or jobs have been waiting long for a worker."
     return _note(name, says, START_ONE, total, [str(row.id) for row in found])
 
 
@@ -351,13 +380,16 @@ def _unprocessed(patient: Patient) -> Finding:
     name = "work.processors"
     with patient.sessions.read() as session:
         rows = session.all(_WAITING_KINDS)
-    waiting = {row.kind: row.total for row in rows if Kind(row.kind) not in patient.extractors}
+    waiting = {row.kind: row.total for row in rows if row.kind not in patient.extractors}
     if not waiting:
-        return _ok(name, "Everything that waits has a processor.")
+        return _ok(name, "Everything that is waiting has a processor.")
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(waiting.items()))
-    says = f"These wait, and this command knows no processor for them: {kinds}."
+    says = f"These are waiting, and this command has no processor for them: {kinds}."
     return _note(
-        name, says, "A server or worker that has one takes them up; see NEXUS_PLUGINS.", sum(waiting.values())
+        name,
+        says,
+        "A server or worker that has one will take them up; see NEXUS_PLUGINS.",
+        sum(waiting.values()),
     )
 
 

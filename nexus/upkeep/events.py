@@ -1,20 +1,21 @@
-"""The stream of transitions that a viewer may see, in an order that loses nothing.
+"""The stream of transitions that a viewer may see, in an order in which none is missed.
 
-On PostgreSQL transactions commit out of order, so a reader stays below the oldest one still running, and the order is
-(transaction, row). On SQLite writers stand in line, and the row's number is the order.
+PostgreSQL commits transactions out of order, so readers stop before the oldest one that is still running, and events
+are ordered by (transaction, row). SQLite has one writer at a time, so the row's number is the order.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, exists, literal_column, or_, select, tuple_
 
 from nexus.db.editorial import jobs, stories
 from nexus.db.moves import constant
-from nexus.db.session import Row, Session, Statement
+from nexus.db.rows import HistoryRow
+from nexus.db.session import Query, Session
 from nexus.db.tables import history, library_media, memberships
 from nexus.editorial import queries
 from nexus.errors import InvalidRequest
@@ -26,9 +27,14 @@ BATCH = 500
 _SETTLED: ColumnElement[int] = literal_column("pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
 
 
+class _Newest(NamedTuple):
+    tx: int
+    id: int
+
+
 @dataclass(frozen=True, order=True)
-class Place:
-    """A place in the stream; as text it is the id of a server-sent event."""
+class StreamPlace:
+    """A place in the stream. Its text is the id of a server-sent event."""
 
     tx: int
     id: int
@@ -37,7 +43,8 @@ class Place:
         return f"{self.tx}-{self.id}"
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> StreamPlace:
+        """Raises InvalidRequest for anything that `str` does not make."""
         tx, _, number = text.partition("-")
         if not (tx.isascii() and tx.isdigit() and number.isascii() and number.isdigit()):
             raise InvalidRequest("This Last-Event-ID is not one that Nexus gave out. Connect without it.")
@@ -73,27 +80,26 @@ _AFTER = tuple_(history.c.tx, history.c.id) > tuple_(
 _ORDER = (history.c.tx, history.c.id)
 
 
-def _next(*settled: ColumnElement[bool]) -> Statement:
-    return Statement(
-        select(history).where(_AFTER, _VISIBLE, *settled).order_by(*_ORDER).limit(bindparam("most"))
-    )
+def _next(*settled: ColumnElement[bool]) -> Query[HistoryRow]:
+    wanted = select(history).where(_AFTER, _VISIBLE, *settled)
+    return Query(wanted.order_by(*_ORDER).limit(bindparam("most")), HistoryRow)
 
 
-def _last(*settled: ColumnElement[bool]) -> Statement:
+def _last(*settled: ColumnElement[bool]) -> Query[_Newest]:
     newest: Select[Any] = select(history.c.tx, history.c.id).where(*settled)
-    return Statement(newest.order_by(history.c.tx.desc(), history.c.id.desc()).limit(1))
+    return Query(newest.order_by(history.c.tx.desc(), history.c.id.desc()).limit(1), _Newest)
 
 
 _NEXT = {True: _next(), False: _next(history.c.tx < _SETTLED)}
 _LAST = {True: _last(), False: _last(history.c.tx < _SETTLED)}
 
 
-def after(session: Session, viewer: UUID, place: Place, most: int = BATCH) -> list[Row]:
-    """The next transitions that the viewer may see."""
+def events_after(session: Session, viewer: UUID, place: StreamPlace, most: int = BATCH) -> list[HistoryRow]:
+    """Return the next transitions that the viewer may see."""
     return session.all(_NEXT[session.is_sqlite], viewer=viewer, tx=place.tx, id=place.id, most=most)
 
 
-def last(session: Session) -> Place:
-    """The newest settled place, whoever may see it: when it has not moved, nobody has anything to read."""
+def newest_place(session: Session) -> StreamPlace:
+    """Return the end of the stream of all viewers: while it stays the same, nobody has anything new to read."""
     row = session.first(_LAST[session.is_sqlite])
-    return Place(0, 0) if row is None else Place(row.tx, row.id)
+    return StreamPlace(0, 0) if row is None else StreamPlace(row.tx, row.id)

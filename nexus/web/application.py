@@ -1,4 +1,4 @@
-"""The web application: routers, errors, pages, and what lives as long as the server does."""
+"""The web application: its routers, its documentation, and what lives as long as the server does."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
 
 import nexus
 from nexus.app import App
+from nexus.errors import ApiError
 from nexus.web.api import events, health, imports, jobs, libraries, media, objects, stories, uploads
 from nexus.web.api.events import Feed
-from nexus.web.http import envelope
+from nexus.web.http import middleware
 from nexus.web.http.auth import Gate
+from nexus.web.http.envelope import refuse_in_envelope
 from nexus.web.http.metrics import Metrics
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.routing import Route
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
-from nexus.web.pages import library as pages
+from nexus.web.pages import library as page_library
 from nexus.web.pages import reader as page_reader
 from nexus.web.pages import stories as page_stories
 from nexus.web.pages import uploads as page_uploads
+from nexus.web.views.render import refuse_as_page
 
 STATIC = Path(__file__).parent / "static"
 DESCRIPTION = """
@@ -35,12 +38,13 @@ Success is `{"data": …}`, failure `{"error": {"code", "message", "request_id"}
 """
 
 
-#: In the order in which an address is looked for.
+#: In the order in which they are asked for an address.
 ROUTERS = (
     uploads.router,
     media.router,
     libraries.router,
     imports.router,
+    imports.files,
     jobs.router,
     stories.router,
     events.router,
@@ -48,16 +52,18 @@ ROUTERS = (
     objects.router,
     page_reader.router,
     page_imports.router,
+    page_imports.form,
+    page_imports.script,
+    page_imports.script_files,
     page_jobs.router,
     page_stories.router,
-    pages.router,
+    page_library.router,
     page_uploads.router,
-    page_imports.quick,
 )
 
 
 def create(app: App, readiness: Readiness | None = None) -> FastAPI:
-    """Without a readiness of the caller's it is ready at once."""
+    """Make the application. It is ready at once unless the caller gives a readiness."""
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
@@ -72,7 +78,7 @@ def create(app: App, readiness: Readiness | None = None) -> FastAPI:
         version=nexus.__version__,
         description=DESCRIPTION,
         lifespan=lifespan,
-        # Not included, which would make every route a second time.
+        # Including the routers would make every route a second time.
         routes=[route for router in ROUTERS for route in router.routes],
         redoc_url=None,
         docs_url=None,
@@ -82,15 +88,21 @@ def create(app: App, readiness: Readiness | None = None) -> FastAPI:
     api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
     api.mount("/static", StaticFiles(directory=STATIC), name="static")
-    envelope.install(api, api.state.metrics, pages.refusal)
+    middleware.install(api, api.state.metrics, _refuse_unrouted)
     _document(api)
     return api
 
 
-def _document(api: FastAPI) -> None:
-    """What FastAPI can't know: the two headers of every call but the health ones, and that we answer 400, not 422.
+def _refuse_unrouted(request: Request, error: ApiError, status: int) -> Response:
+    """At an address that no route serves, a browser gets a page, and anyone else JSON."""
+    wants_page = "text/html" in request.headers.get("accept", "")
+    return (refuse_as_page if wants_page else refuse_in_envelope)(request, error, status)
 
-    Made when somebody asks for it: it takes longer than the rest of a start.
+
+def _document(api: FastAPI) -> None:
+    """Add what FastAPI can't know: the two headers of every call but the health ones, and that we answer 400, not 422.
+
+    The document is made at the first request for it: that takes longer than the rest of a start.
     """
     plain = api.openapi
 

@@ -1,1 +1,4 @@
-"""How work survives: leases that are renewed while it runs, and lost with the process that held them."""
+"""How work survives: one claim, lease, fence, retry decision, fairness and sweep for every kind of work.
+
+A subject room registers a `Handler`: how to claim, what to do, how to settle. Nothing here knows what the work is.
+"""

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from uuid import UUID
 
 from nexus import logging
-from nexus.db.session import Session, Sessions
+from nexus.db.session import Sessions
+from nexus.work.backlog import Backlog
+from nexus.work.handler import Hold
 
 log = logging.get(__name__)
 
-#: A media or a job, and the attempt that this process was given on it.
-Hold = tuple[UUID, int]
-#: Writes a sign of life for each of these; those that were taken over stay as they are.
-Renew = Callable[[Session, Iterable[Hold], timedelta], None]
-
 
 class Leases:
-    """Holds leases from the claim on, but not for ever: work that hangs loses its lease, and is taken from it.
+    """Holds leases from the claim on, but not for ever: work that hangs loses its lease and is taken from it.
 
     The thread starts with the first lease and ends with the process.
     """
 
-    def __init__(self, sessions: Sessions, length: timedelta, longest: timedelta, renew: Renew) -> None:
-        self._renew_all = renew
+    def __init__(self, sessions: Sessions, length: timedelta, longest: timedelta) -> None:
         self.length = length
         self.longest = longest
+        #: Where the leases of each kind of work are.
+        self.backlogs: dict[str, Backlog] = {}
         self._sessions = sessions
         self._held: dict[Hold, float] = {}
         self._lock = threading.Lock()
@@ -38,7 +35,7 @@ class Leases:
 
     @contextmanager
     def hold(self, hold: Hold) -> Iterator[None]:
-        """Renewed while inside."""
+        """Renew a lease while inside."""
         self.take([hold])
         try:
             yield
@@ -46,7 +43,7 @@ class Leases:
             self.let_go(hold)
 
     def take(self, holds: Iterable[Hold]) -> None:
-        """Renewed from now on, for as long as the work on one may take, until each is let go."""
+        """Renew leases from now on, for as long as the work may take, until each is let go."""
         until = time.monotonic() + self.longest.total_seconds()
         with self._lock:
             self._held |= dict.fromkeys(holds, until)
@@ -58,7 +55,7 @@ class Leases:
                 self._held.pop(hold, None)
 
     def held(self) -> list[Hold]:
-        """What this process holds now, by id: the order in which rows are locked everywhere."""
+        """What this process holds now, by kind and id: the order in which rows are locked everywhere."""
         with self._lock:
             return sorted(self._held)
 
@@ -77,13 +74,15 @@ class Leases:
             now = time.monotonic()
             with self._lock:
                 self._held = {hold: until for hold, until in self._held.items() if until > now}
-            if held := self.held():
-                self._renew(held)
+            self.renew()
 
-    def _renew(self, held: list[Hold]) -> None:
+    def renew(self) -> None:
         """A database that is away for a moment must not end the thread: the next round may still be in time."""
-        try:
-            with self._sessions.begin() as session:
-                self._renew_all(session, held, self.length)
-        except Exception as error:
-            log.warning("lease_renewal_failed", held=len(held), reason=type(error).__name__)
+        held = self.held()
+        for kind in {hold.work.kind for hold in held}:
+            mine = [(hold.work.id, hold.attempt) for hold in held if hold.work.kind == kind]
+            try:
+                with self._sessions.begin() as session:
+                    self.backlogs[kind].renew(session, mine, session.now + self.length)
+            except Exception as error:
+                log.warning("lease_renewal_failed", held=len(mine), reason=type(error).__name__)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from typing import Any
 
 from nexus import logging
 from nexus.db.patience import insist
-from nexus.media import runner
-from nexus.media.runner import Done
-from nexus.media.workbench import Tools
+from nexus.work.handler import Ended
+from nexus.work.kernel import Kernel
 
 log = logging.get(__name__)
+AnyEnded = Ended[Any, Any]
 
-#: Written together, and also how many may wait: then whoever brings another waits.
+#: How many are written together, and how many may wait before a thread that brings another has to.
 MOST = 32
 #: Their text, in characters; one that is larger goes alone.
 MOST_TEXT = 8_000_000
@@ -23,9 +24,9 @@ class Outbox:
     """One per process, with a thread of its own. Nothing waits for company. A lease is let go when its result is
     written."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._waiting: deque[Done] = deque()
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._waiting: deque[AnyEnded] = deque()
         lock = threading.Lock()
         self._news, self._room = threading.Condition(lock), threading.Condition(lock)
         self._closing = threading.Event()
@@ -41,43 +42,46 @@ class Outbox:
             self._news.notify()
         self._thread.join(seconds)
 
-    def put(self, done: Done) -> None:
+    def put(self, ended: AnyEnded) -> None:
         with self._room:
             self._room.wait_for(lambda: len(self._waiting) < MOST)
-            self._waiting.append(done)
+            self._waiting.append(ended)
             self._news.notify()
 
     def _write_for_ever(self) -> None:
         while batch := self._next():
             self._write(batch)
-            self._tools.leases.let_go(*(done.hold for done in batch))
+            self._kernel.leases.let_go(*(ended.claim.hold for ended in batch))
 
-    def _next(self) -> list[Done]:
-        """What waits now, as much of it as goes together; nothing when the outbox is closed and empty."""
+    def _next(self) -> list[AnyEnded]:
+        """What waits now, as much of one kind as goes together; nothing when the outbox is closed and empty."""
         with self._news:
             self._news.wait_for(lambda: self._waiting or self._closing.is_set())
-            batch: list[Done] = []
+            batch: list[AnyEnded] = []
             size = 0
             while self._waiting:
-                size += self._waiting[0].size
-                if batch and size > MOST_TEXT:
+                first = self._waiting[0]
+                kind = first.claim.hold.work.kind
+                size += self._kernel.handlers[kind].size_of(first.result)
+                if batch and (size > MOST_TEXT or kind != batch[0].claim.hold.work.kind):
                     break
                 batch.append(self._waiting.popleft())
             self._room.notify(len(batch))
             return batch
 
-    def _write(self, batch: list[Done]) -> None:
+    def _write(self, batch: list[AnyEnded]) -> None:
         """One that the database refuses must not take its neighbours with it."""
         try:
-            runner.settle(self._tools, batch)
+            self._kernel.settle(batch)
         except Exception as error:
             log.warning("results_refused", count=len(batch), reason=type(error).__name__)
-            for done in batch:
-                self._write_alone(done)
+            for ended in batch:
+                self._write_alone(ended)
 
-    def _write_alone(self, done: Done) -> None:
+    def _write_alone(self, ended: AnyEnded) -> None:
         """What was written with the batch before it broke stays as it is."""
         try:
-            insist(lambda: runner.settle(self._tools, [done]), self._closing.wait)
+            insist(lambda: self._kernel.settle([ended]), self._closing.wait)
         except Exception as error:
-            log.error("result_refused", media_id=str(done.claim.id), reason=type(error).__name__)  # noqa: TRY400
+            work = ended.claim.hold.work
+            log.error("result_refused", kind=work.kind, id=str(work.id), reason=type(error).__name__)  # noqa: TRY400

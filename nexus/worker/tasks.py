@@ -1,4 +1,4 @@
-"""Celery tasks: a wake-up comes in, the pipeline decides. They open their own sessions."""
+"""Celery tasks: wake-ups from other processes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nexus import app as nexus_app
 from nexus import logging, settings
 from nexus.app import App
 from nexus.media import runner, submit
-from nexus.media.runner import Outcome
-from nexus.upkeep import dispatch
+from nexus.media.lifecycle import EXTRACTION
+from nexus.queue import Work
 
 log = logging.get(__name__)
 
@@ -21,16 +21,21 @@ log = logging.get(__name__)
 def ingest_media(
     self: Any, media_id: UUID | str, request_id: str | None = None, *, _test_force_run: bool = False
 ) -> None:
-    """Work on one media. Without an extractor for its kind nothing happens and nothing changes."""
+    """Work on one item. Without an extractor for its kind nothing happens and nothing changes."""
     app = app_of(self.app)
     if _test_force_run and app.settings.env not in {"test", "local"}:
         raise RuntimeError("_test_force_run forbidden in production")
     with logging.task_log_context(request_id=request_id, media_id=media_id):
         if _test_force_run:
             runner.fail_unimplemented(app.tools, UUID(str(media_id)))
-        elif dispatch.run(app.tools, UUID(str(media_id)), request_id) is Outcome.RELEASED:
-            # The database decides when it is due; this only comes back around that time.
-            raise self.retry(countdown=app.tools.backoff_seconds * 2**self.request.retries)
+        else:
+            _wake(self, Work(EXTRACTION, UUID(str(media_id))))
+
+
+@shared_task(bind=True, name="do_work")
+def do_work(self: Any, kind: str, row_id: UUID | str) -> None:
+    """Work of any other kind."""
+    _wake(self, Work(kind, UUID(str(row_id))))
 
 
 @shared_task(bind=True, name="retry_media", max_retries=3)
@@ -43,8 +48,17 @@ def retry_media(
         submit.retry(app.sessions, app.queue, UUID(str(media_id)), UUID(str(actor_user_id)), request_id)
 
 
+def _wake(task: Any, work: Work) -> None:
+    """In a worker, wake a thread: it takes all that is due, this among it. Without workers, do it here."""
+    app = app_of(task.app)
+    if task.request.is_eager or task.request.called_directly:
+        app.kernel.run(work)
+    else:
+        app.queue.bell.ring()
+
+
 def app_of(celery: Celery) -> App:
-    """The app that this Celery was made for; one from the environment where it was made for none."""
+    """The app that this Celery was made for; one from the environment if it was made for none."""
     known: App | None = getattr(celery, "nexus", None)
     if known is None:
         chosen = settings.load()

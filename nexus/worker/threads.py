@@ -6,16 +6,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from nexus import logging
 from nexus.app import App
-from nexus.db.session import Row
-from nexus.editorial import editing
-from nexus.media import refresh, runner
-from nexus.media.turns import Turns
-from nexus.queue.local import Local
-from nexus.upkeep import clean, sweep
-from nexus.work.leases import Hold
+from nexus.upkeep import clean
+from nexus.work.handler import Claim, Handler
+from nexus.work.turns import Turns
 from nexus.worker.outbox import Outbox
 
 log = logging.get(__name__)
@@ -32,7 +29,7 @@ STOP_SECONDS = 30.0
 
 
 class Pace:
-    """How long one media took lately, in whichever thread, and so how many a thread claims at once."""
+    """How long one piece of work took lately, in whichever thread, and so how many a thread claims at once."""
 
     def __init__(self) -> None:
         self._seconds = AHEAD_SECONDS
@@ -52,15 +49,20 @@ class Workers:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._queue = app.queue if isinstance(app.queue, Local) else Local()
-        self._turns = Turns(app.sessions, app.tools.leases.length)
-        self._outbox = Outbox(app.tools)
-        self._pace = Pace()
-        self._editors = threading.Semaphore(max(1, app.settings.worker_threads // 2))
+        self._kernel = app.kernel
+        self._bell = app.queue.bell
+        self._turns = Turns(app.sessions, app.kernel.leases.length)
+        self._outbox = Outbox(app.kernel)
+        threads = app.settings.worker_threads
+        handlers = app.kernel.handlers.values()
+        self._paces = {handler.kind: Pace() for handler in handlers}
+        self._places = {
+            handler.kind: threading.Semaphore(max(1, int(threads * handler.share))) for handler in handlers
+        }
         self._stopping = threading.Event()
-        names = [f"nexus-worker-{n}" for n in range(app.settings.worker_threads)]
         self._threads = [
-            threading.Thread(target=self._work_for_ever, name=name, daemon=True) for name in names
+            threading.Thread(target=self._work_for_ever, name=f"nexus-worker-{number}", daemon=True)
+            for number in range(threads)
         ]
 
     def start(self) -> None:
@@ -70,7 +72,8 @@ class Workers:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._queue.wake_all()
+        log.info("worker_stopping", first="the work under way ends")
+        self._bell.ring_for_all()
         deadline = time.monotonic() + STOP_SECONDS
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -79,51 +82,54 @@ class Workers:
     def _work_for_ever(self) -> None:
         while not self._stopping.is_set():
             try:
-                seen = self._queue.news()
+                mark = self._bell.mark()
                 if not self._work_once():
-                    self._queue.wait(seen, self._app.settings.poll_seconds)
+                    self._bell.wait(mark, self._app.settings.poll_seconds)
             except Exception as error:
                 log.error("worker_stumbled", reason=type(error).__name__)  # noqa: TRY400
                 self._stopping.wait(PAUSE_AFTER_ERROR)
 
     def _work_once(self) -> bool:
         """Whether there was anything to do."""
-        if self._edited():  # somebody waits for it at the screen
-            return True
-        claims = self._turns.claim(self._app.tools.extractors, self._pace.batch())
-        if not claims:
-            return refresh.run_next(self._app.tools)
-        left = {(claim.id, claim.processing_attempts): claim for claim in claims}
-        self._app.tools.leases.take(left)
-        try:
-            while left and not self._stopping.is_set():
-                hold = next(iter(left))
-                self._work_on(left.pop(hold), hold)
-        finally:
-            if left:
-                runner.give_back(self._app.tools, left)
-        return True
+        return any(self._work_on(handler) for handler in self._kernel.handlers.values())
 
-    def _edited(self) -> bool:
-        """Whether there was a job's step to take. Some threads are always left to media: a model may take its time."""
-        if not self._editors.acquire(blocking=False):
+    def _work_on(self, handler: Handler[Any, Any]) -> bool:
+        """Whether there was work of this kind, and a thread to spare for it."""
+        if not self._places[handler.kind].acquire(blocking=False):
             return False
         try:
-            return editing.run_next(self._app.tools, self._queue.request_id)
+            batch = self._paces[handler.kind].batch()
+            claims = self._turns.claim(handler, batch)
+            if len(claims) == batch:
+                self._bell.ring()  # there may be more, for another thread
+            self._work_through(handler, claims)
+            return bool(claims)
         finally:
-            self._editors.release()
+            self._places[handler.kind].release()
 
-    def _work_on(self, claim: Row, hold: Hold) -> None:
-        began = time.monotonic()
-        request_id = self._queue.request_id(claim.id)
-        with logging.task_log_context(request_id=request_id, media_id=claim.id):
-            try:
-                done = runner.attempt(self._app.tools, claim, request_id)
-            except BaseException:
-                self._app.tools.leases.let_go(hold)
-                raise
-        self._pace.took(time.monotonic() - began)
-        self._outbox.put(done)
+    def _work_through(self, handler: Handler[Any, Any], claims: list[Claim[Any]]) -> None:
+        left = {claim.hold: claim for claim in claims}
+        self._kernel.leases.take(left)
+        try:
+            while left and not self._stopping.is_set():
+                claim = left.pop(next(iter(left)))
+                began = time.monotonic()
+                self._finish(handler, claim)
+                self._paces[handler.kind].took(time.monotonic() - began)
+        finally:
+            if left:
+                self._kernel.give_back(left)
+
+    def _finish(self, handler: Handler[Any, Any], claim: Claim[Any]) -> None:
+        if not handler.settles_together:
+            self._kernel.finish(claim)
+            return
+        try:
+            ended = self._kernel.attempt(claim)
+        except BaseException:
+            self._kernel.leases.let_go(claim.hold)
+            raise
+        self._outbox.put(ended)
 
 
 class Rounds:
@@ -166,7 +172,7 @@ class Sweeper(Rounds):
         self._app = app
 
     def _sweep(self) -> None:
-        sweep.run(self._app.tools, self._app.queue, self._stopping.is_set)
+        self._app.kernel.sweep(self._app.queue, self._stopping.is_set)
 
 
 class Upkeep(Rounds):
@@ -179,14 +185,16 @@ class Upkeep(Rounds):
         self._app = app
 
     def _keep_up(self) -> None:
-        with clean.alone(self._app.sessions) as granted:
+        with clean.only_cleaner(self._app.sessions) as granted:
             if granted:
                 self._clean()
 
     def _clean(self) -> None:
         removed = Counter(imports=self._app.imports.abandoned(remove=True))
         stopped = self._stopping.is_set
-        removed.update(each.kind for each in clean.clean_safely(self._app.sessions, self._app.files, stopped))
+        removed.update(
+            each.kind for each in clean.remove_safe_leftovers(self._app.sessions, self._app.files, stopped)
+        )
         if removed.total():
             log.info("upkeep_removed", **{kind: many for kind, many in removed.items() if many})
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from tests.acceptance.browsing import Site, launch, serving, signed_in
+from tests.kit.browser import LiveSite, launch, serving, signed_in, without_complaints
+from tests.kit.commands import Terminal
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +21,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def live_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
     with serving(tmp_path_factory.mktemp("site")) as running:
         yield running
 
@@ -33,11 +35,17 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def page(context: BrowserContext, site: Site) -> Iterator[Page]:
-    """The empty library of someone new. Nothing in it may break, nor go against its own security policy."""
-    complaints: list[str] = []
-    opened = signed_in(context, site, site.link_of_someone_new())
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("console", lambda said: complaints.append(said.text) if "Security" in said.text else None)
-    yield opened
-    assert complaints == []
+def page(context: BrowserContext, live_site: LiveSite) -> Iterator[Page]:
+    """The empty library of a new user."""
+    opened = signed_in(context, live_site, live_site.link_of_someone_new())
+    with without_complaints(opened):
+        yield opened
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, migrated_sqlite: Path) -> Terminal:
+    """The commands of one person, in a data folder with a migrated database."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "nexus.sqlite3").write_bytes(migrated_sqlite.read_bytes())
+    return Terminal(tmp_path, {"NEXUS_DATA_DIR": str(data)})

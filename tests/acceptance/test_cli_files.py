@@ -11,19 +11,17 @@ from uuid import uuid4
 
 import pytest
 
-from tests.commands import Ran, Terminal
-from tests.files import epub, pdf
-from tests.runs import run_prefix
+from tests.kit.commands import Ran, Terminal
+from tests.kit.run_storage import run_prefix
+from tests.kit.uploads import unique_epub, unique_pdf
 
 DAY = 86_400
 
 
 @pytest.fixture
-def terminal(tmp_path: Path, migrated_sqlite: Path) -> Terminal:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "nexus.sqlite3").write_bytes(migrated_sqlite.read_bytes())
-    folder = str(tmp_path / "data")
-    return Terminal(tmp_path, {"NEXUS_DATA_DIR": folder, "NEXUS_PLUGINS": "tests.no_extractors"})
+def terminal(terminal: Terminal) -> Terminal:
+    terminal.environment["NEXUS_PLUGINS"] = "tests.kit.plugins.no_extractors"
+    return terminal
 
 
 def written(terminal: Terminal, name: str, body: bytes) -> Path:
@@ -47,7 +45,7 @@ def results(ran: Ran) -> list[str]:
 
 
 def test_good_files_are_taken_in_once(terminal: Terminal) -> None:
-    one, two = written(terminal, "Ein Buch.pdf", pdf()), written(terminal, "zwei.EPUB", epub())
+    one, two = written(terminal, "Ein Buch.pdf", unique_pdf()), written(terminal, "zwei.EPUB", unique_epub())
     ran = terminal.run("add", one, two, one)
     assert ran.code == 0, ran.err
     assert results(ran) == ["queued"] * 3
@@ -59,7 +57,7 @@ def test_good_files_are_taken_in_once(terminal: Terminal) -> None:
 
 
 def test_bad_files_are_refused_and_say_why(terminal: Terminal) -> None:
-    good = written(terminal, "good.pdf", pdf())
+    good = written(terminal, "good.pdf", unique_pdf())
     bad, empty = written(terminal, "bad.pdf", b"<html>"), written(terminal, "empty.pdf", b"")
     text, missing = written(terminal, "a.docx", b"x"), terminal.folder / "missing.pdf"
     ran = terminal.run("add", bad, empty, text, missing, good)
@@ -72,7 +70,7 @@ def test_bad_files_are_refused_and_say_why(terminal: Terminal) -> None:
 
 def test_clean_looks_first_and_removes_when_asked_to(terminal: Terminal) -> None:
     assert "nothing to clean" in terminal.run("clean").err
-    assert terminal.run("add", written(terminal, "a.pdf", pdf())).code == 0
+    assert terminal.run("add", written(terminal, "a.pdf", unique_pdf())).code == 0
     (kept,) = objects(terminal)
     orphan = f"{run_prefix()}media/{uuid4()}/original.pdf"
     left = [orphan, f"test_runs/1/media/{uuid4()}/original.pdf", ".drafts/0123"]

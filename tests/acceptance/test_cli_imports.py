@@ -1,4 +1,4 @@
-"""`nexus import` in a terminal: all of a folder or nothing of it, and a word for every file that is in the way."""
+"""`nexus import` in a terminal: all of a folder or nothing, and a message for every file that fails."""
 
 from __future__ import annotations
 
@@ -10,19 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import documents
-from tests.commands import Terminal
-from tests.processes import eventually
+from tests.kit import documents
+from tests.kit.commands import Terminal
+from tests.kit.waiting import eventually
 
 CTRL_C = "\x03"
 SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
-
-
-@pytest.fixture
-def terminal(tmp_path: Path, migrated_sqlite: Path) -> Terminal:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "nexus.sqlite3").write_bytes(migrated_sqlite.read_bytes())
-    return Terminal(tmp_path, {"NEXUS_DATA_DIR": str(tmp_path / "data")})
 
 
 @pytest.fixture
@@ -40,7 +33,7 @@ def titles(terminal: Terminal, *arguments: str) -> list[str]:
     return sorted(one["title"] for one in found)
 
 
-def test_a_folder_becomes_a_library(terminal: Terminal, books: Path) -> None:
+def test_an_imported_folder_becomes_a_library(terminal: Terminal, books: Path) -> None:
     ran = terminal.run("import", books, "--library", "Research")
     assert ran.code == 0, ran.err
     assert "2 files imported" in ran.out
@@ -48,18 +41,14 @@ def test_a_folder_becomes_a_library(terminal: Terminal, books: Path) -> None:
     assert terminal.run("doctor").code == 0
 
 
-def test_a_second_time_everything_is_there_already_and_that_is_no_failure(
-    terminal: Terminal, books: Path
-) -> None:
+def test_importing_a_folder_twice_is_no_failure(terminal: Terminal, books: Path) -> None:
     terminal.run("import", books, "--library", "Research")
     ran = terminal.run("import", books, "--library", "Research")
     assert (ran.code, "2 duplicates" in ran.out) == (0, True)
     assert len(titles(terminal)) == 2
 
 
-def test_a_file_that_can_not_be_read_is_named_and_nothing_is_imported(
-    terminal: Terminal, books: Path
-) -> None:
+def test_an_unreadable_file_is_named_and_nothing_is_imported(terminal: Terminal, books: Path) -> None:
     (books / "bad.pdf").write_bytes(b"%PDF-1.4 nothing else")
     ran = terminal.run("import", books, "--library", "Research")
     assert ran.code == 1
@@ -68,7 +57,7 @@ def test_a_file_that_can_not_be_read_is_named_and_nothing_is_imported(
     assert titles(terminal) == []
 
 
-def test_what_is_no_book_is_named(terminal: Terminal, books: Path) -> None:
+def test_unsupported_files_are_listed(terminal: Terminal, books: Path) -> None:
     ran = terminal.run("import", books / "more" / "notes.docx")
     assert ran.code == 1
     assert "notes.docx" in ran.err
@@ -76,12 +65,12 @@ def test_what_is_no_book_is_named(terminal: Terminal, books: Path) -> None:
     assert (missing.code, "no such file" in missing.err) == (1, True)
 
 
-def test_objects_for_a_program(terminal: Terminal, books: Path) -> None:
+def test_import_answers_in_json_if_asked_to(terminal: Terminal, books: Path) -> None:
     ran = terminal.run("import", books, "--json")
     assert {json.loads(line)["outcome"] for line in ran.out.splitlines()} == {"committed"}
 
 
-def test_a_person_sees_each_file_and_how_many(terminal: Terminal, books: Path) -> None:
+def test_import_shows_each_file_and_the_count_in_a_terminal(terminal: Terminal, books: Path) -> None:
     code, seen = terminal.run_in_terminal("import", books, "--library", "Research")
     assert code == 0
     assert "✓" in seen
@@ -89,17 +78,20 @@ def test_a_person_sees_each_file_and_how_many(terminal: Terminal, books: Path) -
 
 
 class TestCtrlC:
-    """With a file that is not read before there is one of its name in the folder of gates."""
+    """With a file that is read only once the folder of gates has a file of that name."""
 
     @pytest.fixture
     def gates(self, tmp_path: Path, books: Path, terminal: Terminal) -> Path:
         (books / "slow.txt").write_text(SENTENCE * 5)
         folder = tmp_path / "gates"
         folder.mkdir()
-        terminal.environment |= {"NEXUS_PLUGINS": "tests.held_imports", "NEXUS_TEST_GATES": str(folder)}
+        terminal.environment |= {
+            "NEXUS_PLUGINS": "tests.kit.plugins.gated_imports",
+            "NEXUS_TEST_GATES": str(folder),
+        }
         return folder
 
-    def test_pauses_and_goes_on_without_reading_anything_twice(
+    def test_ctrl_c_pauses_an_import_that_then_resumes_without_reading_anything_twice(
         self, terminal: Terminal, books: Path, gates: Path
     ) -> None:
         with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
@@ -117,7 +109,7 @@ class TestCtrlC:
         assert (read.count("one.pdf"), read.count("slow.txt")) == (1, 2)
 
     @pytest.mark.parametrize("answer", ["discard\n", CTRL_C])
-    def test_pauses_and_throws_everything_away_where_that_is_wanted(
+    def test_a_paused_import_is_discarded_if_the_user_says_so(
         self, terminal: Terminal, books: Path, gates: Path, answer: str
     ) -> None:
         with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
@@ -130,7 +122,9 @@ class TestCtrlC:
         assert titles(terminal) == []
         assert terminal.run("doctor").code == 0
 
-    def test_twice_does_not_wait_for_the_pause(self, terminal: Terminal, books: Path, gates: Path) -> None:
+    def test_a_second_ctrl_c_does_not_wait_for_the_pause(
+        self, terminal: Terminal, books: Path, gates: Path
+    ) -> None:
         (books / "slow.txt").rename(books / "held.txt")
         with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
             screen.until("held.txt")
@@ -145,10 +139,10 @@ class TestCtrlC:
         assert "imports" in terminal.run("clean", "--remove").out
         assert terminal.run("clean").out == ""
 
-    def test_of_an_import_that_can_not_be_told_to_stop_says_so_and_lets_it_run(
+    def test_ctrl_c_lets_an_unstoppable_import_run_and_says_so(
         self, terminal: Terminal, books: Path, gates: Path
     ) -> None:
-        plugins = "tests.held_imports,tests.deaf_imports"
+        plugins = "tests.kit.plugins.gated_imports,tests.kit.plugins.unstoppable_imports"
         with terminal.start("import", books, "--library", "Research", NEXUS_PLUGINS=plugins) as running:
             running.until(lambda out: re.search(r"parsing\s+slow.txt", out))
             running.signal(signal.SIGINT)
@@ -158,7 +152,7 @@ class TestCtrlC:
         assert (ran.code, "3 files imported" in ran.out) == (0, True), ran.err
         assert len(titles(terminal, "--library", "Research")) == 3
 
-    def test_imports_nothing_where_nobody_can_be_asked(
+    def test_ctrl_c_without_a_terminal_imports_nothing(
         self, terminal: Terminal, books: Path, gates: Path
     ) -> None:
         with terminal.start("import", books, "--library", "Research") as running:
@@ -176,10 +170,13 @@ class TestSigterm:
     @pytest.fixture
     def held(self, tmp_path: Path, books: Path, terminal: Terminal) -> Path:
         (books / "held.txt").write_text(SENTENCE * 5)
-        terminal.environment |= {"NEXUS_PLUGINS": "tests.held_imports", "NEXUS_TEST_GATES": str(tmp_path)}
+        terminal.environment |= {
+            "NEXUS_PLUGINS": "tests.kit.plugins.gated_imports",
+            "NEXUS_TEST_GATES": str(tmp_path),
+        }
         return tmp_path / "held.txt"
 
-    def test_cancels_it_and_leaves_its_folder_to_the_next_start(
+    def test_sigterm_cancels_an_import_and_leaves_its_folder_to_the_next_start(
         self, terminal: Terminal, books: Path, held: Path
     ) -> None:
         with terminal.start(
@@ -200,7 +197,7 @@ class TestSigterm:
         assert again.code == 0, again.err
         assert list((terminal.data / "imports").iterdir()) == []
 
-    def test_cancels_one_that_is_paused_and_asks_nothing_more(
+    def test_sigterm_cancels_a_paused_import_without_another_question(
         self, terminal: Terminal, books: Path, held: Path
     ) -> None:
         (books / "held.txt").rename(books / "slow.txt")
@@ -215,11 +212,11 @@ class TestSigterm:
         assert titles(terminal) == []
 
 
-def test_who_is_asked_can_go_on_without_a_file_that_can_not_be_read(terminal: Terminal, books: Path) -> None:
+def test_the_user_can_go_on_without_an_unreadable_file(terminal: Terminal, books: Path) -> None:
     (books / "bad.pdf").write_bytes(b"%PDF-1.4 nothing else")
     (books / "page.pdf").write_bytes(b"<html>not a PDF at all</html>")
     with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
-        screen.until("page.pdf: What is in this file is not what its name says.")
+        screen.until("page.pdf: The content of this file does not match its name.")
         screen.until("Import the rest without them? [without/discard]")
         screen.press("what?\n")
         screen.until("Import the rest without them? [without/discard]")
@@ -232,7 +229,7 @@ def test_who_is_asked_can_go_on_without_a_file_that_can_not_be_read(terminal: Te
 
 
 @pytest.mark.parametrize("answer", ["no", "n", "d", "Discard"])
-def test_who_says_no_imports_nothing(terminal: Terminal, books: Path, answer: str) -> None:
+def test_answering_no_imports_nothing(terminal: Terminal, books: Path, answer: str) -> None:
     (books / "page.pdf").write_bytes(b"<html>not a PDF at all</html>")
     with terminal.start_in_terminal("import", books) as screen:
         screen.until("Import the rest without them?")
@@ -253,7 +250,7 @@ def test_a_program_learns_which_file_failed_and_why(terminal: Terminal, books: P
     assert refused["error"]["message"] == "This file is empty."
 
 
-def test_what_hides_in_a_folder_is_left_alone(terminal: Terminal, books: Path) -> None:
+def test_hidden_files_are_not_imported(terminal: Terminal, books: Path) -> None:
     (books / "._one.pdf").write_bytes(b"\0\5\x16\7 what a Mac puts beside a file")
     (books / ".cache").mkdir()
     (books / ".cache" / "three.txt").write_text(SENTENCE)
@@ -261,7 +258,7 @@ def test_what_hides_in_a_folder_is_left_alone(terminal: Terminal, books: Path) -
     assert len(titles(terminal)) == 2
 
 
-def test_what_is_neither_a_file_nor_a_folder_is_not_waited_for(terminal: Terminal, books: Path) -> None:
+def test_named_pipes_are_not_waited_for(terminal: Terminal, books: Path) -> None:
     os.mkfifo(books / "pipe.txt")
     assert terminal.run("import", books).code == 0
     ran = terminal.run("import", books / "pipe.txt")

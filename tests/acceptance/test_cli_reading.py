@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import documents
-from tests.commands import Terminal
-from tests.pages import Answer, Pages
+from tests.kit import documents
+from tests.kit.commands import Terminal
+from tests.kit.servers.web_pages import Answer, Pages
 
 SENTENCE = "The boats of the harbour leave early in the morning, and most are back before the evening comes."
 PAGE = (
@@ -21,17 +20,9 @@ PAGE = (
 
 
 @pytest.fixture
-def pages() -> Iterator[Pages]:
-    with Pages() as served:
-        yield served
-
-
-@pytest.fixture
-def terminal(tmp_path: Path, migrated_sqlite: Path, pages: Pages) -> Terminal:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "nexus.sqlite3").write_bytes(migrated_sqlite.read_bytes())
-    folder = str(tmp_path / "data")
-    return Terminal(tmp_path, {"NEXUS_DATA_DIR": folder, "NEXUS_FETCH_ALLOW": pages.place})
+def terminal(terminal: Terminal, pages: Pages) -> Terminal:
+    terminal.environment["NEXUS_FETCH_ALLOW"] = pages.place
+    return terminal
 
 
 def written(terminal: Terminal, name: str, body: bytes) -> str:
@@ -70,7 +61,7 @@ def test_extract_reads_addresses_and_files_of_every_kind_with_no_database(
     assert not elsewhere.exists()
 
 
-def test_extract_in_a_terminal_is_for_a_person(terminal: Terminal) -> None:
+def test_extract_prints_readable_text_in_a_terminal(terminal: Terminal) -> None:
     code, seen = terminal.run_in_terminal(
         "extract", written(terminal, "notes.md", f"# Boats\n\n{SENTENCE}".encode())
     )
@@ -79,13 +70,13 @@ def test_extract_in_a_terminal_is_for_a_person(terminal: Terminal) -> None:
     assert "words" in seen
 
 
-def test_what_cannot_be_read_is_told_with_its_code(terminal: Terminal) -> None:
+def test_extract_reports_unreadable_input_with_its_code(terminal: Terminal) -> None:
     ran = terminal.run("extract", written(terminal, "broken.pdf", b"%PDF-1.7 broken"))
     assert ran.code == 1
     assert "E_PDF_DAMAGED" in ran.err
 
 
-def test_extractors_are_listed(terminal: Terminal) -> None:
+def test_extractors_command_lists_every_extractor(terminal: Terminal) -> None:
     ran = terminal.run("extractors")
     assert ran.code == 0
     kinds = [line.split("\t")[0] for line in ran.out.splitlines()]
@@ -95,7 +86,7 @@ def test_extractors_are_listed(terminal: Terminal) -> None:
     assert (code, "none: its media wait" in seen) == (0, True)
 
 
-def test_a_page_is_added_read_and_read_anew(terminal: Terminal, pages: Pages) -> None:
+def test_a_page_is_added_read_and_refreshed(terminal: Terminal, pages: Pages) -> None:
     pages["/boats"] = Answer(PAGE.encode())
     ran = terminal.run("add", pages.url("/boats"))
     assert ran.code == 0, ran.err
@@ -116,13 +107,13 @@ def test_a_page_is_added_read_and_read_anew(terminal: Terminal, pages: Pages) ->
     assert terminal.run("refresh").code == 2
 
 
-def test_a_page_that_is_not_there_says_what_to_do(terminal: Terminal, pages: Pages) -> None:
+def test_a_missing_page_is_reported_with_what_to_do(terminal: Terminal, pages: Pages) -> None:
     ran = terminal.run("add", pages.url("/nowhere"))
     assert ran.code == 1
     assert "404" in ran.err
 
 
-def test_a_wrong_allow_list_is_told(terminal: Terminal) -> None:
+def test_a_wrong_allow_list_is_reported(terminal: Terminal) -> None:
     ran = terminal.run("status", NEXUS_FETCH_ALLOW="not a pair")
     assert ran.code == 2
     assert "NEXUS_FETCH_ALLOW" in ran.err

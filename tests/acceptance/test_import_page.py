@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Dialog, FilePayload, Locator, Page, Route, expect
 
-from tests import documents
-from tests.acceptance.browsing import CONTRAST, Site, serving, signed_in
-from tests.acceptance.test_desk_pages import NAMELESS, PHONE
-from tests.acceptance.uploading import drop
+from tests.kit import documents
+from tests.kit.browser import CONTRAST, NAMELESS, PHONE, LiveSite, serving, signed_in
+from tests.kit.browser_uploads import drop
 
 pytestmark = pytest.mark.xdist_group("browser")
 SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
@@ -21,15 +20,17 @@ SCROLLS = "document.documentElement.scrollWidth > document.documentElement.clien
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def live_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
     """With readers that wait for the test."""
-    with serving(tmp_path_factory.mktemp("imports"), NEXUS_PLUGINS="tests.held_imports") as running:
+    with serving(
+        tmp_path_factory.mktemp("imports"), NEXUS_PLUGINS="tests.kit.plugins.gated_imports"
+    ) as running:
         yield running
 
 
 @pytest.fixture
-def page(page: Page, site: Site) -> Page:
-    page.goto(f"{site.url}/import")
+def page(page: Page, live_site: LiveSite) -> Page:
+    page.goto(f"{live_site.url}/import")
     return page
 
 
@@ -46,7 +47,7 @@ def damaged(name: str) -> FilePayload:
 
 
 def add(page: Page, *files: FilePayload) -> None:
-    """They are sent as soon as they are chosen; without scripts, when that is pressed."""
+    """Files are sent as soon as they are chosen; without scripts, when the button is pressed."""
     page.get_by_label("Files").set_input_files(list(files))
     if page.get_by_role("button", name="Add files").is_visible():
         page.get_by_role("button", name="Add files").click()
@@ -79,12 +80,12 @@ def expect_done(page: Page) -> None:
 
 
 def into(page: Page, library: str) -> None:
-    page.get_by_label("Into the library").fill(library)
+    page.get_by_label("Import into").fill(library)
     page.get_by_role("button", name="Set").click()
-    expect(page.get_by_label("Into the library")).to_have_value(library)
+    expect(page.get_by_label("Import into")).to_have_value(library)
 
 
-def times_read(site: Site, name: str) -> int:
+def times_read(site: LiveSite, name: str) -> int:
     return (site.gates / "read").read_text().splitlines().count(name)
 
 
@@ -100,7 +101,7 @@ def asked(page: Page) -> list[str]:
     return kinds
 
 
-def test_files_are_chosen_put_in_order_and_imported_without_a_reload(page: Page, site: Site) -> None:
+def test_files_are_chosen_put_in_order_and_imported_without_a_reload(page: Page, live_site: LiveSite) -> None:
     expect(button(page, "Start")).to_be_disabled()
     page.evaluate("window.stayed = true")
     staged(page, text("one.txt"), paper("two.pdf"), text("held order.txt"))
@@ -113,16 +114,16 @@ def test_files_are_chosen_put_in_order_and_imported_without_a_reload(page: Page,
         expect(row(page, name).locator(".badge")).to_have_text("Prepared")
     expect(row(page, "held order.txt").locator(".badge")).to_have_text("Parsing")
     expect(page.locator("#import-choose form")).to_have_count(0)
-    site.let("held order.txt")
+    live_site.let("held order.txt")
     expect_done(page)
     expect(page.locator(".import-row .badge")).to_have_text(["Imported"] * 3)
     assert page.evaluate("window.stayed")
-    page.get_by_role("link", name="See what you have").click()
+    page.get_by_role("link", name="Open the library").click()
     for title in ("one", "two", "held order"):
         expect(page.locator(".item").filter(has_text=title)).to_have_count(1)
 
 
-def test_rows_are_put_in_order_by_buttons_and_by_dragging(page: Page) -> None:
+def test_staged_files_are_put_in_order_by_buttons_and_by_dragging(page: Page) -> None:
     staged(page, text("a.txt"), text("b.txt"), text("c.txt"))
     page.get_by_role("button", name="Move b.txt up").click()
     expect_names(page, "b.txt", "a.txt", "c.txt")
@@ -152,13 +153,13 @@ def test_a_row_that_is_dragged_stays_in_hand_while_another_file_arrives(page: Pa
     assert questions == []
 
 
-def test_dropped_files_are_staged_and_what_is_no_book_is_named(page: Page) -> None:
+def test_dropped_files_are_staged_and_unsupported_ones_are_listed(page: Page) -> None:
     drop(page, text("dropped.txt"), {"name": "notes.docx", "mimeType": "application/msword", "buffer": b"PK"})
     expect_names(page, "dropped.txt")
     expect(page.locator("#notices")).to_contain_text("notes.docx: Only PDFs, EPUBs and text files")
 
 
-def test_start_waits_for_the_files_that_are_still_being_sent(page: Page) -> None:
+def test_an_import_starts_only_after_all_files_are_sent(page: Page) -> None:
     held: list[Route] = []
     page.route(
         "**/import/sources*",
@@ -168,7 +169,7 @@ def test_start_waits_for_the_files_that_are_still_being_sent(page: Page) -> None
     expect_names(page, "first sent.txt")
     expect(page.locator("#sending")).to_have_text(re.compile("Sending 2 of 3: second sent.txt"))
     button(page, "Start").click()
-    expect(page.locator("#sending")).to_contain_text("Then it goes on by itself.")
+    expect(page.locator("#sending")).to_contain_text("It continues automatically after that.")
     expect(page.locator("#import-state")).to_have_attribute("data-status", "IDLE")
     (one,) = held
     one.continue_()
@@ -177,7 +178,7 @@ def test_start_waits_for_the_files_that_are_still_being_sent(page: Page) -> None
     expect(page.locator("#sending")).to_be_hidden()
 
 
-def test_a_dropped_folder_brings_what_can_be_imported(page: Page, tmp_path: Path) -> None:
+def test_a_dropped_folder_stages_every_supported_file(page: Page, tmp_path: Path) -> None:
     books = tmp_path / "Books"
     (books / "more").mkdir(parents=True)
     for name in ("b.txt", "a.md", ".hidden.txt", "table.csv", "more/c.txt"):
@@ -193,36 +194,36 @@ def test_a_dropped_folder_brings_what_can_be_imported(page: Page, tmp_path: Path
     expect_names(page, "a.md", "b.txt", "c.txt")
 
 
-def test_pause_says_that_it_stops_and_resume_reads_nothing_again(page: Page, site: Site) -> None:
+def test_a_resumed_import_reads_nothing_again(page: Page, live_site: LiveSite) -> None:
     staged(page, text("first pause.txt"), text("held pause.txt"))
     button(page, "Start").click()
     expect(row(page, "first pause.txt").locator(".badge")).to_have_text("Prepared")
     button(page, "Pause").click()
     expect(button(page, "Stopping…")).to_be_disabled()
     expect(page.locator("#import-choose form")).to_have_count(0)
-    site.let("held pause.txt")
+    live_site.let("held pause.txt")
     expect(button(page, "Resume")).to_be_visible()
     expect(page.get_by_role("progressbar")).to_be_visible()
     button(page, "Resume").click()
     expect_done(page)
-    assert times_read(site, "first pause.txt") == 1
+    assert times_read(live_site, "first pause.txt") == 1
 
 
-def test_a_file_that_fails_is_taken_out_and_the_others_go_on(page: Page, site: Site) -> None:
+def test_a_failed_file_is_taken_out_and_the_others_are_imported(page: Page, live_site: LiveSite) -> None:
     staged(page, text("good.txt"), damaged("bad.pdf"))
     button(page, "Start").click()
     expect(button(page, "Resume")).to_be_visible()
     expect(row(page, "bad.pdf").locator(".badge")).to_have_text("Failed")
     expect(page.locator("#import-state")).to_contain_text("A file can't be imported.")
     expect(row(page, "bad.pdf").locator(".import-message")).not_to_be_empty()
-    page.get_by_role("button", name="Take bad.pdf out").click()
+    page.get_by_role("button", name="Remove bad.pdf").click()
     expect_names(page, "good.txt")
     button(page, "Resume").click()
     expect_done(page)
-    assert times_read(site, "good.txt") == 1
+    assert times_read(live_site, "good.txt") == 1
 
 
-def test_what_was_paused_can_be_thrown_away(page: Page) -> None:
+def test_a_paused_import_can_be_discarded(page: Page) -> None:
     staged(page, damaged("alone.pdf"))
     button(page, "Start").click()
     button(page, "Discard").click()
@@ -230,7 +231,7 @@ def test_what_was_paused_can_be_thrown_away(page: Page) -> None:
     expect_names(page)
 
 
-def test_after_one_import_comes_another(page: Page) -> None:
+def test_a_second_import_can_follow_the_first(page: Page) -> None:
     staged(page, text("before.txt"))
     button(page, "Start").click()
     expect_done(page)
@@ -241,16 +242,18 @@ def test_after_one_import_comes_another(page: Page) -> None:
     expect_names(page, "after.txt")
 
 
-def test_a_name_that_was_typed_counts_even_if_it_was_not_set(page: Page, site: Site) -> None:
+def test_a_typed_library_name_counts_even_if_it_was_not_saved(page: Page, live_site: LiveSite) -> None:
     staged(page, text("typed.txt"))
-    page.get_by_label("Into the library").fill("Typed")
+    page.get_by_label("Import into").fill("Typed")
     button(page, "Start").click()
     expect_done(page)
-    found = page.request.get(f"{site.url}/libraries", headers=site.headers(page)).json()["data"]["items"]
+    found = page.request.get(f"{live_site.url}/libraries", headers=live_site.headers(page)).json()["data"][
+        "items"
+    ]
     assert "Typed" in [library["name"] for library in found]
 
 
-def test_leaving_is_asked_about_where_a_draft_would_be_lost_and_only_there(page: Page, site: Site) -> None:
+def test_leaving_asks_first_only_if_a_draft_would_be_lost(page: Page, live_site: LiveSite) -> None:
     kinds = asked(page)
     staged(page, text("kept.txt"))
     page.reload()
@@ -258,46 +261,48 @@ def test_leaving_is_asked_about_where_a_draft_would_be_lost_and_only_there(page:
     assert kinds == []
     into(page, "Draft")
     assert kinds == []
-    page.locator("h1").click()  # browsers ask only who has touched the page
+    page.locator("h1").click()  # browsers ask only users who have touched the page
     with page.expect_event("dialog"):
         page.get_by_role("link", name="Stories").click()
     assert kinds == ["beforeunload"]
     button(page, "Start").click()
     expect_done(page)
     page.get_by_role("link", name="Stories").click()
-    page.wait_for_url(f"{site.url}/admin/stories")
+    page.wait_for_url(f"{live_site.url}/admin/stories")
     assert kinds == ["beforeunload"]
 
 
-def test_everything_works_without_scripts(browser: Browser, site: Site) -> None:
+def test_the_import_page_works_without_scripts(browser: Browser, live_site: LiveSite) -> None:
     with browser.new_context(java_script_enabled=False) as context:
-        page = signed_in(context, site, site.link_of_someone_new())
-        page.goto(f"{site.url}/import")
+        page = signed_in(context, live_site, live_site.link_of_someone_new())
+        page.goto(f"{live_site.url}/import")
         staged(page, text("plain one.txt"), damaged("plain bad.pdf"), text("held plain.txt"))
         page.get_by_role("button", name="Move held plain.txt up").click()
         expect_names(page, "plain one.txt", "held plain.txt", "plain bad.pdf")
-        page.get_by_role("button", name="Take plain bad.pdf out").click()
+        page.get_by_role("button", name="Remove plain bad.pdf").click()
         into(page, "By hand")
         button(page, "Start").click()
         button(page, "Pause").click()
         expect(button(page, "Stopping…")).to_be_disabled()
-        site.let("held plain.txt")
-        button(page, "Resume").click()  # the page asks after itself until then
+        live_site.let("held plain.txt")
+        button(page, "Resume").click()  # the page polls until then
         expect_done(page)
         expect(page.locator(".import-row .badge")).to_have_text(["Imported"] * 2)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_shows_everything_readable_and_named(browser: Browser, site: Site, scheme: str) -> None:
+def test_the_import_page_is_legible_and_labelled_on_a_phone(
+    browser: Browser, live_site: LiveSite, scheme: str
+) -> None:
     with browser.new_context(viewport=PHONE, color_scheme=scheme) as context:  # type: ignore[arg-type]
-        page = signed_in(context, site, site.link_of_someone_new())
-        page.goto(f"{site.url}/import")
+        page = signed_in(context, live_site, live_site.link_of_someone_new())
+        page.goto(f"{live_site.url}/import")
         staged(page, text(LONG_NAME), damaged("torn.pdf"), paper("two.pdf"))
         _is_fit(page)
         button(page, "Start").click()
         expect(button(page, "Resume")).to_be_visible()
         _is_fit(page)
-        page.get_by_role("button", name="Take torn.pdf out").click()
+        page.get_by_role("button", name="Remove torn.pdf").click()
         button(page, "Resume").click()
         expect_done(page)
         _is_fit(page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.acceptance.browsing import Site, add_ready, opened
+from tests.kit.browser import LiveSite, add_ready, opened
 
 pytestmark = pytest.mark.xdist_group("browser")
 MANY = 115
@@ -15,7 +15,7 @@ ADD_MANY = """async (urls) => {
 
 
 def add_many(page: Page) -> list[str]:
-    """Videos, which wait for a processor, and now and then an article, which is read at once."""
+    """Videos, which wait for a processor, and a few articles, which are read at once."""
     urls = [
         ("web_article" if number % 10 == 0 else "video", f"https://example.com/long-list/number-{number}")
         for number in range(MANY)
@@ -34,18 +34,18 @@ def load_everything(page: Page) -> list[str]:
     return [title.replace("-", " ").split()[-1] for title in titles]
 
 
-def test_a_long_list_loads_on_and_shows_everything_once(page: Page, site: Site) -> None:
+def test_a_long_list_keeps_loading_and_shows_everything_once(page: Page, live_site: LiveSite) -> None:
     added = add_many(page)
-    page.goto(site.url)
+    page.goto(live_site.url)
     expect(page.locator(".item")).to_have_count(50)
     assert load_everything(page) == added[::-1]
-    page.goto(f"{site.url}/?show=working")
+    page.goto(f"{live_site.url}/?show=working")
     assert load_everything(page) == [number for number in added[::-1] if int(number) % 10]
-    page.goto(f"{site.url}/?show=ready")
+    page.goto(f"{live_site.url}/?show=ready")
     assert load_everything(page) == [number for number in added[::-1] if int(number) % 10 == 0]
 
 
-def test_a_long_text_continues_while_it_is_read(page: Page) -> None:
+def test_a_long_text_keeps_loading_while_it_is_read(page: Page) -> None:
     opened(page, add_ready(page, "long/story"))
     for last in ("Paragraph 50 ", "Paragraph 100 ", "Paragraph 120 "):
         place = page.locator("#prose p").filter(has_text=last)

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.acceptance.browsing import (
+from tests.kit.browser import (
     CONTRAST,
-    Site,
+    LiveSite,
     add,
     add_failed,
     add_ready,
@@ -25,48 +25,52 @@ from tests.acceptance.browsing import (
     serving,
     signed_in,
 )
-from tests.page_plugin import HOSTILE
+from tests.kit.plugins.page_articles import HOSTILE
 
 pytestmark = pytest.mark.xdist_group("browser")
 PHONE = {"width": 360, "height": 740}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\+00:00")
 
 
-def test_the_printed_link_signs_in(context: BrowserContext, site: Site) -> None:
-    page = signed_in(context, site)
-    expect(page).to_have_url(f"{site.url}/")
+def test_the_printed_link_signs_in(context: BrowserContext, live_site: LiveSite) -> None:
+    page = signed_in(context, live_site)
+    expect(page).to_have_url(f"{live_site.url}/")
     expect(page.get_by_role("button", name="Add")).to_be_visible()
 
 
-def test_a_wrong_link_is_refused_kindly(context: BrowserContext, site: Site) -> None:
+def test_a_wrong_sign_in_link_is_refused_kindly(context: BrowserContext, live_site: LiveSite) -> None:
     page = context.new_page()
-    answer = page.goto(f"{site.url}/sign-in?token=wrong")
+    answer = page.goto(f"{live_site.url}/sign-in?token=wrong")
     assert answer is not None
     assert answer.status == 401
-    expect(page.get_by_role("alert")).to_contain_text("too old, or not complete")
+    expect(page.get_by_role("alert")).to_contain_text("expired, or is not complete")
     expect(page.locator("main")).to_contain_text("nexus token --link")
     assert context.cookies() == []
 
 
 @pytest.mark.parametrize("path", ["/", f"/items/{UUID(int=1)}", f"/items/{UUID(int=1)}/row"])
-def test_without_a_session_a_page_says_how_to_sign_in(context: BrowserContext, site: Site, path: str) -> None:
+def test_without_a_session_a_page_says_how_to_sign_in(
+    context: BrowserContext, live_site: LiveSite, path: str
+) -> None:
     page = context.new_page()
-    answer = page.goto(site.url + path)
+    answer = page.goto(live_site.url + path)
     assert answer is not None
     assert answer.status == 401
     expect(page.locator("main")).to_contain_text("nexus token --link")
 
 
-def test_the_session_cookie_is_out_of_reach_for_scripts_and_other_sites(page: Page, site: Site) -> None:
-    (cookie,) = page.context.cookies(site.url)
+def test_the_session_cookie_is_out_of_reach_for_scripts_and_other_sites(
+    page: Page, live_site: LiveSite
+) -> None:
+    (cookie,) = page.context.cookies(live_site.url)
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Lax", "/")
     assert page.evaluate("document.cookie") == ""
 
 
-def test_signing_out_ends_the_session(page: Page, site: Site) -> None:
+def test_signing_out_ends_the_session(page: Page, live_site: LiveSite) -> None:
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in to Nexus")).to_be_visible()
-    answer = page.goto(site.url)
+    answer = page.goto(live_site.url)
     assert answer is not None
     assert answer.status == 401
 
@@ -77,27 +81,27 @@ def test_a_newcomer_is_told_what_to_do(page: Page) -> None:
     expect(page.get_by_role("heading", name="Nothing here yet")).to_be_hidden()
 
 
-def test_what_is_added_appears_and_becomes_ready_without_a_reload(page: Page, site: Site) -> None:
+def test_an_added_item_appears_and_becomes_ready_without_a_reload(page: Page, live_site: LiveSite) -> None:
     page.evaluate("window.stayed = true")
     url = address("held/lighthouse")
     added = add(page, url)
     expect(badge(added)).to_have_text("Extracting")
-    site.let(url.rpartition("/")[2])
+    live_site.let(url.rpartition("/")[2])
     expect(badge(added)).to_have_text("Ready to read")
     expect(added).to_contain_text("Lighthouse")
     assert page.evaluate("window.stayed")
 
 
-def test_another_window_sees_it_too(page: Page, site: Site) -> None:
+def test_an_added_item_appears_in_another_window(page: Page, live_site: LiveSite) -> None:
     other = page.context.new_page()
-    other.goto(site.url)
+    other.goto(live_site.url)
     url = address("article/seen-elsewhere")
     add(page, url)
     expect(badge(row(other, url))).to_have_text("Ready to read")
     assert row(other, url).count() == 1
 
 
-def test_the_same_address_again_is_the_same_row(page: Page) -> None:
+def test_adding_an_address_twice_shows_one_row(page: Page) -> None:
     url = address("article/twice")
     add(page, url)
     expect(badge(add(page, url))).to_have_text("Ready to read")
@@ -108,21 +112,21 @@ def test_the_same_address_again_is_the_same_row(page: Page) -> None:
 def test_a_failure_says_where_why_and_what_next_and_retry_works(page: Page) -> None:
     added = add_failed(page, "fails-once/tides")
     expect(added).to_contain_text("Failed while extracting the text")
-    expect(added).to_contain_text("Its text could not be taken out.")
+    expect(added).to_contain_text("Its text could not be extracted.")
     expect(added).to_contain_text("Retry once; if it fails again")
     added.get_by_role("button", name="Retry").click()
     expect(badge(added)).to_have_text("Ready to read")
     expect(added.get_by_role("button", name="Retry")).to_have_count(0)
 
 
-def test_only_what_has_failed_can_be_retried(page: Page) -> None:
+def test_only_failed_items_can_be_retried(page: Page) -> None:
     ready = add_ready(page, "article/calm")
     expect(ready.get_by_role("button", name="Retry")).to_have_count(0)
     opened(page, ready)
     expect(page.get_by_role("button", name="Retry")).to_have_count(0)
 
 
-def test_without_a_processor_it_is_queued_and_says_so(page: Page) -> None:
+def test_an_item_without_a_processor_is_shown_as_queued(page: Page) -> None:
     page.locator("#url").fill("https://www.youtube.com/watch?v=abcdefghijk")
     expect(page.get_by_role("radio", name="Video")).to_be_checked()
     page.get_by_role("button", name="Add").click()
@@ -135,11 +139,11 @@ def test_without_a_processor_it_is_queued_and_says_so(page: Page) -> None:
     expect(play).to_have_attribute("rel", "noopener noreferrer")
 
 
-def test_after_a_retry_without_a_processor_it_is_queued_and_says_so(page: Page, site: Site) -> None:
+def test_a_retried_item_without_a_processor_is_shown_as_queued(page: Page, live_site: LiveSite) -> None:
     page.get_by_role("radio", name="Video").check()
     video = add(page, address("video/unread"))
     expect(badge(video)).to_have_text("Queued (processor unavailable)")
-    site.fail(video.get_attribute("data-media") or "")
+    live_site.fail(video.get_attribute("data-media") or "")
     expect(badge(video)).to_have_text("Failed")
     expect(video).to_contain_text("Nexus has no processor for this kind yet.")
     video.get_by_role("button", name="Retry").click()
@@ -149,11 +153,11 @@ def test_after_a_retry_without_a_processor_it_is_queued_and_says_so(page: Page, 
 def test_a_bad_address_says_why_and_keeps_what_was_typed(page: Page) -> None:
     page.locator("#url").fill("ftp://example.com/<file>")
     page.get_by_role("button", name="Add").click()
-    expect(page.get_by_role("alert")).to_contain_text("begins with http or https")
+    expect(page.get_by_role("alert")).to_contain_text("begins with http:")
     expect(page.locator("#url")).to_have_value("ftp://example.com/<file>")
 
 
-def test_a_used_up_allowance_is_said_next_to_the_form(tmp_path: Path, browser: Browser) -> None:
+def test_a_used_up_allowance_is_reported_next_to_the_form(tmp_path: Path, browser: Browser) -> None:
     with serving(tmp_path / "site", NEXUS_QUOTA_INGEST_URLS="0") as poor, browser.new_context() as context:
         page = signed_in(context, poor)
         page.locator("#url").fill("https://example.com/one-more")
@@ -162,15 +166,15 @@ def test_a_used_up_allowance_is_said_next_to_the_form(tmp_path: Path, browser: B
         expect(page.locator("#url")).to_have_value("https://example.com/one-more")
 
 
-def test_everything_works_without_scripts(browser: Browser, site: Site) -> None:
+def test_the_library_works_without_scripts(browser: Browser, live_site: LiveSite) -> None:
     with browser.new_context(java_script_enabled=False) as context:
-        page = signed_in(context, site)
+        page = signed_in(context, live_site)
         add(page, address("article/plain"))
         page.locator("#url").fill("nonsense")
         page.get_by_role("button", name="Add").click()
         expect(page.locator("#add-said")).to_contain_text("not a web address")
         expect(page.locator("#url")).to_have_value("nonsense")
-        page.goto(site.url)
+        page.goto(live_site.url)
         failed = add(page, address("never/plain"))
         reload_until(page, failed, "Failed")
         failed.get_by_role("button", name="Retry").click()
@@ -192,20 +196,20 @@ def test_a_hostile_title_is_only_text(page: Page) -> None:
     assert added.count() == 0
 
 
-def test_the_page_of_an_item_tells_its_story_live(page: Page, site: Site) -> None:
+def test_the_page_of_an_item_shows_its_history_live(page: Page, live_site: LiveSite) -> None:
     url = address("held/story")
     opened(page, add(page, url))
     story = page.locator(".timeline-move")
     expect(story).to_have_text(["pending", "pending → extracting"])
-    expect(page.locator("#text")).to_contain_text("appears here by itself")
-    site.let(url.rpartition("/")[2])
+    expect(page.locator("#text")).to_contain_text("appears here as soon as it is ready")
+    live_site.let(url.rpartition("/")[2])
     expect(story).to_have_text(["pending", "pending → extracting", "extracting → ready_for_reading"])
     expect(page.locator("#prose p").first).to_contain_text("Paragraph 1")
     expect(page.locator(".timeline-facts")).to_contain_text(["by you", "by a worker, attempt 1", "attempt 1"])
     expect(page.locator(".timeline time").first).to_have_attribute("datetime", MOMENT)
 
 
-def test_the_story_of_a_failure_holds_its_code_and_the_retry(page: Page) -> None:
+def test_the_history_of_a_failed_item_shows_its_code_and_the_retry(page: Page) -> None:
     opened(page, add_failed(page, "fails-once/story"))
     expect(page.locator(".timeline li").last).to_contain_text("E_EXTRACTION_FAILED")
     page.get_by_role("button", name="Retry").click()
@@ -214,18 +218,18 @@ def test_the_story_of_a_failure_holds_its_code_and_the_retry(page: Page) -> None
     expect(page.locator("#prose")).to_contain_text("Paragraph 1")
 
 
-def test_removing_asks_first(page: Page, site: Site) -> None:
+def test_removing_an_item_asks_first(page: Page, live_site: LiveSite) -> None:
     added = add_ready(page, "article/unwanted")
     opened(page, added)
     page.get_by_text("About this").click()
     expect(page.get_by_role("button", name="Remove it")).to_be_hidden()
     page.get_by_text("Remove…").click()
     page.get_by_role("button", name="Remove it").click()
-    expect(page).to_have_url(f"{site.url}/")
+    expect(page).to_have_url(f"{live_site.url}/")
     expect(added).to_have_count(0)
 
 
-def test_the_list_can_be_narrowed_to_a_state(page: Page) -> None:
+def test_the_list_can_be_filtered_by_status(page: Page) -> None:
     failed, ready = add_failed(page, "never/narrow"), add_ready(page, "article/narrow")
     page.get_by_role("link", name="Failed", exact=True).click()
     expect(failed).to_be_visible()
@@ -236,11 +240,11 @@ def test_the_list_can_be_narrowed_to_a_state(page: Page) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/sign-in", "item"])
-def test_a_phone_never_scrolls_sideways(browser: Browser, site: Site, path: str) -> None:
+def test_pages_never_scroll_sideways_on_a_phone(browser: Browser, live_site: LiveSite, path: str) -> None:
     with browser.new_context(viewport=PHONE, color_scheme="dark", device_scale_factor=2) as context:
-        page = signed_in(context, site)
+        page = signed_in(context, live_site)
         added = add_failed(page, "never/" + "a-very-long-name" * 8)
-        opened(page, added) if path == "item" else page.goto(site.url + path)
+        opened(page, added) if path == "item" else page.goto(live_site.url + path)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
@@ -269,11 +273,11 @@ def test_a_skip_link_is_the_first_stop_of_the_keyboard(page: Page) -> None:
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
 
 
-def test_both_themes_can_be_read(browser: Browser, site: Site) -> None:
+def test_both_themes_are_legible(browser: Browser, live_site: LiveSite) -> None:
     """WCAG AA: text stands out 4.5 to 1 from what is behind it, in every badge and every quiet line."""
     for theme in ("light", "dark"):
         with browser.new_context(color_scheme=theme) as context:
-            page = signed_in(context, site)
+            page = signed_in(context, live_site)
             add_failed(page, "never/themes")
             weakest = page.evaluate(CONTRAST)
             assert weakest["ratio"] >= 4.5, (theme, weakest)
@@ -283,10 +287,10 @@ def test_both_themes_can_be_read(browser: Browser, site: Site) -> None:
             assert dark_ground is (theme == "dark")
 
 
-def test_a_change_that_another_site_asks_for_is_refused(page: Page, site: Site) -> None:
-    (cookie,) = page.context.cookies(site.url)
-    headers = {"Cookie": f"{cookie['name']}={cookie['value']}", "Sec-Fetch-Site": "cross-site"}
-    request = urllib.request.Request(f"{site.url}/items", b"url=https://example.com/evil", headers)
+def test_a_change_that_another_site_asks_for_is_refused(page: Page, live_site: LiveSite) -> None:
+    (cookie,) = page.context.cookies(live_site.url)
+    headers = {"Cookie": f"{cookie['name']}={cookie['value']}", "Sec-Fetch-LiveSite": "cross-site"}
+    request = urllib.request.Request(f"{live_site.url}/items", b"url=https://example.com/evil", headers)
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request)
     refused.value.close()
@@ -295,7 +299,7 @@ def test_a_change_that_another_site_asks_for_is_refused(page: Page, site: Site) 
     expect(page.locator(".item").filter(has_text="evil")).to_have_count(0)
 
 
-def test_a_restart_of_the_server_is_said_and_then_caught_up(tmp_path: Path, browser: Browser) -> None:
+def test_an_open_page_reports_a_server_restart_and_then_catches_up(tmp_path: Path, browser: Browser) -> None:
     with serving(tmp_path / "site") as restarted, browser.new_context() as context:
         page, elsewhere = signed_in(context, restarted), context.new_page()
         url, later = address("held/through"), address("article/meanwhile")
@@ -311,10 +315,12 @@ def test_a_restart_of_the_server_is_said_and_then_caught_up(tmp_path: Path, brow
         expect(page.get_by_text("Connection lost, reconnecting…")).to_be_hidden()
 
 
-def test_the_reference_shows_every_call_and_needs_no_session(context: BrowserContext, site: Site) -> None:
+def test_the_reference_shows_every_call_and_needs_no_session(
+    context: BrowserContext, live_site: LiveSite
+) -> None:
     page = context.new_page()
-    page.goto(f"{site.url}/docs")
-    document = page.request.get(f"{site.url}/openapi.json").json()
+    page.goto(f"{live_site.url}/docs")
+    document = page.request.get(f"{live_site.url}/openapi.json").json()
     calls = [f"{verb.upper()} {path}" for path, verbs in document["paths"].items() for verb in verbs]
     shown = page.locator(".call-line").all_inner_texts()
     assert sorted(calls) == sorted(" ".join(line.split()[:2]) for line in shown)

@@ -1,4 +1,4 @@
-"""What the page on which things are read promises of where they come from: PDFs, reading anew, the original."""
+"""What the reader promises about sources, in a real browser: PDFs, refreshes, the original."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.acceptance.browsing import Site, add, add_failed, add_ready, address, badge, opened, signed_in
-from tests.acceptance.uploading import choose, item, pdf
+from tests.kit.browser import LiveSite, add, add_failed, add_ready, address, badge, opened, signed_in
+from tests.kit.browser_uploads import choose, item, pdf
 
 pytestmark = pytest.mark.xdist_group("browser")
-#: Whether the browser's own viewer has taken the PDF in.
+#: Whether the browser's own viewer has loaded the PDF.
 VIEWER = re.compile(r"chrome-extension://")
 
 
-def test_a_pdf_is_shown_as_its_pages(page: Page, site: Site, browser: Browser) -> None:
+def test_a_pdf_is_shown_as_its_pages(page: Page, live_site: LiveSite, browser: Browser) -> None:
     file = pdf("almanac.pdf")
     choose(page, file)
     expect(badge(item(page, "almanac"))).to_have_text("Queued (processor unavailable)")
@@ -29,7 +29,7 @@ def test_a_pdf_is_shown_as_its_pages(page: Page, site: Site, browser: Browser) -
     assert shown.headers["x-content-type-options"] == "nosniff"
     assert "frame-ancestors 'self'" in shown.headers["content-security-policy"]
     with browser.new_context() as context:
-        stranger = signed_in(context, site, site.link_of_someone_new())
+        stranger = signed_in(context, live_site, live_site.link_of_someone_new())
         assert stranger.request.get(f"{page.url}/pdf").status == 404
 
 
@@ -52,7 +52,7 @@ def test_a_pdf_without_text_is_shown_as_its_pages(page: Page) -> None:
     expect(page.get_by_role("link", name="Text", exact=True)).to_have_count(0)
 
 
-def test_what_has_no_pdf_shows_none(page: Page) -> None:
+def test_an_item_without_a_pdf_shows_none(page: Page) -> None:
     opened(page, add_ready(page, "article/tides"))
     assert page.request.get(f"{page.url}/pdf").status == 404
     page.goto(f"{page.url}?view=pages")
@@ -60,42 +60,42 @@ def test_what_has_no_pdf_shows_none(page: Page) -> None:
     expect(page.locator("#pages")).to_have_count(0)
 
 
-def test_reading_it_anew_brings_the_new_text_or_keeps_the_old(page: Page, site: Site) -> None:
+def test_a_refresh_brings_the_new_text_or_keeps_the_old(page: Page, live_site: LiveSite) -> None:
     url = address("renewed/tides")
     name = url.rpartition("/")[2]
     added = add(page, url)
     expect(badge(added)).to_have_text("Ready to read")
     opened(page, added)
     expect(page.locator("#f0")).to_have_text("As it was at first.")
-    site.let(name)
+    live_site.let(name)
     page.evaluate("window.stayed = true")
     page.get_by_text("About this").click()
-    page.get_by_role("button", name="Read anew").click()
+    page.get_by_role("button", name="Refresh").click()
     expect(page.locator("#f0")).to_have_text("It was changed.")
-    expect(page.locator("#renewal")).to_contain_text("This is the text as it is now.")
+    expect(page.locator("#refresh")).to_contain_text("This is the latest text.")
     expect(page.locator("#facts")).to_contain_text("revision 2")
-    site.let(f"{name}-gone")
-    page.get_by_role("button", name="Read anew").click()
-    expect(page.locator("#renewal")).to_contain_text("The source answered that it is gone.")
+    live_site.let(f"{name}-gone")
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.locator("#refresh")).to_contain_text("The source answered that it is gone.")
     expect(page.locator("#f0")).to_have_text("It was changed.")
     assert page.evaluate("window.stayed")
     page.reload()
-    expect(page.get_by_role("button", name="Read anew")).to_be_visible()
-    expect(page.locator("#renewal")).to_contain_text("E_FETCH_FAILED")
+    expect(page.get_by_role("button", name="Refresh")).to_be_visible()
+    expect(page.locator("#refresh")).to_contain_text("E_FETCH_FAILED")
 
 
-def test_reading_it_anew_works_without_scripts(browser: Browser, page: Page, site: Site) -> None:
+def test_a_refresh_works_without_scripts(browser: Browser, page: Page, live_site: LiveSite) -> None:
     url = address("renewed/plain")
     added = add(page, url)
     expect(badge(added)).to_have_text("Ready to read")
     opened(page, added)
-    site.let(url.rpartition("/")[2])
+    live_site.let(url.rpartition("/")[2])
     session = page.context.storage_state()
     with browser.new_context(java_script_enabled=False, storage_state=session) as context:
         plain = context.new_page()
         plain.goto(page.url)
         plain.get_by_text("About this").click()
-        plain.get_by_role("button", name="Read anew").click()
+        plain.get_by_role("button", name="Refresh").click()
         for _ in range(100):
             if plain.locator("#f0").inner_text() == "It was changed.":
                 break
@@ -104,7 +104,7 @@ def test_reading_it_anew_works_without_scripts(browser: Browser, page: Page, sit
 
 
 @pytest.mark.parametrize("what", ["walled/page", "never/page"])
-def test_where_there_is_no_text_the_original_is_offered(page: Page, what: str) -> None:
+def test_the_original_is_offered_if_there_is_no_text(page: Page, what: str) -> None:
     failed = add_failed(page, what)
     for place in (failed, page.locator("#state")):
         way_on = place.get_by_role("link", name="Open the original")
@@ -113,4 +113,4 @@ def test_where_there_is_no_text_the_original_is_offered(page: Page, what: str) -
         if place is failed:
             opened(page, failed)
     expect(page.locator("#text")).to_contain_text("There is no text to read")
-    expect(page.get_by_role("button", name="Read anew")).to_have_count(0)
+    expect(page.get_by_role("button", name="Refresh")).to_have_count(0)

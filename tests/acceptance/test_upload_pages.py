@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from nexus.web.views.render import policy, size
-from tests.acceptance.browsing import CONTRAST, Site, badge, opened, serving, signed_in
-from tests.acceptance.uploading import (
+from nexus.web.views.filters import size
+from nexus.web.views.render import policy
+from tests.kit.browser import CONTRAST, LiveSite, badge, opened, serving, signed_in
+from tests.kit.browser_uploads import (
     PDF,
     STORE,
     choose,
@@ -25,12 +26,12 @@ from tests.acceptance.uploading import (
     pdf,
     upload,
 )
-from tests.support import make_settings
+from tests.kit.settings import make_settings
 
 pytestmark = pytest.mark.xdist_group("browser")
 PHONE = {"width": 360, "height": 740}
 QUEUED = "Queued (processor unavailable)"
-#: As if an event told of it.
+#: As an event would trigger it.
 CHANGED = "(id) => document.dispatchEvent(new CustomEvent('nexus:changed', { detail: { id } }))"
 
 
@@ -50,13 +51,13 @@ def test_a_dropped_pdf_becomes_a_row_of_the_list(page: Page) -> None:
     expect(badge(item(page, "tides"))).to_have_text(QUEUED)
 
 
-def test_the_target_goes_away_with_the_drag(page: Page) -> None:
+def test_the_drop_target_disappears_when_the_drag_ends(page: Page) -> None:
     drag(page, [pdf()], "dragenter", "dragover")
     page.locator("#drop").dispatch_event("dragleave")
     expect(page.locator("#drop")).to_be_hidden()
 
 
-def test_several_files_are_chosen_at_once(page: Page) -> None:
+def test_several_files_can_be_chosen_at_once(page: Page) -> None:
     choose(page, pdf("one.pdf"), epub("two.epub"), epub("THREE.EPUB"))
     for name, kind in (("one", "PDF"), ("two", "EPUB"), ("THREE", "EPUB")):
         expect(badge(item(page, name))).to_have_text(QUEUED)
@@ -64,14 +65,14 @@ def test_several_files_are_chosen_at_once(page: Page) -> None:
     expect(page.locator(".item")).to_have_count(3)
 
 
-def test_progress_shows_and_two_go_at_a_time(page: Page) -> None:
+def test_two_files_are_uploaded_at_a_time_and_show_their_progress(page: Page) -> None:
     with held_back(page) as held:
         is_sent(page, pdf("first.pdf"))
         is_sent(page, pdf("second.pdf"))
         choose(page, pdf("third.pdf"))
         expect(page.get_by_role("progressbar", name="Upload of first.pdf")).to_be_visible()
         expect(upload(page, "second.pdf")).to_contain_text("%")
-        expect(upload(page, "third.pdf")).to_contain_text("Waits for its turn")
+        expect(upload(page, "third.pdf")).to_contain_text("Waiting")
         expect(page.locator("#said")).to_contain_text("Uploading second.pdf")
         expect(page.locator(".item")).to_have_count(0)
         held[0].continue_()
@@ -83,7 +84,7 @@ def test_progress_shows_and_two_go_at_a_time(page: Page) -> None:
         expect(badge(item(page, name))).to_have_text(QUEUED)
 
 
-def test_the_same_file_again_is_the_same_row(page: Page) -> None:
+def test_uploading_a_file_twice_shows_one_row(page: Page) -> None:
     file = pdf()
     drop(page, file)
     expect(badge(item(page, "tides"))).to_have_text(QUEUED)
@@ -99,7 +100,7 @@ def test_the_same_file_again_is_the_same_row(page: Page) -> None:
     expect(page.locator(".item")).to_have_count(1)
 
 
-def test_twins_that_are_dropped_together_are_one(page: Page) -> None:
+def test_identical_files_dropped_together_become_one_row(page: Page) -> None:
     file = pdf("twin.pdf")
     drop(page, file, file)
     expect(page.get_by_text("You already have this.", exact=True)).to_be_visible()
@@ -107,7 +108,7 @@ def test_twins_that_are_dropped_together_are_one(page: Page) -> None:
     expect(item(page, "twin")).to_have_count(1)
 
 
-def test_a_twin_says_so_even_if_its_row_is_asked_for_when_it_is_gone(page: Page) -> None:
+def test_a_duplicate_is_reported_even_after_its_row_is_gone(page: Page) -> None:
     file = pdf("twin.pdf")
     choose(page, file)
     expect(badge(item(page, "twin"))).to_have_text(QUEUED)
@@ -123,9 +124,9 @@ def test_a_twin_says_so_even_if_its_row_is_asked_for_when_it_is_gone(page: Page)
     expect(upload(page, "twin.pdf")).to_contain_text("You already have this")
 
 
-def test_another_window_sees_it_wait_for_its_bytes(page: Page, site: Site) -> None:
+def test_another_window_shows_an_upload_that_waits_for_its_bytes(page: Page, live_site: LiveSite) -> None:
     other = page.context.new_page()
-    other.goto(site.url)
+    other.goto(live_site.url)
     with held_back(page) as held:
         is_sent(page, pdf())
         expect(badge(item(other, "tides"))).to_have_text("Waiting for upload")
@@ -137,7 +138,7 @@ def test_another_window_sees_it_wait_for_its_bytes(page: Page, site: Site) -> No
     expect(badge(other)).to_have_text(QUEUED)
 
 
-def test_a_wrong_type_says_why(page: Page) -> None:
+def test_a_file_of_a_wrong_type_is_refused_with_the_reason(page: Page) -> None:
     drop(page, {"name": "notes.docx", "mimeType": "application/msword", "buffer": b"PK"})
     expect(upload(page, "notes.docx")).to_contain_text("takes PDF and EPUB files, and this is neither")
     expect(page.locator("#said")).to_contain_text("notes.docx")
@@ -146,7 +147,7 @@ def test_a_wrong_type_says_why(page: Page) -> None:
     expect(page.get_by_role("heading", name="Nothing here yet")).to_be_visible()
 
 
-def test_a_file_that_is_too_large_says_so_before_it_is_sent(tmp_path: Path, browser: Browser) -> None:
+def test_a_file_that_is_too_large_is_refused_before_it_is_sent(tmp_path: Path, browser: Browser) -> None:
     with serving(tmp_path / "site", NEXUS_MAX_PDF_MIB="1") as small, browser.new_context() as context:
         page = signed_in(context, small)
         choose(page, pdf("atlas.pdf", length=2**20 + 1), pdf("leaflet.pdf", length=2**20))
@@ -172,7 +173,7 @@ def test_a_file_that_is_not_what_it_says_fails_and_can_be_uploaded_again(page: P
     expect(page.locator(".item")).to_have_count(1)
 
 
-def test_it_can_be_uploaded_again_on_its_own_page(page: Page) -> None:
+def test_a_failed_file_can_be_uploaded_again_on_its_own_page(page: Page) -> None:
     choose(page, {**pdf("broken.pdf"), "buffer": b"not a PDF"})
     opened(page, item(page, "broken"))
     page.get_by_label("Upload again").set_input_files(epub())
@@ -186,7 +187,7 @@ def test_it_can_be_uploaded_again_on_its_own_page(page: Page) -> None:
     expect(page.locator(".upload")).to_have_count(0)
 
 
-def test_a_failed_upload_is_not_retried_without_a_file(page: Page, site: Site) -> None:
+def test_a_failed_upload_is_not_retried_without_a_file(page: Page, live_site: LiveSite) -> None:
     choose(page, {**pdf("broken.pdf"), "buffer": b"not a PDF"})
     media = item(page, "broken").get_attribute("data-media")
     expect(badge(item(page, "broken"))).to_have_text("Failed")
@@ -194,11 +195,11 @@ def test_a_failed_upload_is_not_retried_without_a_file(page: Page, site: Site) -
         "async (address) => (await fetch(address, { method: 'POST' })).status", f"/items/{media}/retry"
     )
     assert status == 409
-    page.goto(site.url)
+    page.goto(live_site.url)
     expect(badge(item(page, "broken"))).to_have_text("Failed")
 
 
-def test_a_lost_connection_says_so_and_retry_works(page: Page) -> None:
+def test_an_upload_that_lost_its_connection_can_be_retried(page: Page) -> None:
     page.route(STORE, lambda route: route.abort())
     choose(page, pdf())
     lost = upload(page, "tides.pdf")
@@ -209,20 +210,20 @@ def test_a_lost_connection_says_so_and_retry_works(page: Page) -> None:
     expect(page.locator(".item")).to_have_count(1)
 
 
-def test_a_link_that_is_over_says_so_and_retry_gets_a_new_one(page: Page, site: Site) -> None:
+def test_an_upload_whose_link_expired_gets_a_new_one_on_retry(page: Page, live_site: LiveSite) -> None:
     page.route(STORE, lambda route: route.fulfill(status=403, body="<Error/>"))
     choose(page, pdf())
     late = upload(page, "tides.pdf")
-    expect(late).to_contain_text("The link to upload to is over")
+    expect(late).to_contain_text("The link to upload to has expired")
     media = (late.get_attribute("id") or "").removeprefix("item-")
-    end_link(site, media)
+    end_link(live_site, media)
     page.unroute(STORE)
     late.get_by_role("button", name="Retry").click()
     expect(badge(item(page, "tides"))).to_have_text(QUEUED)
     assert item(page, "tides").get_attribute("data-media") == media
 
 
-def test_a_confirmation_whose_answer_was_lost_is_asked_for_again(page: Page) -> None:
+def test_an_upload_whose_confirmation_got_lost_is_confirmed_again(page: Page) -> None:
     page.route("**/ingest", lambda route: route.abort())
     choose(page, pdf())
     expect(upload(page, "tides.pdf")).to_contain_text("The connection was lost")
@@ -232,7 +233,7 @@ def test_a_confirmation_whose_answer_was_lost_is_asked_for_again(page: Page) -> 
     expect(badge(item(page, "tides"))).to_have_text(QUEUED)
 
 
-def test_cancelling_leaves_nothing_behind(page: Page) -> None:
+def test_a_cancelled_upload_leaves_nothing_behind(page: Page) -> None:
     with held_back(page):
         is_sent(page, pdf())
         with page.expect_response("**/delete"):
@@ -242,7 +243,7 @@ def test_cancelling_leaves_nothing_behind(page: Page) -> None:
     expect(page.get_by_role("heading", name="Nothing here yet")).to_be_visible()
 
 
-def test_leaving_warns_while_something_is_on_its_way(page: Page, site: Site) -> None:
+def test_leaving_the_page_warns_while_an_upload_runs(page: Page, live_site: LiveSite) -> None:
     warned: list[str] = []
     with held_back(page) as held:
         page.locator("#url").click()
@@ -254,7 +255,7 @@ def test_leaving_warns_while_something_is_on_its_way(page: Page, site: Site) -> 
     expect(badge(item(page, "tides"))).to_have_text(QUEUED)
     assert warned == ["beforeunload"]
     page.get_by_role("link", name="API").click()
-    expect(page).to_have_url(f"{site.url}/docs")
+    expect(page).to_have_url(f"{live_site.url}/docs")
 
 
 def test_the_original_can_be_downloaded(page: Page) -> None:
@@ -269,8 +270,8 @@ def test_the_original_can_be_downloaded(page: Page) -> None:
     expect(page.locator("#text")).to_contain_text("No processor for this kind is installed")
 
 
-def test_what_has_no_file_has_no_download(page: Page, site: Site) -> None:
-    answer = page.goto(f"{site.url}/items/{UUID(int=1)}/file")
+def test_an_item_without_a_file_offers_no_download(page: Page, live_site: LiveSite) -> None:
+    answer = page.goto(f"{live_site.url}/items/{UUID(int=1)}/file")
     assert answer is not None
     assert answer.status == 404
     expect(page.get_by_role("heading", name="Not found")).to_be_visible()
@@ -279,7 +280,7 @@ def test_what_has_no_file_has_no_download(page: Page, site: Site) -> None:
 def test_the_keyboard_alone_can_upload_and_cancel(page: Page) -> None:
     keys = page.keyboard
     page.on("filechooser", lambda _: None)
-    page.reload()  # by when the browser has heard that it shall tell of choosers
+    page.reload()  # by then the browser reports file choosers
     with page.expect_file_chooser() as chooser:
         keys.press("u")
     with held_back(page):
@@ -298,7 +299,7 @@ def test_the_keyboard_alone_can_upload_and_cancel(page: Page) -> None:
     expect(page.locator("h1")).to_have_text("tides")
 
 
-def test_the_focus_stays_where_a_button_was(page: Page) -> None:
+def test_the_focus_stays_in_place_when_a_button_disappears(page: Page) -> None:
     page.route(STORE, lambda route: route.abort())
     choose(page, pdf())
     retry = upload(page, "tides").get_by_role("button", name="Retry")
@@ -310,7 +311,7 @@ def test_the_focus_stays_where_a_button_was(page: Page) -> None:
     expect(page.get_by_role("link", name="tides")).to_be_focused()
 
 
-def test_a_hostile_name_is_only_text(page: Page) -> None:
+def test_a_hostile_file_name_is_only_text(page: Page) -> None:
     name = "<img src=x onerror=window.ran=1>.pdf"
     with held_back(page) as held:
         is_sent(page, pdf(name))
@@ -321,17 +322,17 @@ def test_a_hostile_name_is_only_text(page: Page) -> None:
     assert page.locator("main img").count() == 0
 
 
-def test_without_scripts_there_is_no_button_that_does_nothing(browser: Browser, site: Site) -> None:
+def test_the_upload_button_is_hidden_without_scripts(browser: Browser, live_site: LiveSite) -> None:
     with browser.new_context(java_script_enabled=False) as context:
-        page = signed_in(context, site)
+        page = signed_in(context, live_site)
         expect(page.locator("#url")).to_be_visible()
         expect(page.locator("#files")).to_be_hidden()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_state_can_be_read_on_a_phone(browser: Browser, site: Site, theme: str) -> None:
+def test_every_upload_state_is_legible_on_a_phone(browser: Browser, live_site: LiveSite, theme: str) -> None:
     with browser.new_context(viewport=PHONE, color_scheme=theme) as context:
-        page = signed_in(context, site, site.link_of_someone_new())
+        page = signed_in(context, live_site, live_site.link_of_someone_new())
         file = pdf("a-very-long-name" * 8 + ".pdf")
         choose(page, file)
         expect(badge(item(page, "a-very"))).to_have_text(QUEUED)
@@ -346,11 +347,11 @@ def test_every_state_can_be_read_on_a_phone(browser: Browser, site: Site, theme:
         expect(badge(item(page, "lighthouse"))).to_have_text(QUEUED)
 
 
-def test_another_site_can_neither_begin_nor_confirm(page: Page, site: Site) -> None:
+def test_another_site_can_neither_begin_nor_confirm_an_upload(page: Page, live_site: LiveSite) -> None:
     body = {"kind": "pdf", "filename": "x.pdf", "content_type": PDF, "size_bytes": 1}
     for path in ("upload", f"{UUID(int=1)}/ingest", f"{UUID(int=1)}/retry-upload"):
-        headers = {"Sec-Fetch-Site": "cross-site"}
-        answer = page.request.post(f"{site.url}/items/{path}", data=body, headers=headers)
+        headers = {"Sec-Fetch-LiveSite": "cross-site"}
+        answer = page.request.post(f"{live_site.url}/items/{path}", data=body, headers=headers)
         assert (answer.status, answer.json()["error"]["code"]) == (403, "E_FORBIDDEN")
 
 
@@ -384,7 +385,7 @@ def test_a_page_may_upload_to_its_store_and_nowhere_else(
     assert policy(settings).endswith(f"; connect-src {origins}")
 
 
-def test_sizes_are_said_shortly() -> None:
+def test_file_sizes_are_written_short() -> None:
     counts = (1, 999, 1000, 1234567, 99_600_000, 999_600, 5 * 10**12)
     said = ["1 byte", "999 bytes", "1.0 kB", "1.2 MB", "100 MB", "1.0 MB", "5000 GB"]
     assert [size(count) for count in counts] == said

@@ -14,14 +14,14 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
 
-def test_the_recipe_for_a_team_exports_settings_that_there_are() -> None:
+def test_the_recipe_for_a_team_exports_only_existing_settings() -> None:
     known = {f"NEXUS_{name.upper()}" for name in Settings.model_fields}
     exported = set(re.findall(r"(\w+)=", read(README).settings))
     assert exported <= known
     assert {"NEXUS_S3_ACCESS_KEY", "NEXUS_S3_SECRET_KEY", "NEXUS_PUBLIC_URL"} <= exported
 
 
-def test_the_recipe_for_a_team_upgrades_asks_serves_and_works() -> None:
+def test_the_recipe_for_a_team_upgrades_checks_serves_and_works() -> None:
     recipe = read(README)
     assert [line.split(" --")[0] for line in recipe.commands] == [
         "nexus db upgrade",
@@ -32,7 +32,7 @@ def test_the_recipe_for_a_team_upgrades_asks_serves_and_works() -> None:
     assert "--require-hashes -r requirements/run.txt" in recipe.install
 
 
-def test_an_example_without_a_value_is_not_run() -> None:
+def test_an_example_command_without_a_value_is_not_run() -> None:
     assert fill("export A=https://db.internal", {"https://db.internal": "x"}) == "export A=x"
     for left in ("export KEY=…", "redis://new.internal/0", "https://id.example.com/", "--host 0.0.0.0"):
         with pytest.raises(Drifted, match="no value"):

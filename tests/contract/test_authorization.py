@@ -1,4 +1,4 @@
-"""Who may call what: every endpoint of the OpenAPI document, as everyone who could knock."""
+"""Who may call what: every endpoint of the OpenAPI document, as every kind of caller."""
 
 import base64
 import hashlib
@@ -42,13 +42,14 @@ from nexus.media.uploads import Expected
 from nexus.settings import Settings
 from nexus.states.media import Status
 from nexus.web.http import auth
-from tests.http import Site, headers_of, problem, refused, serve
-from tests.support import make_settings
-from tests.walks import put, start, whole
+from tests.kit.http import Site, headers_of, job_problem, problem, serve
+from tests.kit.media import everything_of, start_extraction, walk_media_to
+from tests.kit.servers.threads import running
+from tests.kit.settings import make_settings
 
 
 class May(NamedTuple):
-    """What each may expect. A stranger belongs to no library that holds the media; the others belong to one.
+    """What each caller is answered. A stranger belongs to no library that holds the media; the others do.
 
     The creator made the media and is a plain member; the admin did not make it.
     """
@@ -67,11 +68,11 @@ ADMINS = May(404, 403, 200, 403)
 OWNERS = May(404, 404, 200, 200)
 OWNERS_BUT_LATE = May(404, 404, 409, 409)
 
-#: Nothing is being imported here, and a batch is seen by whoever opened it.
+#: Nothing is being imported here; a batch is visible only to its owner.
 BUT_NOT_NOW = May(409, 409, 409, 409)
 NOBODYS = May(404, 404, 404, 404)
 
-#: Every endpoint. A new one fails `test_every_endpoint_is_in_the_table` until it says here who may call it.
+#: Every endpoint. A new one fails `test_every_endpoint_is_in_the_table_of_rights` until it says here who may call it.
 TABLE: dict[str, May | None] = {
     "POST /media": EVERYONE,
     "POST /media/url": EVERYONE,
@@ -131,7 +132,7 @@ TABLE: dict[str, May | None] = {
 }
 GUARDED = {call: may for call, may in TABLE.items() if may is not None}
 
-#: Those that are about a readable text; the others meet a media that has failed.
+#: Endpoints that need a readable media; the others get a failed one.
 READABLE = {
     "GET /media/{media_id}/document",
     "GET /media/{media_id}/assets/{name}",
@@ -191,15 +192,15 @@ class World:
         ).media_id
         if readable:
             found = Extraction("A title", (Fragment("text"),), assets=(PICTURE,))
-            attempt = start(self.app, media_id)
+            attempt = start_extraction(self.app, media_id)
             with self.app.sessions.begin() as session:
                 mark_ready_for_reading(session, media_id, attempt, found, Origin("tests"))
         else:
-            put(self.app, media_id, Status.FAILED)
+            walk_media_to(self.app, media_id, Status.FAILED)
         with self.app.sessions.begin() as session:
             for user in (self.stranger, self.member, self.admin, self.guest):
                 access.ensure_user(session, user)
-            library = catalog.create(session, self.creator, "Shared")
+            library = catalog.create_library(session, self.creator, "Shared")
             catalog.add_media(session, library, media_id, self.creator)
             job_id = jobs.create(session, self.creator, library, None, {})
             jobs.enter(session, job_id, ARTICLE["title"], ARTICLE["text"], str(self.creator))
@@ -216,12 +217,6 @@ class World:
         return media_id, library
 
 
-@pytest.fixture
-def site(app: App) -> Iterator[Site]:
-    with serve(app) as running:
-        yield running
-
-
 def call(
     client: httpx2.Client,
     endpoint: str,
@@ -230,7 +225,7 @@ def call(
     library_id: UUID,
     user_id: UUID,
 ) -> httpx2.Response:
-    """A request that is all right in itself."""
+    """A valid request."""
     method, _, path = endpoint.partition(" ")
     path = path.format(
         media_id=media_id,
@@ -266,13 +261,13 @@ def call(
         return response
 
 
-def test_every_endpoint_is_in_the_table(site: Site) -> None:
+def test_every_endpoint_is_in_the_table_of_rights(site: Site) -> None:
     document = site.anyone().get("/openapi.json").json()
     found = {f"{method.upper()} {path}" for path, calls in document["paths"].items() for method in calls}
     assert found == set(TABLE)
 
 
-def test_the_document_says_which_are_public(site: Site) -> None:
+def test_the_openapi_document_says_which_endpoints_are_public(site: Site) -> None:
     document = site.anyone().get("/openapi.json").json()
     for endpoint, may in TABLE.items():
         method, _, path = endpoint.partition(" ")
@@ -280,12 +275,12 @@ def test_the_document_says_which_are_public(site: Site) -> None:
         assert (wanted == []) == (may is PUBLIC), endpoint
 
 
-def test_public_addresses(site: Site) -> None:
+def test_public_endpoints_answer_without_a_token(site: Site) -> None:
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"):
         assert site.anyone().get(path).status_code == 200, path
 
 
-def test_who_may_do_what(site: Site) -> None:
+def test_every_role_gets_the_answer_that_the_table_of_rights_says(site: Site) -> None:
     """The whole table; a world of its own for each cell."""
     client, seen = site.anyone(), {}
     for endpoint in GUARDED:
@@ -308,11 +303,11 @@ def test_who_may_do_what(site: Site) -> None:
 def expect_code(endpoint: str, answer: httpx2.Response) -> None:
     codes = {403: "E_FORBIDDEN", 404: "E_NOT_FOUND", 409: "E_INVALID_STATE"}
     if answer.status_code != 200:
-        said = refused if "/api/" in endpoint else problem
+        said = job_problem if "/api/" in endpoint else problem
         assert said(answer) == (answer.status_code, codes[answer.status_code]), endpoint
 
 
-def test_what_one_may_not_see_is_as_if_it_were_not_there(site: Site) -> None:
+def test_an_invisible_item_answers_like_a_missing_one(site: Site) -> None:
     """The same answer to the letter, but for the request id, which is given here."""
     client = site.anyone()
     world = World(site.app)
@@ -330,11 +325,11 @@ def test_what_one_may_not_see_is_as_if_it_were_not_there(site: Site) -> None:
     "endpoint", ["POST /libraries/{library_id}/media", "DELETE /libraries/{library_id}/media/{media_id}"]
 )
 def test_an_admin_can_not_find_out_which_media_exist(site: Site, endpoint: str) -> None:
-    """His own library is no way to look into others."""
+    """Their own library does not let them look into others."""
     world = World(site.app)
     media_id, _ = world.build()
     with site.app.sessions.begin() as session:
-        own = catalog.create(session, world.stranger, "Own")
+        own = catalog.create_library(session, world.stranger, "Own")
     headers = {**headers_of(site.app.settings, world.stranger), "X-Request-ID": "the-same"}
     hidden = call(site.anyone(), endpoint, headers, media_id, own, world.guest)
     missing = call(site.anyone(), endpoint, headers, uuid4(), own, world.guest)
@@ -342,7 +337,7 @@ def test_an_admin_can_not_find_out_which_media_exist(site: Site, endpoint: str) 
     assert hidden.content == missing.content
 
 
-def test_ids_that_are_none_are_as_if_they_were_not_there(site: Site) -> None:
+def test_malformed_ids_answer_like_missing_items(site: Site) -> None:
     caller = site.caller()
     for path in ("/media/rubbish", "/media/1", "/libraries/rubbish", "/libraries/%00/members"):
         assert problem(caller.get(path)) == (404, "E_NOT_FOUND")
@@ -410,7 +405,7 @@ def nested(settings: Settings, user: UUID) -> dict[str, str]:
 
 
 def by_hand(header: dict[str, str], payload: dict[str, Any], key: bytes, digest: str = "sha256") -> str:
-    """For tokens that PyJWT refuses to make."""
+    """A token that PyJWT would refuse to make."""
     message = f"{encoded(json.dumps(header).encode())}.{encoded(json.dumps(payload).encode())}"
     return f"{message}.{encoded(hmac.new(key, message.encode(), digest).digest())}"
 
@@ -460,10 +455,10 @@ BAD: dict[str, Forge] = {
 
 
 def test_bad_credentials_open_nothing(site: Site) -> None:
-    """Every way to be nobody, on every endpoint; all of it changes nothing."""
+    """Every kind of bad credentials, on every endpoint; none of it changes anything."""
     world = World(site.app)
     media_id, library_id = world.build()
-    before, rows = whole(site.app.sessions, media_id), counts(site.app)
+    before, rows = everything_of(site.app.sessions, media_id), counts(site.app)
     client, seen = site.anyone(), set()
     for name, forge in BAD.items():
         headers = {
@@ -471,10 +466,10 @@ def test_bad_credentials_open_nothing(site: Site) -> None:
         }
         for endpoint in GUARDED:
             answer = call(client, endpoint, headers, media_id, library_id, world.guest)
-            said = refused if "/api/" in endpoint else problem
+            said = job_problem if "/api/" in endpoint else problem
             seen.add((name, endpoint, *said(answer)))
     assert seen == {(name, endpoint, 401, "E_UNAUTHORIZED") for name in BAD for endpoint in GUARDED}
-    assert (whole(site.app.sessions, media_id), counts(site.app)) == (before, rows)
+    assert (everything_of(site.app.sessions, media_id), counts(site.app)) == (before, rows)
 
 
 def counts(app: App) -> list[int]:
@@ -487,7 +482,7 @@ def counts(app: App) -> list[int]:
 TABLES = (media, libraries_table, memberships)
 
 
-def test_the_same_refusal_whatever_is_wrong(site: Site) -> None:
+def test_every_bad_token_gets_the_same_refusal(site: Site) -> None:
     """A caller does not learn which of the two it was."""
     client = site.anyone()
     bodies = {
@@ -577,7 +572,7 @@ def test_an_old_link_and_a_broken_session_say_their_reason_in_the_log_once(site:
 
 
 def user_behind(site: Site, **changes: object) -> str:
-    """The one who made a library with a token of these claims."""
+    """The user whom a token with these claims signs in."""
     headers = signed(**changes)(site.app.settings, uuid4())
     made = site.anyone().post("/libraries", headers=headers, json={"name": "Mine"})
     with site.app.sessions.engine.connect() as connection:
@@ -609,7 +604,7 @@ def name_based(namespace: str, name: str) -> str:
 
 
 def test_two_issuers_never_mean_the_same_user() -> None:
-    """Wherever the one text ends and the other begins."""
+    """Wherever issuer ends and subject begins."""
     pairs = [
         ("https://a/", "b"),
         ("https://a", "/b"),
@@ -628,7 +623,7 @@ def test_nobody_becomes_somebody_else_by_taking_their_id_as_a_subject() -> None:
     assert auth.user_of("https://a/", str(own)) == own
 
 
-def test_a_scheme_in_any_case(site: Site) -> None:
+def test_the_authorization_scheme_is_accepted_in_any_case(site: Site) -> None:
     headers = headers_of(site.app.settings, uuid4())
     headers["Authorization"] = headers["Authorization"].replace("Bearer", "bEARER")
     assert site.anyone().get("/media", headers=headers).status_code == 200
@@ -680,15 +675,11 @@ def issuer(rsa_key: rsa.RSAPrivateKey, ec_key: ec.EllipticCurvePrivateKey) -> It
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found = Issuer(f"http://127.0.0.1:{server.server_port}/keys.json")
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        found = Issuer(f"http://127.0.0.1:{port}/keys.json")
         found.publish("rsa", rsa_key)
         found.publish("ec", ec_key)
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
         yield found
-        server.shutdown()
-        thread.join()
 
 
 @contextmanager
@@ -712,7 +703,7 @@ def ask(site: Site, key: Any, algorithm: str, kid: str | None, **changes: object
     return site.anyone().get("/media", headers=bearer(site.app.settings, token))
 
 
-def test_published_keys_open(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
+def test_a_token_signed_with_a_published_key_is_accepted(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
     assert ask(keyed, rsa_key, "RS256", "rsa").status_code == 200
     assert ask(keyed, ec_key, "ES256", "ec").status_code == 200
 
@@ -722,11 +713,13 @@ def test_published_keys_open(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
     [{"iss": "x"}, {"aud": "x"}, {"exp": 1}, {"exp": None}, {"sub": ""}, {"sub": None}],
     ids=str,
 )
-def test_claims_count_with_published_keys_too(keyed: Site, rsa_key: Any, changes: dict[str, Any]) -> None:
+def test_claims_are_checked_with_published_keys_too(
+    keyed: Site, rsa_key: Any, changes: dict[str, Any]
+) -> None:
     assert problem(ask(keyed, rsa_key, "RS256", "rsa", **changes)) == (401, "E_UNAUTHORIZED")
 
 
-def test_keys_that_are_not_published(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
+def test_a_token_signed_with_an_unpublished_key_is_refused(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
     other = rsa.generate_private_key(65537, 2048)
     unauthorized = (401, "E_UNAUTHORIZED")
     assert problem(ask(keyed, rsa_key, "RS256", "unknown")) == unauthorized
@@ -737,8 +730,8 @@ def test_keys_that_are_not_published(keyed: Site, rsa_key: Any, ec_key: Any) -> 
     assert problem(ask(keyed, rsa_key, "RS512", "rsa")) == unauthorized
 
 
-def test_a_public_key_is_no_secret(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
-    """The old trick: HS256, signed with what everybody knows."""
+def test_a_public_key_does_not_work_as_a_shared_secret(keyed: Site, rsa_key: Any, ec_key: Any) -> None:
+    """The old trick: HS256, signed with the public key."""
     payload = claims(keyed.app.settings, uuid4())
     for kid, key in (("rsa", rsa_key), ("ec", ec_key)):
         known = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
@@ -748,18 +741,18 @@ def test_a_public_key_is_no_secret(keyed: Site, rsa_key: Any, ec_key: Any) -> No
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "none"])
-def test_the_secret_does_not_open_where_keys_are_published(keyed: Site, algorithm: str) -> None:
+def test_the_shared_secret_does_not_work_if_keys_are_published(keyed: Site, algorithm: str) -> None:
     secret = keyed.app.settings.jwt_secret if algorithm == "HS256" else None
     assert problem(ask(keyed, secret, algorithm, "rsa")) == (401, "E_UNAUTHORIZED")
 
 
-def test_rubbish_where_keys_are_published(keyed: Site) -> None:
+def test_a_malformed_token_is_refused_if_keys_are_published(keyed: Site) -> None:
     for token in ("rubbish", "a.b.c", f"{encoded(b'[' * 20_000)}.{encoded(b'{}')}.x"):
         answer = keyed.anyone().get("/media", headers=bearer(keyed.app.settings, token))
         assert problem(answer) == (401, "E_UNAUTHORIZED")
 
 
-def test_a_key_that_is_published_later(keyed: Site, issuer: Issuer) -> None:
+def test_a_key_that_is_published_later_is_accepted(keyed: Site, issuer: Issuer) -> None:
     fresh = ec.generate_private_key(ec.SECP256R1())
     assert ask(keyed, fresh, "ES256", "fresh").status_code == 401
     issuer.publish("fresh", fresh)
@@ -780,24 +773,28 @@ def test_a_key_that_is_published_later(keyed: Site, issuer: Issuer) -> None:
         (200, b"\xff"),
     ],
 )
-def test_a_key_server_that_is_out_of_order(
+def test_a_broken_key_server_makes_nexus_answer_503(
     keyed: Site, issuer: Issuer, rsa_key: Any, status: int, raw: bytes
 ) -> None:
-    """Nobody can say whether the token is good, so it is neither taken nor called bad."""
+    """Nobody can tell whether the token is good, so it is neither accepted nor called bad."""
     issuer.status, issuer.raw = status, raw
     assert problem(ask(keyed, rsa_key, "RS256", "rsa")) == (503, "E_NOT_READY")
     issuer.status, issuer.raw = 200, None
     assert ask(keyed, rsa_key, "RS256", "rsa").status_code == 200
 
 
-def test_a_key_server_that_is_away(sqlite_url: str, tmp_path: Path, rsa_key: Any) -> None:
+def test_an_unreachable_key_server_makes_nexus_answer_503(
+    sqlite_url: str, tmp_path: Path, rsa_key: Any
+) -> None:
     with create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
     with published(sqlite_url, tmp_path, url) as site:
         assert problem(ask(site, rsa_key, "RS256", "rsa")) == (503, "E_NOT_READY")
 
 
-def test_a_key_server_that_hangs_up(sqlite_url: str, tmp_path: Path, rsa_key: Any) -> None:
+def test_a_key_server_that_hangs_up_makes_nexus_answer_503(
+    sqlite_url: str, tmp_path: Path, rsa_key: Any
+) -> None:
     def hang_up() -> None:
         connection, _ = listening.accept()
         with connection:

@@ -18,16 +18,17 @@ from nexus.media.runner import Outcome
 from nexus.states.media import Kind
 from nexus.web import application
 from nexus.web.http import auth
-from tests import documents
-from tests.commands import Terminal
-from tests.files import Person
-from tests.http import Caller, Site, data, follow, serve
-from tests.support import make_settings, new_media, row_of
-from tests.walks import good
+from tests.kit import documents
+from tests.kit.commands import Terminal
+from tests.kit.http import Caller, data, follow
+from tests.kit.media import good_extractor, new_media, row_of
+from tests.kit.settings import make_settings
+from tests.kit.uploads import Uploader
+from tests.kit.work import extract_item
 
 INTERNAL = "E_EXTRACTOR_NOT_IMPLEMENTED"
 NAMES = {"can_read", "can_highlight", "can_quote", "can_search", "can_play", "can_download_file"}
-#: The page lists many media: each of them has its own.
+#: This page lists many media, each with its own capabilities.
 LIST = "/media"
 
 
@@ -48,26 +49,15 @@ def _success(methods: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture
-def site(app: App) -> Iterator[Site]:
-    with serve(app) as running:
-        yield running
-
-
-@pytest.fixture
-def me(site: Site) -> Caller:
-    return site.caller()
-
-
 def holders(path: str, body: Any) -> list[dict[str, Any]]:
     return body["items"] if path == LIST else [body]
 
 
 @pytest.mark.parametrize("path", media_gets())
 def test_capabilities_are_in_every_answer(app: App, me: Caller, path: str) -> None:
-    AVAILABLE_EXTRACTORS[Kind.PDF] = good
-    media_id = Person(app, me.user).upload(documents.pdf("Boats"))
-    assert runner.run(app.tools, media_id) is Outcome.READABLE
+    AVAILABLE_EXTRACTORS[Kind.PDF] = good_extractor
+    media_id = Uploader(app, me.user).upload(documents.pdf("Boats"))
+    assert extract_item(app.tools, media_id) is Outcome.READABLE
     expected = data(me.get(f"/media/{media_id}"))["capabilities"]
     assert set(expected) == NAMES
     found = holders(path, data(me.get(path.format(media_id=media_id))))
@@ -130,7 +120,9 @@ def test_a_missing_extractor_is_a_failed_extraction_in_the_terminal(
     data_dir = tmp_path / "data"
     data_dir.mkdir()
     (data_dir / "nexus.sqlite3").write_bytes(migrated_sqlite.read_bytes())
-    terminal = Terminal(tmp_path, {"NEXUS_DATA_DIR": str(data_dir), "NEXUS_PLUGINS": "tests.no_extractors"})
+    terminal = Terminal(
+        tmp_path, {"NEXUS_DATA_DIR": str(data_dir), "NEXUS_PLUGINS": "tests.kit.plugins.no_extractors"}
+    )
     terminal.run("add", "https://youtu.be/dQw4w9WgXcQ")
     (media,) = _listed(terminal)
     app = build(make_settings(f"sqlite:///{data_dir / 'nexus.sqlite3'}", data_dir))

@@ -19,8 +19,8 @@ from schemathesis.checks import CHECKS, load_all_checks
 from nexus.app import build
 from nexus.web import application
 from nexus.web.http.routing import Route
-from tests.http import Caller, Site, headers_of, problem, refused, serve
-from tests.support import make_settings
+from tests.kit.http import Caller, Site, headers_of, job_problem, problem, serve
+from tests.kit.settings import make_settings
 
 ME = UUID("6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d")
 EXAMPLES = 10
@@ -38,15 +38,15 @@ def described() -> schemathesis.BaseSchema:
 
 schema = described()
 load_all_checks()
-#: What a document can't say: which strings are URLs that can be taken in, kinds, names, or cursors that were given out.
+#: What a schema can't say: which strings are valid URLs, kinds, names or cursors.
 NOT_SAID = [CHECKS.get_one("positive_data_acceptance")]
 #: `GET /media/url` asks for the media whose id is "url".
 SHADOWED = [CHECKS.get_one("unsupported_method")]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """One server for all of these tests: they look at no rows, and leave what they leave."""
+def module_site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One server for all of these tests: none of them depends on what others leave in the database."""
     folder = tmp_path_factory.mktemp("openapi")
     if request.param == "sqlite":
         shutil.copy(request.getfixturevalue("migrated_sqlite"), folder / "nexus.sqlite3")
@@ -60,8 +60,8 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-def me(site: Site) -> Caller:
-    return site.caller(ME)
+def schema_user(module_site: Site) -> Caller:
+    return module_site.caller(ME)
 
 
 @schema.exclude(path="/events").parametrize()
@@ -72,10 +72,10 @@ def me(site: Site) -> Caller:
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-def test_answers_are_those_of_the_document(case: Case, site: Site) -> None:
-    headers = headers_of(site.app.settings, ME)
+def test_answers_match_the_openapi_document(case: Case, module_site: Site) -> None:
+    headers = headers_of(module_site.app.settings, ME)
     excluded = NOT_SAID + (SHADOWED if case.path == "/media/url" else [])
-    response = case.call_and_validate(base_url=site.url, headers=headers, excluded_checks=excluded)
+    response = case.call_and_validate(base_url=module_site.url, headers=headers, excluded_checks=excluded)
     assert response.headers["x-request-id"]
     assert response.status_code < 500
     if response.status_code >= 400 and response.request.method != "HEAD":
@@ -93,18 +93,18 @@ def check_refusal(path: str, body: dict[str, Any], request_id: str) -> None:
         assert body["error"]["request_id"] == request_id
 
 
-def test_no_refusal_has_another_shape() -> None:
+def test_every_refusal_has_the_documented_shape() -> None:
     """FastAPI would document its own 422; ours is 400 in the envelope."""
     for path, method, call in calls():
         assert "422" not in call["responses"], (method, path)
         for status, answer in call["responses"].items():
             if int(status) >= 400:
                 shape = answer["content"]["application/json"]["schema"]
-                name = "JobRefusal" if path.startswith("/api/") else "Refusal"
+                name = "EditorialRefusal" if path.startswith("/api/") else "Refusal"
                 assert shape == {"$ref": f"#/components/schemas/{name}"}, (method, path, status)
 
 
-def test_whoever_sends_a_body_may_hear_that_it_is_too_large() -> None:
+def test_every_endpoint_with_a_body_documents_that_it_may_be_too_large() -> None:
     for path, method, call in calls():
         assert "requestBody" not in call or "413" in call["responses"], (method, path)
 
@@ -154,19 +154,19 @@ GOOD = {
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_strings_in_bodies(me: Caller, hostile: str) -> None:
+def test_hostile_strings_in_bodies_get_documented_answers(schema_user: Caller, hostile: str) -> None:
     for path, fields in BODIES.items():
         for field in fields:
             given = {name: GOOD.get(name, str(ME)) for name in fields} | {field: hostile}
-            is_fine(post(me, path, given))
-            is_refused(post(me, path, {**given, hostile or "unknown": 1}))
-        is_refused(post(me, path, hostile))
-        is_refused(post(me, path, [hostile]))
+            is_fine(post(schema_user, path, given))
+            is_refused(post(schema_user, path, {**given, hostile or "unknown": 1}))
+        is_refused(post(schema_user, path, hostile))
+        is_refused(post(schema_user, path, [hostile]))
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("kind", ["web_article", "video"])
-def test_hostile_strings_in_urls(me: Caller, hostile: str, kind: str) -> None:
+def test_hostile_strings_in_urls_get_documented_answers(schema_user: Caller, hostile: str, kind: str) -> None:
     places = (
         "https://example.com/{}",
         "https://{}/",
@@ -175,18 +175,20 @@ def test_hostile_strings_in_urls(me: Caller, hostile: str, kind: str) -> None:
         "{}://a/",
     )
     for place in places:
-        is_fine(post(me, "/media/url", {"kind": kind, "url": place.replace("{}", hostile)}))
+        is_fine(post(schema_user, "/media/url", {"kind": kind, "url": place.replace("{}", hostile)}))
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_strings_in_addresses(me: Caller, hostile: str) -> None:
+def test_hostile_strings_in_submitted_addresses_get_documented_answers(
+    schema_user: Caller, hostile: str
+) -> None:
     text = quote((hostile or " ")[:2000].encode("utf-8", "surrogatepass"))
     for path in (f"/media/{text}", f"/libraries/{text}/members/{text}", f"/{text}"):
-        is_fine(me.get(path))
+        is_fine(schema_user.get(path))
     for query in ("cursor", "status", "library_id", "limit"):
-        is_fine(me.get(f"/media?{query}={text}"))
-    for path in listings(me):
-        is_fine(me.get(f"{path}?cursor={text}"))
+        is_fine(schema_user.get(f"/media?{query}={text}"))
+    for path in listings(schema_user):
+        is_fine(schema_user.get(f"{path}?cursor={text}"))
 
 
 MOMENT = "2026-01-01T00:00:00+00:00"
@@ -210,15 +212,15 @@ CURSORS = {
 
 
 @pytest.mark.parametrize("parts", CURSORS.values(), ids=CURSORS)
-def test_cursors_that_nobody_gave_out(me: Caller, parts: object) -> None:
-    for path in listings(me):
-        is_refused(me.get(path, params={"cursor": encoded(parts)}))
+def test_forged_cursors_are_refused(schema_user: Caller, parts: object) -> None:
+    for path in listings(schema_user):
+        is_refused(schema_user.get(path, params={"cursor": encoded(parts)}))
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
-def test_cursors_at_the_ends_of_time(me: Caller, moment: str) -> None:
-    for path in ("/media", f"/libraries/{me.default_library()}/media"):
-        is_fine(me.get(path, params={"cursor": encoded([moment, ME.hex])}))
+def test_cursors_at_the_ends_of_time_are_accepted(schema_user: Caller, moment: str) -> None:
+    for path in ("/media", f"/libraries/{schema_user.default_library()}/media"):
+        is_fine(schema_user.get(path, params={"cursor": encoded([moment, ME.hex])}))
 
 
 @pytest.mark.parametrize(
@@ -226,9 +228,9 @@ def test_cursors_at_the_ends_of_time(me: Caller, moment: str) -> None:
     [b"", b"{", b"\xff\xfe", b"nul\x00", b"[" * 100_000, b'{"a":' * 50_000, b"1" * 10_000, b"\xef\xbb\xbf{}"],
     ids=["empty", "open", "no UTF-8", "nul", "deep list", "deep object", "long number", "byte order mark"],
 )
-def test_bodies_that_are_not_json(me: Caller, body: bytes) -> None:
+def test_bodies_that_are_not_json_are_refused(schema_user: Caller, body: bytes) -> None:
     for path in BODIES:
-        answer = me.post(path, content=body, headers={"Content-Type": "application/json"})
+        answer = schema_user.post(path, content=body, headers={"Content-Type": "application/json"})
         assert said(answer) == (400, "E_INVALID_REQUEST")
         assert "method" not in answer.text
 
@@ -236,28 +238,28 @@ def test_bodies_that_are_not_json(me: Caller, body: bytes) -> None:
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "", "nonsense", "application/xml"]
 )
-def test_bodies_of_another_type(me: Caller, kind: str) -> None:
+def test_bodies_of_another_content_type_are_refused(schema_user: Caller, kind: str) -> None:
     for path in BODIES:
-        answer = me.post(path, content=b'{"kind": "web_article"}', headers={"Content-Type": kind})
+        answer = schema_user.post(path, content=b'{"kind": "web_article"}', headers={"Content-Type": kind})
         assert said(answer) == (400, "E_INVALID_REQUEST")
 
 
-def test_a_405_names_every_method_of_the_address(me: Caller) -> None:
-    answer = me.put("/media")
+def test_a_405_names_every_method_of_the_address(schema_user: Caller) -> None:
+    answer = schema_user.put("/media")
     assert said(answer) == (405, "E_INVALID_REQUEST")
     assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
 
 
-def test_the_document_is_made_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody may ask for it, signed in or not, and for what needs it: a 405."""
-    api = application.create(site.app)
+def test_the_openapi_document_is_generated_once(module_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody may ask for it, and a 405 needs it too."""
+    api = application.create(module_site.app)
     first = api.openapi()
     monkeypatch.delattr(Route, "document")
     assert api.openapi() is first
 
 
-def test_an_address_that_nobody_serves(site: Site) -> None:
-    assert problem(site.anyone().get("/no/such/address")) == (404, "E_NOT_FOUND")
+def test_an_unknown_path_is_not_found(module_site: Site) -> None:
+    assert problem(module_site.anyone().get("/no/such/address")) == (404, "E_NOT_FOUND")
 
 
 def listings(me: Caller) -> list[str]:
@@ -280,11 +282,11 @@ def post(me: Caller, path: str, body: object) -> httpx2.Response:
 
 
 def said(answer: httpx2.Response) -> tuple[int, str]:
-    return (refused if answer.url.path.startswith("/api/") else problem)(answer)
+    return (job_problem if answer.url.path.startswith("/api/") else problem)(answer)
 
 
 def is_fine(answer: httpx2.Response) -> None:
-    """Taken or refused, but not broken."""
+    """It may be accepted or refused, but must not break."""
     if answer.status_code != 200:
         status, code = said(answer)
         assert status in {400, 404, 405}, (status, code)

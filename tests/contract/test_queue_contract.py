@@ -1,4 +1,4 @@
-"""One story, told to every queue on both databases: what becomes of it is the same everywhere."""
+"""One scenario on every queue and both databases: the outcome is the same everywhere."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.media import submit
 from nexus.media.submit import Submitted
 from nexus.worker.threads import Sweeper, Workers
-from tests import plugins, servers
-from tests.processes import Nexus, eventually, fresh_postgres, installed
-from tests.support import row_of
-from tests.walks import Whole, status_of, whole
+from tests.kit import servers
+from tests.kit.databases import fresh_postgres
+from tests.kit.installation import Nexus, installed
+from tests.kit.media import MediaRecord, everything_of, row_of, status_of
+from tests.kit.plugins import extract_by_url
+from tests.kit.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("queue-contract")
 
@@ -56,12 +58,12 @@ Logs = Callable[[], list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Told:
-    """What was asked, what was answered, and what is remembered of it in the end."""
+    """The requests, their answers, and the final state of each media."""
 
     answers: dict[str, Submitted]
-    found: dict[str, Whole]
+    found: dict[str, MediaRecord]
     video: Submitted
-    video_found: Whole
+    video_found: MediaRecord
     logs: list[dict[str, Any]]
 
     def row(self, tale: str) -> Row:
@@ -96,7 +98,7 @@ def threads(nexus: Nexus, *kinds: type[Workers | Sweeper]) -> Iterator[Logs]:
 
 
 def sweep(nexus: Nexus) -> AbstractContextManager[Logs]:
-    """The caller works; the sweep brings back what it has to try again."""
+    """The caller does the work; the sweep brings back what has to be tried again."""
     return threads(nexus, Sweeper)
 
 
@@ -131,9 +133,9 @@ def tell(nexus: Nexus, tale: str, kind: str = "web_article") -> Submitted:
 
 
 def listen(nexus: Nexus, queue: Kind) -> Told:
-    """Tell everything, then let the workers come, and wait for the end of it.
+    """Announce everything, then start the workers and wait for the end.
 
-    In this order, because a sweep that looks between a commit and its announcement does the work without a request id.
+    In this order, because a sweep between a commit and its announcement does the work without a request id.
     """
     with collected_logs() as own:
         answers = {tale: tell(nexus, tale) for tale in TALES}
@@ -144,8 +146,8 @@ def listen(nexus: Nexus, queue: Kind) -> Told:
             )
             logs = own() + others()
     sessions = nexus.app.sessions
-    found = {tale: whole(sessions, answer.media_id) for tale, answer in answers.items()}
-    return Told(answers, found, video, whole(sessions, video.media_id), logs)
+    found = {tale: everything_of(sessions, answer.media_id) for tale, answer in answers.items()}
+    return Told(answers, found, video, everything_of(sessions, video.media_id), logs)
 
 
 def wait_for_the_end(nexus: Nexus, ids: set[UUID], logs: Logs) -> None:
@@ -175,10 +177,10 @@ def told(
     before = dict(AVAILABLE_EXTRACTORS)
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setenv(plugins.FOLDER, str(folder))
+        patch.setenv(extract_by_url.FOLDER, str(folder))
         stack.callback(AVAILABLE_EXTRACTORS.update, before)
         stack.callback(AVAILABLE_EXTRACTORS.clear)
-        plugins.register()
+        extract_by_url.register()
         if database == "sqlite":
             url = f"sqlite:///{shutil.copy(migrated_sqlite, folder / 'nexus.sqlite3')}"
         else:
@@ -190,15 +192,15 @@ def told(
         return listen(nexus, QUEUES[queue])
 
 
-def test_what_is_announced_becomes_readable_with_its_text(told: Told) -> None:
+def test_an_announced_item_becomes_readable_with_its_text(told: Told) -> None:
     assert told.answers["ok"].enqueued
     assert told.row("ok").processing_status == "ready_for_reading"
     assert told.row("ok").title == "Attempt 1"
-    assert told.found["ok"].texts == plugins.texts(1)
+    assert told.found["ok"].texts == extract_by_url.texts(1)
 
 
 @pytest.mark.parametrize("tale", ["fail", "crash"])
-def test_what_has_no_text_fails_with_its_stage_and_code(told: Told, tale: str) -> None:
+def test_an_item_without_text_fails_with_its_stage_and_code(told: Told, tale: str) -> None:
     row = told.row(tale)
     assert (row.processing_status, row.failure_stage) == ("failed", "extract")
     assert (row.last_error_code, row.processing_attempts) == ("E_EXTRACTION_FAILED", 1)
@@ -206,16 +208,16 @@ def test_what_has_no_text_fails_with_its_stage_and_code(told: Told, tale: str) -
     assert told.found[tale].texts == []
 
 
-def test_what_can_not_be_reached_is_tried_three_times(told: Told) -> None:
+def test_an_unreachable_item_is_tried_three_times(told: Told) -> None:
     row = told.row("transient")
     assert (row.processing_status, row.last_error_code) == ("failed", "E_FETCH_FAILED")
     assert (row.processing_attempts, row.tries) == (3, 3)
 
 
-def test_what_can_be_reached_later_becomes_readable(told: Told) -> None:
+def test_an_item_that_can_be_reached_later_becomes_readable(told: Told) -> None:
     row = told.row("second")
     assert (row.processing_status, row.processing_attempts, row.tries) == ("ready_for_reading", 2, 0)
-    assert told.found["second"].texts == plugins.texts(2)
+    assert told.found["second"].texts == extract_by_url.texts(2)
 
 
 def test_the_waits_between_tries_grow(told: Told) -> None:

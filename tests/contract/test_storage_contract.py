@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
 from uuid import uuid4
 
@@ -27,15 +28,15 @@ from nexus.media.uploads import Expected
 from nexus.storage import CHUNK, NoRoom, ObjectExists, ObjectMissing, Storage, StorageError, Stored
 from nexus.storage import s3 as s3_module
 from nexus.storage.digest import HEAD, Digest
-from nexus.storage.local import DRAFTS, Local
+from nexus.storage.local import PARTS, LocalStorage
 from nexus.storage.names import disposition
 from nexus.storage.s3 import S3
 from nexus.storage.supabase import Supabase
-from tests import object_store, supabase_server
-from tests.disks import full_disk, stuck, without_drafts
-from tests.http import serve
-from tests.runs import run_prefix
-from tests.support import make_settings
+from tests.kit.faults.broken_disks import full_disk, stuck, without_drafts
+from tests.kit.http import serve
+from tests.kit.run_storage import run_prefix
+from tests.kit.servers import object_store, supabase_api
+from tests.kit.settings import make_settings
 
 pytestmark = pytest.mark.xdist_group("storage")
 LIFE = timedelta(minutes=5)
@@ -90,8 +91,8 @@ def s3() -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def supabase() -> Iterator[Place]:
-    with supabase_server.supabase() as found:
-        storage = Supabase(found.url, supabase_server.SERVICE_KEY, supabase_server.BUCKET, wall_clock)
+    with supabase_api.supabase() as found:
+        storage = Supabase(found.url, supabase_api.SERVICE_KEY, supabase_api.BUCKET, wall_clock)
         with closing(storage._client), emptied(storage):
             yield Place("supabase", storage, found.url)
 
@@ -102,7 +103,7 @@ def place(request: pytest.FixtureRequest) -> Place:
     return found
 
 
-def test_what_is_put_is_there_whole(place: Place) -> None:
+def test_a_stored_object_is_read_back_whole(place: Place) -> None:
     path, body = place.path(), secrets.token_bytes(3 * CHUNK + 17)
     place.storage.put(path, (body[at : at + 100_000] for at in range(0, len(body), 100_000)), PDF)
     assert b"".join(place.storage.stream(path)) == body
@@ -112,7 +113,7 @@ def test_what_is_put_is_there_whole(place: Place) -> None:
     assert abs(datetime.now(UTC) - found.modified_at) < timedelta(minutes=5)
 
 
-def test_a_digest_is_of_the_very_bytes_or_not_known(place: Place) -> None:
+def test_the_digest_of_an_object_is_exact_or_unknown(place: Place) -> None:
     path, body = place.path(), secrets.token_bytes(3 * CHUNK + 17)
     assert place.storage.digest(path) is None
     place.storage.put(path, [body], PDF)
@@ -122,13 +123,13 @@ def test_a_digest_is_of_the_very_bytes_or_not_known(place: Place) -> None:
     assert place.storage.digest(path) is None
 
 
-def test_a_stream_is_in_bounded_chunks(place: Place) -> None:
+def test_an_object_is_streamed_in_bounded_chunks(place: Place) -> None:
     path = place.path()
     place.storage.put(path, [bytes(3 * CHUNK)], PDF)
     assert max(map(len, place.storage.stream(path))) <= CHUNK
 
 
-def test_what_is_there_is_never_replaced(place: Place) -> None:
+def test_an_existing_object_is_never_replaced(place: Place) -> None:
     path = place.path()
     place.storage.put(path, [BODY], PDF)
     with pytest.raises(ObjectExists):
@@ -148,11 +149,11 @@ def test_a_put_that_breaks_off_leaves_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize("head", ["Transfer-Encoding: chunked", "Content-Length: 1000"])
-def test_the_supabase_server_is_quiet_about_an_upload_that_breaks_off(
+def test_the_supabase_server_logs_nothing_about_an_upload_that_breaks_off(
     supabase: Place, head: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, key = supabase.path(), supabase_server.SERVICE_KEY
-    asked = [f"POST /storage/v1/object/{supabase_server.BUCKET}/{path} HTTP/1.1", "Host: x", head]
+    path, key = supabase.path(), supabase_api.SERVICE_KEY
+    asked = [f"POST /storage/v1/object/{supabase_api.BUCKET}/{path} HTTP/1.1", "Host: x", head]
     address = urlsplit(supabase.base)
     with socket.create_connection((address.hostname, address.port), timeout=60) as client:
         client.sendall("\r\n".join([*asked, f"Authorization: Bearer {key}", "", "4\r\n1234\r\n"]).encode())
@@ -162,7 +163,7 @@ def test_the_supabase_server_is_quiet_about_an_upload_that_breaks_off(
     assert supabase.storage.head(path) is None
 
 
-def test_what_is_not_there_says_so(place: Place) -> None:
+def test_a_missing_object_is_reported_as_missing(place: Place) -> None:
     path = place.path()
     assert place.storage.head(path) is None
     with pytest.raises(ObjectMissing):
@@ -170,7 +171,7 @@ def test_what_is_not_there_says_so(place: Place) -> None:
     place.storage.delete(path)
 
 
-def test_what_is_deleted_is_gone(place: Place) -> None:
+def test_a_deleted_object_is_gone(place: Place) -> None:
     path = place.path()
     place.storage.put(path, [BODY], PDF)
     place.storage.delete(path)
@@ -178,7 +179,7 @@ def test_what_is_deleted_is_gone(place: Place) -> None:
     place.storage.put(path, [BODY], PDF)
 
 
-def test_a_listing_has_everything_below_a_prefix_and_nothing_else(place: Place) -> None:
+def test_a_listing_holds_everything_below_a_prefix_and_nothing_else(place: Place) -> None:
     inside = f"{run_prefix()}listed-{secrets.token_hex(4)}/"
     paths = [f"{inside}media/{number:03}/original.pdf" for number in range(105)]
     for path in paths:
@@ -207,7 +208,7 @@ def test_an_upload_link_is_for_its_path_alone(place: Place) -> None:
 
 @pytest.mark.parametrize("lie", ["type", "longer", "shorter"])
 def test_an_upload_link_is_bound_to_type_and_length(place: Place, lie: str) -> None:
-    """Supabase's links are bound to neither: there the check at ingest is what holds."""
+    """Supabase's links are bound to neither: there the check on confirmation decides."""
     path = place.path()
     target = place.storage.sign_upload(path, PDF, len(BODY), LIFE)
     headers = {**target.headers, "Content-Type": "text/html" if lie == "type" else PDF}
@@ -217,7 +218,7 @@ def test_an_upload_link_is_bound_to_type_and_length(place: Place, lie: str) -> N
     assert (place.storage.head(path) is None) == (place.name != "supabase")
 
 
-def test_a_link_to_download_is_no_link_to_upload(place: Place) -> None:
+def test_a_download_link_can_not_be_used_to_upload(place: Place) -> None:
     there, path = place.path(), place.path()
     place.storage.put(there, [BODY], PDF)
     upload = place.storage.sign_upload(path, PDF, len(BODY), LIFE)
@@ -236,7 +237,7 @@ def test_a_download_link_is_for_its_path_alone(place: Place) -> None:
     assert place.get(link.url.replace(path, other)).is_client_error
 
 
-def test_nothing_is_there_for_who_has_no_link(place: Place) -> None:
+def test_an_object_can_not_be_reached_without_a_link(place: Place) -> None:
     """The stores are private: the address alone opens nothing."""
     path = place.path()
     place.storage.put(path, [BODY], PDF)
@@ -245,10 +246,10 @@ def test_nothing_is_there_for_who_has_no_link(place: Place) -> None:
     assert place.put(link.url.partition("?")[0], BODY, {"Content-Type": PDF}).is_client_error
 
 
-def test_an_upload_link_ends(place: Place) -> None:
+def test_an_upload_link_expires(place: Place) -> None:
     if place.name == "supabase":
-        path = f"{supabase_server.BUCKET}/{place.path()}"
-        token = supabase_server.upload_token(path, seconds=-1)
+        path = f"{supabase_api.BUCKET}/{place.path()}"
+        token = supabase_api.upload_token(path, seconds=-1)
         url, headers = f"/storage/v1/object/upload/sign/{path}?token={token}", {"Content-Type": PDF}
     else:
         target = place.storage.sign_upload(place.path(), PDF, len(BODY), timedelta(seconds=-1))
@@ -256,7 +257,7 @@ def test_an_upload_link_ends(place: Place) -> None:
     assert place.put(url, BODY, headers).is_client_error
 
 
-def test_a_download_link_ends(place: Place) -> None:
+def test_a_download_link_expires(place: Place) -> None:
     path = place.path()
     place.storage.put(path, [BODY], PDF)
     link = place.storage.sign_download(path, "a.pdf", PDF, timedelta(seconds=-1))
@@ -304,7 +305,7 @@ def test_a_download_link_does_not_outlive_its_object(place: Place) -> None:
     assert place.get(link.url).is_client_error
 
 
-def test_of_two_at_once_one_is_the_first(place: Place) -> None:
+def test_one_of_two_simultaneous_puts_wins(place: Place) -> None:
     """Create-only holds under a race, too: one object, whole, and it is the winner's."""
     path, bodies = place.path(), [bytes([number]) * 100_000 for number in range(8)]
     target = place.storage.sign_upload(path, PDF, 100_000, LIFE)
@@ -318,7 +319,9 @@ def test_of_two_at_once_one_is_the_first(place: Place) -> None:
     assert b"".join(place.storage.stream(path)) == bodies[done.index(True)]
 
 
-def test_the_whole_way_of_a_file(place: Place, sqlite_url: str, tmp_path: Path) -> None:
+def test_a_file_is_uploaded_confirmed_downloaded_and_deleted(
+    place: Place, sqlite_url: str, tmp_path: Path
+) -> None:
     """Begun, uploaded, confirmed, downloaded and deleted, below the prefix of the run."""
     app = build(make_settings(sqlite_url, tmp_path, storage_prefix=run_prefix()))
     files = replace(app.files, storage=place.storage)
@@ -339,15 +342,15 @@ def test_the_whole_way_of_a_file(place: Place, sqlite_url: str, tmp_path: Path) 
 
 
 def test_a_store_never_shows_its_secret(place: Place) -> None:
-    """Not even where a traceback or a log line shows the store itself."""
+    """Not even if a traceback or a log line shows the store itself."""
     shown = repr(place.storage)
-    for secret in (object_store.SECRET_KEY, supabase_server.SERVICE_KEY, "session-secret-of-the-tests"):
+    for secret in (object_store.SECRET_KEY, supabase_api.SERVICE_KEY, "session-secret-of-the-tests"):
         assert secret not in shown
 
 
-def test_a_local_store_that_refuses_is_an_error_of_the_store(tmp_path: Path) -> None:
-    """Whatever the system says, and without the path that it says it of."""
-    storage = Local(tmp_path / "storage", "secret", wall_clock)
+def test_an_unusable_local_folder_raises_a_storage_error(tmp_path: Path) -> None:
+    """Whatever the system's error, and without its path."""
+    storage = LocalStorage(tmp_path / "storage", "secret", wall_clock)
     without_drafts(storage)
     stuck(storage, f"{run_prefix()}media/x/original.pdf")
     (storage.folder / "file").touch()
@@ -356,32 +359,30 @@ def test_a_local_store_that_refuses_is_an_error_of_the_store(tmp_path: Path) -> 
         lambda: list(storage.stream(f"{run_prefix()}media/x/original.pdf")),
         lambda: storage.delete(f"{run_prefix()}media/x/original.pdf"),
         lambda: storage.head("file/original.pdf"),
-        lambda: storage.drop_draft(Stored(f"{DRAFTS}/x", 1, datetime.now(UTC))),
+        lambda: storage.delete_partial(Stored(f"{PARTS}/x", 1, datetime.now(UTC))),
     ):
         with pytest.raises(StorageError) as raised:
             act()
         assert str(tmp_path) not in str(raised.value)
 
 
-def test_a_store_without_room_says_so_and_keeps_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    local = Local(tmp_path / "storage", "secret", wall_clock)
-    full_disk(monkeypatch, DRAFTS)
+def test_a_full_store_says_so_and_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = LocalStorage(tmp_path / "storage", "secret", wall_clock)
+    full_disk(monkeypatch, PARTS)
     with pytest.raises(NoRoom):
         local.put(f"{run_prefix()}media/x/original.pdf", [BODY], PDF)
-    assert (list(local.objects("")), list(local.drafts())) == ([], [])
+    assert (list(local.objects("")), list(local.partial_files())) == ([], [])
     full = Path("/dev/full")
     monkeypatch.setattr(s3_module, "SpooledTemporaryFile", lambda **_: full.open("r+b", buffering=0))
     with pytest.raises(NoRoom):
         S3("b", "http://127.0.0.1:9", "us-east-1", "k", "s", wall_clock).put("x", [BODY], PDF)
 
 
-def test_what_is_put_is_on_the_disk_with_every_folder_above_it(
+def test_a_stored_object_is_flushed_to_disk_with_every_folder_above_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it answers: a name that is not on the disk is lost with the power, and its file with it."""
-    storage = Local(tmp_path / "storage", "secret", wall_clock)
+    """Before it answers: a power cut would lose a name that is not on the disk, and its file with it."""
+    storage = LocalStorage(tmp_path / "storage", "secret", wall_clock)
     synced, real = [], os.fsync
 
     def fsync(line: int) -> None:
@@ -392,13 +393,32 @@ def test_what_is_put_is_on_the_disk_with_every_folder_above_it(
     storage.put(f"{run_prefix()}media/x/original.pdf", [BODY], PDF)
     place = storage.folder / run_prefix() / "media" / "x"
     above = [folder for folder in place.parents if folder.is_relative_to(tmp_path)]
-    assert synced[0].parent == storage.folder / DRAFTS
+    assert synced[0].parent == storage.folder / PARTS
     assert synced[1:] == [place, *above]
 
 
+def test_a_listing_passes_over_a_folder_that_disappears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(tmp_path / "storage", "secret", wall_clock)
+    gone, left = (f"{run_prefix()}media/{name}/original.pdf" for name in ("gone", "left"))
+    for path in (gone, left):
+        storage.put(path, [BODY], PDF)
+    real = os.scandir
+
+    def scandir(folder: Any) -> Any:
+        """Somebody deletes the file just before its folder is looked into."""
+        if Path(folder).name == "gone":
+            storage.delete(gone)
+        return real(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert [found.path for found in storage.objects(run_prefix())] == [left]
+
+
 def test_folders_that_come_and_go_do_not_break_a_put(tmp_path: Path) -> None:
-    """Whoever deletes the last file of a folder removes it, and another may be about to put one there."""
-    storage = Local(tmp_path / "storage", "secret", wall_clock)
+    """Deleting the last file of a folder removes it, while another put may need it."""
+    storage = LocalStorage(tmp_path / "storage", "secret", wall_clock)
 
     def churn(number: int) -> None:
         for _ in range(200):
@@ -410,7 +430,7 @@ def test_folders_that_come_and_go_do_not_break_a_put(tmp_path: Path) -> None:
     assert list(storage.objects("")) == []
 
 
-def test_a_store_that_is_away_is_an_error_of_the_store() -> None:
+def test_an_unreachable_store_raises_a_storage_error() -> None:
     away = "http://127.0.0.1:9"
     for storage in (S3("b", away, "us-east-1", "k", "s", wall_clock), Supabase(away, "k", "b", wall_clock)):
         with closing(storage._client), pytest.raises(StorageError) as raised:
@@ -448,7 +468,7 @@ SUPABASE_TROUBLES = [
 @pytest.mark.parametrize(
     ("changed", "says", "advice"), [case[1:] for case in S3_TROUBLES], ids=[case[0] for case in S3_TROUBLES]
 )
-def test_an_s3_store_that_can_not_be_used_says_what_to_set(
+def test_an_unusable_s3_store_says_what_to_set(
     s3: Place,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -467,7 +487,7 @@ def test_an_s3_store_that_can_not_be_used_says_what_to_set(
     [case[1:] for case in SUPABASE_TROUBLES],
     ids=[case[0] for case in SUPABASE_TROUBLES],
 )
-def test_a_supabase_that_can_not_be_used_says_what_to_set(
+def test_an_unusable_supabase_store_says_what_to_set(
     supabase: Place, changed: dict[str, str], says: str, advice: str
 ) -> None:
     storage = replace(supabase.storage, **changed)  # type: ignore[type-var]
@@ -477,13 +497,13 @@ def test_a_supabase_that_can_not_be_used_says_what_to_set(
     assert advice in trouble.advice
 
 
-def test_a_store_that_works_is_no_trouble(place: Place) -> None:
+def test_a_working_store_reports_no_trouble(place: Place) -> None:
     assert place.storage.trouble() is None
 
 
-def test_a_folder_that_can_not_be_used_says_so(tmp_path: Path) -> None:
+def test_an_unusable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "storage").write_text("a file where a folder should be")
-    trouble = Local(tmp_path / "storage", "secret", wall_clock).trouble()
+    trouble = LocalStorage(tmp_path / "storage", "secret", wall_clock).trouble()
     assert trouble is not None
     assert str(tmp_path / "storage") in trouble.says
     assert "--data-dir" in trouble.advice

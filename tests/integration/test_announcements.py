@@ -15,18 +15,19 @@ from structlog.testing import capture_logs
 
 from nexus.app import App, build
 from nexus.db.session import Statement
-from nexus.editorial import steps
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import refresh
+from nexus.settings import Settings
 from nexus.states import job
 from nexus.states.media import Kind, Status
-from nexus.upkeep import sweep
 from nexus.worker import tasks  # noqa: F401 registers the tasks
-from tests import job_walks
-from tests.files import Person, pdf
-from tests.http import Caller, Site, data, serve
-from tests.support import SetClock, make_settings, new_media, row_of
-from tests.walks import good, put, status_of
+from tests.kit import jobs
+from tests.kit.clock import SetClock
+from tests.kit.http import Caller, Site, data, serve
+from tests.kit.media import good_extractor, new_media, row_of, status_of, walk_media_to
+from tests.kit.settings import make_settings
+from tests.kit.uploads import Uploader, unique_pdf
+from tests.kit.work import steps_due, sweep
 
 COUNTED = "nexus_announcements_failed_total"
 #: Celery raises ModuleNotFoundError for the one, whose client is not installed, and NameError for the other.
@@ -66,7 +67,7 @@ def nobody() -> Iterator[str]:
 
 
 @pytest.fixture(params=["nonsense", "nobody", "missing client", "broken client"])
-def broker(request: pytest.FixtureRequest) -> Iterator[str]:
+def broken_broker(request: pytest.FixtureRequest) -> Iterator[str]:
     places = {"nonsense": nonsense, "nobody": nobody}
     if request.param in places:
         with places[request.param]() as url:
@@ -76,17 +77,13 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def app(database_url: str, broker: str, tmp_path: Path, clock: SetClock) -> Iterator[App]:
-    AVAILABLE_EXTRACTORS.update({Kind.WEB_ARTICLE: good, Kind.PDF: good})
-    built = build(make_settings(database_url, tmp_path, queue="celery", redis_url=broker), clock)
-    yield built
-    built.close()
+def settings(database_url: str, broken_broker: str, tmp_path: Path) -> Settings:
+    return make_settings(database_url, tmp_path, queue="celery", redis_url=broken_broker)
 
 
-@pytest.fixture
-def site(app: App) -> Iterator[Site]:
-    with serve(app) as running:
-        yield running
+@pytest.fixture(autouse=True)
+def good_extractors(no_extractors: None) -> None:
+    AVAILABLE_EXTRACTORS.update({Kind.WEB_ARTICLE: good_extractor, Kind.PDF: good_extractor})
 
 
 def by_url(app: App, me: Caller) -> UUID:
@@ -97,13 +94,13 @@ def by_url(app: App, me: Caller) -> UUID:
 
 def by_retry(app: App, me: Caller) -> UUID:
     media_id = new_media(app, me.user)
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     assert data(me.post(f"/media/{media_id}/retry"))["enqueued"] is False
     return media_id
 
 
 def by_upload(app: App, me: Caller) -> UUID:
-    media_id = Person(app, me.user).sent(pdf())
+    media_id = Uploader(app, me.user).sent(unique_pdf())
     answer = data(me.post(f"/media/{media_id}/ingest"))
     assert (answer["media_id"], answer["enqueued"]) == (str(media_id), False)
     return media_id
@@ -111,7 +108,7 @@ def by_upload(app: App, me: Caller) -> UUID:
 
 @contextmanager
 def mended(app: App, clock: SetClock) -> Iterator[App]:
-    """The same installation with somebody to tell, a while later."""
+    """The same installation a while later, with a working queue."""
     clock.forward(seconds=app.settings.lease_seconds + 1)
     made = build(app.settings.model_copy(update={"queue": "inline"}), clock)
     yield made
@@ -126,11 +123,11 @@ def test_a_request_whose_announcement_fails_succeeds_and_the_sweep_finishes_it(
         media_id = submit(app, site.caller())
     assert status_of(app.sessions, media_id) is Status.PENDING
     lines = [line for line in logs if line["event"] == "announce_failed"]
-    assert [line["media_id"] for line in lines] == [str(media_id)]
+    assert [(line["kind"], line["id"]) for line in lines] == [("extraction", str(media_id))]
     assert all(line["reason"] and line["log_level"] == "warning" for line in lines)
     assert f"{COUNTED} 1.0" in site.anyone().get("/metrics").text.splitlines()
     with mended(app, clock) as later:
-        sweep.run(later.tools, later.queue)
+        sweep(later.tools, later.queue)
     assert status_of(app.sessions, media_id) is Status.READY_FOR_READING
 
 
@@ -139,26 +136,25 @@ def test_a_refresh_whose_announcement_fails_waits_for_the_sweep(
 ) -> None:
     me = site.caller()
     media_id = new_media(app, me.user)
-    put(app, media_id, Status.READY_FOR_READING)
+    walk_media_to(app, media_id, Status.READY_FOR_READING)
     assert data(me.post(f"/media/{media_id}/refresh"))["enqueued"] is False
     with app.sessions.read() as session:
-        assert [row.media_id for row in refresh.waiting(session, 2)] == [media_id]
+        assert refresh.present(session, media_id) is not None
     with mended(app, clock) as later:
-        sweep.run(later.tools, later.queue)
+        sweep(later.tools, later.queue)
     with app.sessions.read() as session:
         assert refresh.present(session, media_id) is None
 
 
 def test_jobs_whose_announcements_fail_wait_for_a_worker(app: App, site: Site) -> None:
     me = site.caller()
-    ids = [job_walks.new_job(app, me.user) for _ in range(3)]
+    ids = [jobs.new_job(app, me.user) for _ in range(3)]
     for job_id in ids:
-        job_walks.put(app, job_id, me.user, job.Status.FAILED)
+        jobs.walk_job_to(app, job_id, me.user, job.Status.FAILED)
     code = me.get(f"/api/ingestion-jobs/{ids[0]}").json()["job"]["errorCode"]
     answer = me.post("/api/ingestion-jobs/failed/retry", json={"errorCode": code})
     assert (answer.status_code, set(answer.json()["jobIds"])) == (200, set(map(str, ids)))
-    with app.sessions.read() as session:
-        assert set(steps.due(session, 10)) == set(ids)
+    assert set(steps_due(app.tools)) == set(ids)
     assert f"{COUNTED} 3.0" in site.anyone().get("/metrics").text.splitlines()
 
 
@@ -166,16 +162,17 @@ def test_a_sweep_goes_on_after_announcements_that_fail(app: App, clock: SetClock
     user = uuid4()
     ids = {new_media(app, user) for _ in range(3)}
     clock.forward(minutes=2)
+    app.queue.workers_look = False
     with capture_logs() as logs:
-        assert sweep.run(app.tools, app.queue).announced == 0
-    failed = {line["media_id"] for line in logs if line["event"] == "announce_failed"}
+        assert sweep(app.tools, app.queue).announced == 0
+    failed = {line["id"] for line in logs if line["event"] == "announce_failed"}
     assert failed == set(map(str, ids))
 
 
-def test_the_retry_task_ends_well_where_its_announcement_fails(app: App) -> None:
-    me = Person(app)
+def test_the_retry_task_succeeds_even_if_its_announcement_fails(app: App) -> None:
+    me = Uploader(app)
     media_id = new_media(app, me.id)
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     app.queue.app.tasks["retry_media"].apply(args=[str(media_id), str(me.id)], throw=True).get()
     assert status_of(app.sessions, media_id) is Status.PENDING
 
@@ -191,7 +188,7 @@ def test_work_that_breaks_off_within_the_request_does_not_break_the_request(
 
     def read_without_a_table(source: Source) -> Extraction:
         rename("fragments", "gone")
-        return good(source)
+        return good_extractor(source)
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = read_without_a_table
     app = build(make_settings(database_url, tmp_path, queue="inline"), clock)
@@ -201,11 +198,11 @@ def test_work_that_breaks_off_within_the_request_does_not_break_the_request(
             assert f"{COUNTED} 1.0" in site.anyone().get("/metrics").text.splitlines()
         assert status_of(app.sessions, media_id) is Status.EXTRACTING
         rename("gone", "fragments")
-        AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+        AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
         clock.forward(seconds=app.settings.lease_seconds + 1)
-        sweep.run(app.tools, app.queue)
+        sweep(app.tools, app.queue)
         clock.forward(seconds=60)
-        sweep.run(app.tools, app.queue)
+        sweep(app.tools, app.queue)
         assert row_of(app.sessions, media_id).processing_status == "ready_for_reading"
     finally:
         app.close()

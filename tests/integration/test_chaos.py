@@ -15,9 +15,9 @@ from chaos.plan import Scene
 from chaos.run import run
 from nexus.app import App
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
-from nexus.media import runner
 from nexus.states.media import Kind
-from tests.support import new_media
+from tests.kit.media import new_media
+from tests.kit.work import extract_item
 
 pytestmark = pytest.mark.xdist_group("chaos")
 
@@ -34,12 +34,12 @@ def test_kills_freezes_cuts_and_full_disks_cost_nothing_that_was_acknowledged(sc
     assert not report.violations, report.text
 
 
-def test_a_seed_gives_one_plan() -> None:
+def test_a_seed_always_gives_the_same_plan_of_faults() -> None:
     assert plan.draw(7, 120.0, TEAM) == plan.draw(7, 120.0, TEAM)
     assert plan.draw(7, 120.0, TEAM) != plan.draw(8, 120.0, TEAM)
 
 
-def test_a_plan_is_bounded_and_gives_no_target_two_faults_at_a_time() -> None:
+def test_a_plan_of_faults_is_bounded_and_gives_no_target_two_at_a_time() -> None:
     drawn = plan.draw(7, 36_000.0, TEAM)
     assert len(drawn) == plan.MOST_FAULTS
     ends: dict[str, float] = {}
@@ -56,11 +56,11 @@ def app_with_text(app: App) -> App:
 
 @pytest.fixture
 def database_url(sqlite_url: str) -> str:
-    """To spoil by hand."""
+    """SQLite alone: its rows are damaged by hand."""
     return sqlite_url
 
 
-#: What is done to a readable item behind the back of Nexus, and what must be said of it.
+#: Damage done to a readable item behind Nexus's back, and what must be reported.
 SPOILED = {
     "DELETE FROM fragments": "a readable item has no text",
     "DELETE FROM documents": "a readable item has no document",
@@ -75,9 +75,9 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("spoil", SPOILED)
-def test_what_is_spoiled_is_noticed(app_with_text: App, sqlite_url: str, spoil: str) -> None:
+def test_the_chaos_run_notices_damaged_rows(app_with_text: App, sqlite_url: str, spoil: str) -> None:
     media_id = new_media(app_with_text, uuid4())
-    runner.run(app_with_text.tools, media_id)
+    extract_item(app_with_text.tools, media_id)
     database = Database(sqlite_url)
     assert [*rows.check(database), *history.check(database)] == []
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:

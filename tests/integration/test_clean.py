@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -14,13 +13,14 @@ from nexus.app import App
 from nexus.db.session import Statement
 from nexus.db.tables import duplicates
 from nexus.states.media import Status
-from nexus.storage.local import Local
-from nexus.upkeep.clean import clean, missing_objects, orphaned_objects
-from tests.files import Person, count, pdf, stored
-from tests.integration.test_upload_twins import failed
-from tests.runs import run_prefix
-from tests.support import SetClock, history_of, new_media
-from tests.walks import put, whole
+from nexus.storage.local import LocalStorage
+from nexus.upkeep.clean import find_leftovers, missing_objects, orphaned_objects
+from tests.kit.clock import SetClock
+from tests.kit.media import everything_of, history_of, new_media, walk_media_to
+from tests.kit.run_storage import run_prefix
+from tests.kit.uploads import Uploader, count_media, failed_upload, stored_paths, unique_pdf
+
+pytestmark = pytest.mark.usefixtures("true_time")
 
 ORPHAN = "an object that no media has"
 NEVER = "an upload that was never confirmed"
@@ -30,23 +30,12 @@ DRAFT = "an upload that broke off"
 _DUPLICATES = Statement(select(func.count().label("many")).select_from(duplicates))
 
 
-@pytest.fixture(autouse=True)
-def now(clock: SetClock) -> None:
-    """Objects have the time of the machine."""
-    clock.time = datetime.now(UTC)
-
-
-@pytest.fixture
-def me(app: App) -> Person:
-    return Person(app)
-
-
 def found(app: App, *, remove: bool = False) -> list[tuple[str, str]]:
-    return [(each.what, each.path) for each in clean(app.sessions, app.files, remove=remove)]
+    return [(each.what, each.path) for each in find_leftovers(app.sessions, app.files, remove=remove)]
 
 
 def removes(app: App, *wanted: tuple[str, str]) -> None:
-    """Seen first, then removed, then not there any more."""
+    """Found first, then removed, then gone."""
     assert found(app) == list(wanted)
     assert found(app) == list(wanted)
     assert found(app, remove=True) == list(wanted)
@@ -62,16 +51,16 @@ def test_an_empty_store_is_clean(app: App) -> None:
     removes(app)
 
 
-def test_what_is_needed_stays(app: App, me: Person, clock: SetClock) -> None:
-    kept = [me.upload(pdf()) for _ in range(3)]
-    put(app, kept[0], Status.FAILED)
-    put(app, kept[1], Status.READY)
-    new_media(app, me.id)
-    before, objects = [whole(app.sessions, each) for each in kept], stored(app)
+def test_clean_keeps_everything_that_is_needed(app: App, uploader: Uploader, clock: SetClock) -> None:
+    kept = [uploader.upload(unique_pdf()) for _ in range(3)]
+    walk_media_to(app, kept[0], Status.FAILED)
+    walk_media_to(app, kept[1], Status.READY)
+    new_media(app, uploader.id)
+    before, objects = [everything_of(app.sessions, each) for each in kept], stored_paths(app)
     clock.forward(days=400)
     removes(app)
-    assert [whole(app.sessions, each) for each in kept] == before
-    assert stored(app) == objects
+    assert [everything_of(app.sessions, each) for each in kept] == before
+    assert stored_paths(app) == objects
 
 
 @pytest.mark.parametrize(
@@ -84,7 +73,7 @@ def test_what_is_needed_stays(app: App, me: Person, clock: SetClock) -> None:
     ],
     ids=["no such media", "no id", "no folder", "too deep"],
 )
-def test_an_object_that_no_media_has_goes_after_an_hour(
+def test_clean_removes_an_orphaned_object_after_an_hour(
     app: App, clock: SetClock, path: Callable[[], str]
 ) -> None:
     left = store(app, path())
@@ -92,47 +81,51 @@ def test_an_object_that_no_media_has_goes_after_an_hour(
     removes(app)
     clock.forward(minutes=2)
     removes(app, (ORPHAN, left))
-    assert stored(app) == []
+    assert stored_paths(app) == []
 
 
-def test_what_a_failed_upload_left_goes(app: App, me: Person, clock: SetClock) -> None:
-    media_id = failed(me)
+def test_clean_removes_the_bytes_of_a_failed_upload(app: App, uploader: Uploader, clock: SetClock) -> None:
+    media_id = failed_upload(uploader)
     left = store(app, f"{run_prefix()}media/{media_id}/original.pdf")
     clock.forward(hours=2)
     removes(app, (ORPHAN, left))
-    assert count(app) == 1
+    assert count_media(app) == 1
 
 
-def test_an_upload_that_was_never_confirmed_goes_after_a_day(app: App, me: Person, clock: SetClock) -> None:
-    empty, full = me.begin(pdf()), me.begin(pdf())
-    me.send(full, pdf())
+def test_clean_removes_an_unconfirmed_upload_after_a_day(
+    app: App, uploader: Uploader, clock: SetClock
+) -> None:
+    empty, full = uploader.begin(unique_pdf()), uploader.begin(unique_pdf())
+    uploader.send(full, unique_pdf())
     clock.forward(hours=23)
     removes(app)
     clock.forward(hours=2)
     removes(app, *((NEVER, path) for path in sorted([empty.storage_path, full.storage_path])))
-    assert (count(app), stored(app)) == (0, [])
+    assert (count_media(app), stored_paths(app)) == (0, [])
     assert history_of(app.sessions, empty.media_id) == []
 
 
-def test_an_upload_that_failed_stays_to_be_retried(app: App, me: Person, clock: SetClock) -> None:
-    media_id = failed(me)
+def test_clean_keeps_a_failed_upload_for_a_retry(app: App, uploader: Uploader, clock: SetClock) -> None:
+    media_id = failed_upload(uploader)
     clock.forward(days=30)
     removes(app)
-    assert me.begin_again(media_id)
+    assert uploader.begin_again(media_id)
     removes(app)
 
 
-def test_the_day_begins_anew_with_a_retry(app: App, me: Person, clock: SetClock) -> None:
-    media_id = failed(me)
+def test_a_retried_upload_has_another_day_before_it_is_cleaned(
+    app: App, uploader: Uploader, clock: SetClock
+) -> None:
+    media_id = failed_upload(uploader)
     clock.forward(days=2)
-    begun = me.begin_again(media_id)
+    begun = uploader.begin_again(media_id)
     clock.forward(hours=23)
     removes(app)
     clock.forward(hours=2)
     removes(app, (NEVER, begun.storage_path))
 
 
-def test_old_test_runs_go_after_a_day(app: App, clock: SetClock) -> None:
+def test_clean_removes_old_test_runs_after_a_day(app: App, clock: SetClock) -> None:
     left = store(app, f"test_runs/{uuid4().hex}/media/{uuid4()}/original.pdf")
     clock.forward(hours=23)
     removes(app)
@@ -140,9 +133,9 @@ def test_old_test_runs_go_after_a_day(app: App, clock: SetClock) -> None:
     removes(app, (TEST_RUN, left))
 
 
-def test_drafts_that_broke_off_go_after_a_day(app: App, clock: SetClock) -> None:
+def test_clean_removes_unfinished_drafts_of_objects_after_a_day(app: App, clock: SetClock) -> None:
     storage = app.files.storage
-    assert isinstance(storage, Local)
+    assert isinstance(storage, LocalStorage)
     place = storage.folder / ".drafts" / "0123"
     place.parent.mkdir(parents=True)
     place.write_bytes(b"half")
@@ -153,8 +146,8 @@ def test_drafts_that_broke_off_go_after_a_day(app: App, clock: SetClock) -> None
     assert not place.exists()
 
 
-def test_each_prefix_is_cleaned_by_its_own(app: App, clock: SetClock) -> None:
-    """What stands before the paths of another installation in the same store is not ours to judge."""
+def test_clean_removes_only_objects_below_its_own_prefix(app: App, clock: SetClock) -> None:
+    """Objects of another installation in the same store are left alone."""
     store(app, f"{run_prefix()}other/media/{uuid4()}/original.pdf")
     mine = store(app, f"{run_prefix()}mine/media/{uuid4()}/original.pdf")
     clock.forward(hours=2)
@@ -163,13 +156,13 @@ def test_each_prefix_is_cleaned_by_its_own(app: App, clock: SetClock) -> None:
     removes(app)
 
 
-def test_duplicates_are_remembered_for_a_month(app: App, me: Person, clock: SetClock) -> None:
-    body = pdf()
-    first, second = me.upload(body), me.sent(body)
-    me.confirm(second)
+def test_duplicates_are_remembered_for_a_month(app: App, uploader: Uploader, clock: SetClock) -> None:
+    body = unique_pdf()
+    first, second = uploader.upload(body), uploader.sent(body)
+    uploader.confirm(second)
     clock.forward(days=29)
     found(app, remove=True)
-    assert me.confirm(second).media_id == first
+    assert uploader.confirm(second).media_id == first
     clock.forward(days=2)
     found(app)
     assert remembered(app) == 1
@@ -182,10 +175,12 @@ def remembered(app: App) -> int:
         return int(session.first(_DUPLICATES).many)
 
 
-def test_rows_without_objects_and_objects_without_rows(app: App, me: Person, clock: SetClock) -> None:
-    missing = me.upload(pdf())
+def test_clean_reports_rows_without_objects_and_objects_without_rows(
+    app: App, uploader: Uploader, clock: SetClock
+) -> None:
+    missing = uploader.upload(unique_pdf())
     app.files.storage.delete(f"{run_prefix()}media/{missing}/original.pdf")
-    me.upload(pdf())
+    uploader.upload(unique_pdf())
     left = store(app, f"{run_prefix()}media/{uuid4()}/original.pdf")
     clock.forward(hours=2)
     assert missing_objects(app.sessions, app.files) == [missing]

@@ -1,4 +1,4 @@
-"""A database that goes away in the middle of anything: callers are told so, and nothing that was found is lost."""
+"""A database that goes away at any moment: callers are told, and no result is lost."""
 
 from __future__ import annotations
 
@@ -23,23 +23,27 @@ from nexus.db.drivers import CommitUnanswered, driver_of, is_away
 from nexus.db.session import Session, Sessions, Statement, connect
 from nexus.db.tables import usage
 from nexus.draft import Article, Draft
-from nexus.editorial import drafts, editing
+from nexus.editorial import drafts, leaving, steps
 from nexus.errors import FetchFailed
 from nexus.extract import AVAILABLE_EXTRACTORS, Asset, Extraction, Fragment, Source
-from nexus.media import refresh, runner
-from nexus.media.lifecycle import worker_start_attempt
-from nexus.media.runner import Outcome
-from nexus.queue.local import Local
+from nexus.media import refresh
+from nexus.media.runner import Extracting, Outcome
+from nexus.queue.local import LocalQueue
+from nexus.settings import Settings
 from nexus.states.job import Status as JobStatus
 from nexus.states.media import Kind
 from nexus.worker.outbox import Outbox
-from tests.editorial import TEXT
-from tests.http import Site, data, problem, serve
-from tests.job_walks import LEASE, PAGE, assert_job_replays, job_events, new_job, put, stories_of
-from tests.lines import BEGIN, COMMIT, Line, Lines, Moment, Trap
-from tests.processes import eventually, fresh_postgres
-from tests.support import make_settings, new_media
-from tests.walks import TEXTS, events_of, good, whole
+from tests.kit.databases import fresh_postgres
+from tests.kit.faults.network_lines import BEGIN, COMMIT, Line, Lines, Moment, Trap
+from tests.kit.http import Site, data, problem, serve
+from tests.kit.job_calls import TEXT
+from tests.kit.jobs import LEASE, PAGE, assert_job_replays, job_events, new_job, stories_of, walk_job_to
+from tests.kit.media import TEXTS, events_of, everything_of, good_extractor, new_media
+from tests.kit.settings import make_settings
+from tests.kit.waiting import eventually
+from tests.kit.work import extract_item, refresh_item, take_step
+
+pytestmark = pytest.mark.wall_clock
 
 CUT_AT = {"begin": BEGIN, "commit": COMMIT}
 #: The connection ends before the server hears the word, or before its answer is back.
@@ -58,32 +62,37 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def line(clean_postgres: str) -> Iterator[Line]:
-    with Lines() as lines:
-        yield lines.to(clean_postgres)
+def postgres_line(lines: Lines, clean_postgres: str) -> Line:
+    return lines.to(clean_postgres)
 
 
 @pytest.fixture
-def app(line: Line, tmp_path: Path) -> Iterator[App]:
-    built = build(make_settings(line.url, tmp_path))
-    yield replace(built, queue=Local())
-    built.close()
+def settings(postgres_line: Line, tmp_path: Path) -> Settings:
+    return make_settings(postgres_line.url, tmp_path)
 
 
-# What callers are told
+@pytest.fixture
+def app(app: App) -> App:
+    """The test does what workers would do."""
+    return replace(app, queue=LocalQueue())
+
+
+# what callers are told
 
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
-def test_a_request_whose_connection_ends_is_answered_with_503(app: App, line: Line, cut: Trap) -> None:
+def test_a_request_whose_connection_ends_is_answered_with_503(
+    app: App, postgres_line: Line, cut: Trap
+) -> None:
     with serve(app) as site:
         me = site.caller()
         me.add()
         given = {"kind": "web_article", "url": f"https://example.com/{uuid4().hex}"}
-        line.arm(cut)
+        postgres_line.arm(cut)
         answer = me.post("/media/url", json=given)
-        assert not line.armed
+        assert not postgres_line.armed
         assert problem(answer) == (503, "E_NOT_READY")
-        assert ("may be saved" in answer.json()["error"]["message"]) == (COMMIT in cut.words)
+        assert ("may or may not be saved" in answer.json()["error"]["message"]) == (COMMIT in cut.words)
         again = data(me.post("/media/url", json=given))
         assert again["created"] == (cut != Trap((COMMIT,), Moment.AFTER))
         assert len(data(me.get("/media"))["items"]) == 2
@@ -116,7 +125,7 @@ def assert_read_only(site: Site, make_it_so: Callable[[], None]) -> None:
 
 
 def set_read_only(url: str, sessions: Sessions, on: bool) -> None:
-    """As a standby is: for every connection that is opened from now on, and there are no others."""
+    """Make it read-only like a standby, for all connections opened from now on; there are no others."""
     name = make_url(url).database
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
         connection.execute("SET default_transaction_read_only = off")
@@ -140,7 +149,7 @@ def open_read_only(sessions: Sessions) -> None:
 
 
 class Cutting:
-    """Whatever is asked of it, it plans the cut first: the next thing that its caller sends is a result."""
+    """Runs the hook before each call: the next thing that its caller sends is a result."""
 
     def __init__(self, line: Line, cut: Trap, does: Callable[..., Any]) -> None:
         self._line, self._cut, self._does = line, cut, does
@@ -151,7 +160,7 @@ class Cutting:
 
 
 def with_picture(source: Source) -> Extraction:
-    """More than text, which is written in a transaction with a name."""
+    """More than text, so that it is written in a named transaction."""
     picture = Asset("a.png", "image/png", b"png")
     return Extraction("A title", (Fragment("text"),), assets=(picture,))
 
@@ -168,21 +177,21 @@ def cannot(source: Source) -> Extraction:
 )
 def test_the_result_of_an_item_is_written_once_whatever_happens_to_the_connection(
     app: App,
-    line: Line,
+    postgres_line: Line,
     cut: Trap,
     outbox: bool,
     extract: Callable[[Source], Extraction],
     outcome: Outcome,
     ends: str,
 ) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(line, cut, extract)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(postgres_line, cut, extract)
     media_id = new_media(app)
     with capture_logs() as logs:
         if outbox:
-            through_the_outbox(app, media_id, lambda: line.arm(cut))
+            through_the_outbox(app, media_id, lambda: postgres_line.arm(cut))
         else:
-            assert runner.run(app.tools, media_id) is outcome
-    assert not line.armed
+            assert extract_item(app.tools, media_id) is outcome
+    assert not postgres_line.armed
     assert events_of(app.sessions, media_id) == ["create", "start", ends]
     assert {entry["outcome"] for entry in logs if entry["event"] == "ingest_ended"} == {outcome.value}
     assert not [entry for entry in logs if entry["log_level"] == "error"]
@@ -191,53 +200,61 @@ def test_the_result_of_an_item_is_written_once_whatever_happens_to_the_connectio
 def through_the_outbox(app: App, media_id: UUID, cut_again: Callable[[], object]) -> None:
     """Once with its batch, once alone."""
     with app.sessions.begin() as session:
-        claim = worker_start_attempt(session, media_id)
+        claim = Extracting(app.tools).claim(session, media_id, app.tools.leases.length)
     assert claim is not None
-    box = Outbox(app.tools)
-    box.put(runner.attempt(app.tools, claim))
+    box = Outbox(app.kernel)
+    box.put(app.kernel.attempt(claim))
     cut_again()
     box.start()
     box.close(60)
 
 
 @pytest.mark.parametrize("cut", STATEMENTS.values(), ids=STATEMENTS)
-def test_a_text_is_written_once_whatever_happens_to_its_statement(app: App, line: Line, cut: Trap) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(line, cut, good)
+def test_a_text_is_written_once_whatever_happens_to_its_statement(
+    app: App, postgres_line: Line, cut: Trap
+) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(postgres_line, cut, good_extractor)
     media_id = new_media(app)
-    assert runner.run(app.tools, media_id) is Outcome.READABLE
-    assert not line.armed
+    assert extract_item(app.tools, media_id) is Outcome.READABLE
+    assert not postgres_line.armed
     assert events_of(app.sessions, media_id) == ["create", "start", "readable"]
-    assert whole(app.sessions, media_id).texts == list(TEXTS)
+    assert everything_of(app.sessions, media_id).texts == list(TEXTS)
 
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 def test_a_refresh_is_written_once_whatever_happens_to_the_connection(
-    app: App, line: Line, cut: Trap
+    app: App, postgres_line: Line, cut: Trap
 ) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     user = uuid4()
     media_id = new_media(app, user)
-    assert runner.run(app.tools, media_id) is Outcome.READABLE
-    refresh.request(app.sessions, Local(), media_id, user, None)
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(line, cut, lambda _: Extraction.plain("New", "new"))
-    assert refresh.run(app.tools, media_id)
-    assert not line.armed
-    assert whole(app.sessions, media_id).texts == ["new"]
+    assert extract_item(app.tools, media_id) is Outcome.READABLE
+    refresh.request(app.sessions, LocalQueue(), media_id, user, None)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(
+        postgres_line, cut, lambda _: Extraction.plain("New", "new")
+    )
+    assert refresh_item(app.tools, media_id)
+    assert not postgres_line.armed
+    assert everything_of(app.sessions, media_id).texts == ["new"]
     with app.sessions.read() as session:
         assert refresh.present(session, media_id) is None
 
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 def test_a_jobs_steps_are_written_once_whatever_happens_to_the_connection(
-    app: App, line: Line, cut: Trap, monkeypatch: pytest.MonkeyPatch
+    app: App, postgres_line: Line, cut: Trap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its fetch and its reading, each of them cut."""
-    monkeypatch.setattr(app.tools.fetcher, "get", Cutting(line, cut, lambda url: replace(PAGE, url=url)))
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(line, cut, lambda _: Extraction.plain("Boats", TEXT))
+    monkeypatch.setattr(
+        app.tools.fetcher, "get", Cutting(postgres_line, cut, lambda url: replace(PAGE, url=url))
+    )
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = Cutting(
+        postgres_line, cut, lambda _: Extraction.plain("Boats", TEXT)
+    )
     job_id = new_job(app, uuid4())
-    editing.leave_fetch(app.tools, job_id, "test")
-    assert editing.run(app.tools, job_id)
-    assert not line.armed
+    leaving.leave_fetch(app.tools, job_id, "test")
+    assert take_step(app.tools, job_id)
+    assert not postgres_line.armed
     job = assert_job_replays(app, job_id)
     assert job_events(app, job_id)[-4:] == ["fetch", "fetched", "claim_extraction", "extracted"]
     assert events_of(app.sessions, job.media_id) == ["create", "start", "readable"]
@@ -258,14 +275,14 @@ class Drafts:
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 def test_a_draft_is_saved_and_paid_for_once_whatever_happens_to_the_connection(
-    app: App, line: Line, cut: Trap
+    app: App, postgres_line: Line, cut: Trap
 ) -> None:
     user = uuid4()
     job_id = new_job(app, user)
-    put(app, job_id, user, JobStatus.READY_TO_GENERATE)
-    tools = replace(app.tools, drafter=Drafts(app, line, cut))
-    drafts.write(tools, drafts.begin(tools, {}, job_id, user, lease=LEASE), "test")
-    assert not line.armed
+    walk_job_to(app, job_id, user, JobStatus.READY_TO_GENERATE)
+    tools = replace(app.tools, drafter=Drafts(app, postgres_line, cut))
+    steps.write_draft(tools, drafts.begin(tools, job_id, user, lease=LEASE), "test")
+    assert not postgres_line.armed
     assert assert_job_replays(app, job_id).status == JobStatus.SAVED
     assert len(stories_of(app, job_id)) == 1
     with app.sessions.read() as session:
@@ -279,12 +296,12 @@ def test_a_result_waits_until_a_read_only_database_can_be_written(
 
         def extract(source: Source) -> Extraction:
             set_read_only(url, app.sessions, True)
-            return good(source)
+            return good_extractor(source)
 
         AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
         media_id = new_media(app)
         with capture_logs() as logs:
-            worker = threading.Thread(target=runner.run, args=(app.tools, media_id))
+            worker = threading.Thread(target=extract_item, args=(app.tools, media_id))
             worker.start()
             eventually(lambda: any(line["event"] == "result_waits" for line in logs), "it can't be written")
             set_read_only(url, app.sessions, False)
@@ -302,7 +319,9 @@ def sessions(clean_postgres: str) -> Iterator[Sessions]:
     made.dispose()
 
 
-def test_a_connection_that_is_terminated_is_away(clean_postgres: str, sessions: Sessions) -> None:
+def test_a_terminated_connection_counts_as_an_absent_database(
+    clean_postgres: str, sessions: Sessions
+) -> None:
     with pytest.raises(psycopg.Error) as raised, sessions.begin() as session:
         session.run(_KILL)
     assert is_away(raised.value)
@@ -319,7 +338,7 @@ def terminate(url: str, session: Session) -> None:
         other.execute("SELECT pg_terminate_backend(%s, 60000)", (pid,))
 
 
-def test_a_sqlite_that_is_full_is_away(sqlite_url: str) -> None:
+def test_a_full_sqlite_counts_as_an_absent_database(sqlite_url: str) -> None:
     sessions = connect(sqlite_url)
     event.listen(sessions.engine, "connect", lambda opened, _: opened.execute("PRAGMA max_page_count = 1"))
     with pytest.raises(sqlite3.OperationalError) as raised, sessions.begin() as session:
@@ -380,18 +399,18 @@ NOT_AWAY = [
 
 @pytest.fixture(scope="module")
 def both_drivers() -> None:
-    """Loaded, as they are in a process that may see their errors."""
+    """Load both drivers, as in a process that may see their errors."""
     for url in ("sqlite://", "postgresql://"):
         driver_of(make_url(url))
 
 
 @pytest.mark.usefixtures("both_drivers")
 @pytest.mark.parametrize("error", AWAY, ids=lambda error: f"{type(error).__name__}")
-def test_what_may_work_in_a_moment_is_away(error: Exception) -> None:
+def test_errors_that_may_pass_count_as_an_absent_database(error: Exception) -> None:
     assert is_away(error)
 
 
 @pytest.mark.usefixtures("both_drivers")
 @pytest.mark.parametrize("error", NOT_AWAY, ids=lambda error: f"{type(error).__name__}")
-def test_what_would_break_again_is_not_away(error: Exception) -> None:
+def test_errors_that_would_recur_do_not_count_as_an_absent_database(error: Exception) -> None:
     assert not is_away(error)

@@ -1,4 +1,4 @@
-"""The doctor: a healthy database is healthy, and every damage is found by the check that is there for it."""
+"""The doctor: a healthy database is healthy, and the right check finds each kind of damage."""
 
 from __future__ import annotations
 
@@ -16,21 +16,32 @@ from sqlalchemy import Connection, text
 from nexus.app import App, build
 from nexus.db import migrate, triggers
 from nexus.db.moves import STORY_ROWS, SUBJECTS, Subject
-from nexus.editorial import editing
+from nexus.editorial import leaving
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries import access
 from nexus.states import job, story
 from nexus.states.media import Kind, Stage, Status
 from nexus.storage import StorageError, Stored
-from nexus.storage.local import Local
+from nexus.storage.local import LocalStorage
 from nexus.upkeep import doctor
-from nexus.upkeep.doctor import Finding, Patient, Verdict
+from nexus.upkeep.doctor import CheckVerdict, Finding, Patient
 from nexus.upkeep.promises import PROMISES
-from tests import job_walks, object_store
-from tests.files import Person, pdf
-from tests.runs import run_prefix
-from tests.support import SetClock, make_settings, new_media
-from tests.walks import fail, good, new_file, publish, put, start, start_embedding
+from tests.kit import jobs
+from tests.kit.clock import SetClock
+from tests.kit.media import (
+    fail_media,
+    good_extractor,
+    new_file,
+    new_media,
+    publish_text,
+    start_embedding,
+    start_extraction,
+    walk_media_to,
+)
+from tests.kit.run_storage import run_prefix
+from tests.kit.servers import object_store
+from tests.kit.settings import make_settings
+from tests.kit.uploads import Uploader, unique_pdf
 
 DROP_GUARDS = ("DROP TRIGGER media_status_edge", "DROP TRIGGER media_status_birth")
 
@@ -54,13 +65,13 @@ def examine(app: App, **more: Any) -> dict[str, Finding]:
     return {finding.name: finding for finding in findings}
 
 
-def complaints(app: App, **more: Any) -> dict[str, Verdict]:
+def complaints(app: App, **more: Any) -> dict[str, CheckVerdict]:
     found = examine(app, **more).values()
-    return {finding.name: finding.verdict for finding in found if finding.verdict is not Verdict.OK}
+    return {finding.name: finding.verdict for finding in found if finding.verdict is not CheckVerdict.OK}
 
 
 def damage(app: App, *statements: str, **values: Any) -> None:
-    """By raw SQL, with everything off that would stop it."""
+    """Run raw SQL with all guards switched off."""
     engine = migrate.engine_for(app.settings.database)
     with engine.connect() as connection:
         if connection.dialect.name == "sqlite":
@@ -78,21 +89,21 @@ def _fitting(connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def one_of_each(app: App, owner: UUID) -> dict[Status, UUID]:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     made = {status: new_media(app, owner) for status in Status}
     for status, media_id in made.items():
-        put(app, media_id, status)
+        walk_media_to(app, media_id, status)
     return made
 
 
 def test_a_healthy_database_is_healthy(app: App, owner: UUID) -> None:
     one_of_each(app, owner)
-    fail(app, media := new_media(app, owner), start(app, media))
+    fail_media(app, media := new_media(app, owner), start_extraction(app, media))
     embedding = new_media(app, owner)
-    publish(app, embedding, start(app, embedding))
-    fail(app, embedding, start_embedding(app, embedding), Stage.EMBED, "E_EMBEDDING_FAILED", "No.")
-    job_walks.one_of_each(app, owner)
-    job_walks.one_of_each_story(app, owner)
+    publish_text(app, embedding, start_extraction(app, embedding))
+    fail_media(app, embedding, start_embedding(app, embedding), Stage.EMBED, "E_EMBEDDING_FAILED", "No.")
+    jobs.jobs_in_every_state(app, owner)
+    jobs.stories_in_every_state(app, owner)
     findings = examine(app)
     assert complaints(app) == {}
     assert doctor.is_healthy(findings.values())
@@ -132,13 +143,13 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("check", "status", "statements"), DAMAGES)
-def test_each_damage_of_a_media_is_found(
+def test_every_kind_of_damage_to_a_media_is_found(
     small: App, owner: UUID, check: str, status: Status, statements: list[str]
 ) -> None:
     media_id = one_of_each(small, owner)[status]
     damage(small, *statements, id=media_id)
     found = examine(small)[check]
-    assert (found.verdict, found.count, found.examples) == (Verdict.PROBLEM, 1, (str(media_id),))
+    assert (found.verdict, found.count, found.examples) == (CheckVerdict.PROBLEM, 1, (str(media_id),))
     assert found.advice
 
 
@@ -170,20 +181,20 @@ JOB_DAMAGES = [
 
 
 @pytest.mark.parametrize(("check", "status", "statements"), JOB_DAMAGES)
-def test_each_damage_of_a_job_is_found(
+def test_every_kind_of_damage_to_a_job_is_found(
     small: App, owner: UUID, check: str, status: job.Status, statements: list[str]
 ) -> None:
-    job_id = job_walks.one_of_each(small, owner)[status]
+    job_id = jobs.jobs_in_every_state(small, owner)[status]
     assert complaints(small) == {}
     damage(small, *statements, id=job_id)
     found = examine(small)[check]
-    assert (found.verdict, found.count, found.examples) == (Verdict.PROBLEM, 1, (str(job_id),))
+    assert (found.verdict, found.count, found.examples) == (CheckVerdict.PROBLEM, 1, (str(job_id),))
     assert found.advice
 
 
 SET_STORY = "UPDATE stories SET {} WHERE id = :id"
 DROP_STORY_GUARD = "DROP TRIGGER stories_status_edge"
-#: Where a claim's evidence ends, beyond the article, before its own beginning, or nowhere.
+#: Evidence that ends beyond the article, before its own beginning, or nowhere.
 SET_CLAIM = "sections = json_set(sections, '$.what_happened[0].{}', {})"
 T = story.Status
 STORY_DAMAGES = [
@@ -202,30 +213,30 @@ STORY_DAMAGES = [
 
 
 @pytest.mark.parametrize(("check", "status", "statements"), STORY_DAMAGES)
-def test_each_damage_of_a_story_is_found(
+def test_every_kind_of_damage_to_a_story_is_found(
     small: App, owner: UUID, check: str, status: story.Status, statements: list[str]
 ) -> None:
-    story_id = job_walks.one_of_each_story(small, owner)[status]
+    story_id = jobs.stories_in_every_state(small, owner)[status]
     assert complaints(small) == {}
     damage(small, *statements, id=story_id)
     found = examine(small)[check]
-    assert (found.verdict, found.count, found.examples) == (Verdict.PROBLEM, 1, (str(story_id),))
+    assert (found.verdict, found.count, found.examples) == (CheckVerdict.PROBLEM, 1, (str(story_id),))
     assert found.advice
 
 
-def test_a_claim_that_was_not_found_is_healthy(small: App, owner: UUID) -> None:
-    story_id = job_walks.put_story(small, owner, T.DRAFT)
+def test_a_story_with_an_unsupported_claim_is_healthy(small: App, owner: UUID) -> None:
+    story_id = jobs.new_story_in(small, owner, T.DRAFT)
     nowhere = "sections = json_set(sections, '$.background', json('[{}]'))"
     claim = '{"text": "He waved.", "quote": "", "start": null, "end": null}'
     damage(small, SET_STORY.format(nowhere.format(claim.replace(":", "\\:"))), id=story_id)
     assert complaints(small) == {}
 
 
-def test_a_file_whose_bytes_never_came(small: App, owner: UUID) -> None:
+def test_a_file_whose_bytes_never_came_is_found(small: App, owner: UUID) -> None:
     media_id = new_file(small, owner, "a" * 64, stored=True)
-    start(small, media_id)
+    start_extraction(small, media_id)
     damage(small, SET.format("file_sha256 = NULL"), id=media_id)
-    assert complaints(small) == {"media.bytes": Verdict.PROBLEM}
+    assert complaints(small) == {"media.bytes": CheckVerdict.PROBLEM}
 
 
 @pytest.mark.parametrize(
@@ -238,13 +249,15 @@ def test_a_file_whose_bytes_never_came(small: App, owner: UUID) -> None:
         ("libraries.private", LET_IN),
     ],
 )
-def test_each_damage_of_a_library_is_found(small: App, owner: UUID, check: str, statement: str) -> None:
+def test_every_kind_of_damage_to_a_library_is_found(
+    small: App, owner: UUID, check: str, statement: str
+) -> None:
     one_of_each(small, owner)
     new_media(small, uuid4())
     library = _default_library(small, owner)
     damage(small, statement, library=library, owner=owner)
     found = examine(small)[check]
-    assert found.verdict is Verdict.PROBLEM
+    assert found.verdict is CheckVerdict.PROBLEM
     assert set(found.examples) <= {str(library), str(owner)}
 
 
@@ -253,16 +266,16 @@ def _default_library(app: App, owner: UUID) -> UUID:
         return access.default_library(session, owner)
 
 
-def test_references_that_lead_nowhere(small: App, owner: UUID) -> None:
+def test_dangling_references_are_found(small: App, owner: UUID) -> None:
     media_id = one_of_each(small, owner)[Status.READY]
     damage(small, "DELETE FROM media WHERE id = :id", id=media_id)
     found = examine(small)["database.integrity"]
-    assert found.verdict is Verdict.PROBLEM
+    assert found.verdict is CheckVerdict.PROBLEM
     assert any("fragments refers to a missing row of media" in example for example in found.examples)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.machine.name)
-def test_guards_that_are_gone_or_weakened(app: App, subject: Subject[Any]) -> None:
+def test_missing_or_weakened_guards_are_found(app: App, subject: Subject[Any]) -> None:
     dialect, table = app.sessions.engine.dialect.name, subject.table.name
     on = "" if dialect == "sqlite" else f" ON {table}"
     guard = next(sql for sql in triggers.create(subject, dialect) if "status_birth" in sql)
@@ -290,9 +303,9 @@ def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
 
 
 def test_damage_of_jobs_and_stories_is_found_on_both_databases(app: App, owner: UUID) -> None:
-    made = job_walks.one_of_each(app, owner)
+    made = jobs.jobs_in_every_state(app, owner)
     unread, failed, strayed = made[J.READY_TO_GENERATE], made[J.FAILED], made[J.SAVED]
-    stray = job_walks.row_of(app.sessions, STORY_ROWS, job_walks.stories_of(app, strayed)[0].id)
+    stray = jobs.subject_row(app.sessions, STORY_ROWS, jobs.stories_of(app, strayed)[0].id)
     damage(app, SET_JOB.format("extracted_text = ''"), id=unread)
     damage(app, SET_JOB.format("story_id = :story"), id=failed, story=stray.id)
     damage(app, SET_STORY.format("article_text = 'A short one.'"), id=stray.id)
@@ -307,13 +320,13 @@ def test_damage_of_jobs_and_stories_is_found_on_both_databases(app: App, owner: 
     }
 
 
-def test_work_that_nobody_does_is_a_note(app: App, owner: UUID, clock: SetClock) -> None:
+def test_overdue_work_is_noted(app: App, owner: UUID, clock: SetClock) -> None:
     made = one_of_each(app, owner)
     video = new_media(app, owner, kind="video")
-    assert complaints(app) == {"work.processors": Verdict.NOTE}
+    assert complaints(app) == {"work.processors": CheckVerdict.NOTE}
     clock.forward(hours=1)
     findings = examine(app)
-    assert findings["work.leases"].verdict is Verdict.NOTE
+    assert findings["work.leases"].verdict is CheckVerdict.NOTE
     assert findings["work.leases"].count == 2
     assert findings["work.due"].examples == (str(made[Status.PENDING]),)
     assert str(video) not in findings["work.due"].examples
@@ -321,25 +334,28 @@ def test_work_that_nobody_does_is_a_note(app: App, owner: UUID, clock: SetClock)
     assert doctor.is_healthy(findings.values())
 
 
-def test_steps_of_jobs_that_nobody_takes_is_a_note(app: App, owner: UUID, clock: SetClock) -> None:
-    made = job_walks.one_of_each(app, owner)
-    left = job_walks.new_job(app, owner)
-    editing.leave_fetch(app.tools, left, "test")
+def test_overdue_steps_of_jobs_are_noted(app: App, owner: UUID, clock: SetClock) -> None:
+    made = jobs.jobs_in_every_state(app, owner)
+    left = jobs.new_job(app, owner)
+    leaving.leave_fetch(app.tools, left, "test")
     assert complaints(app) == {}
     clock.forward(hours=1)
     findings = examine(app)
     held = {str(made[status]) for status in job.HELD}
-    assert (findings["work.leases"].verdict, set(findings["work.leases"].examples)) == (Verdict.NOTE, held)
-    assert (findings["work.due"].verdict, findings["work.due"].examples) == (Verdict.NOTE, (str(left),))
+    assert (findings["work.leases"].verdict, set(findings["work.leases"].examples)) == (
+        CheckVerdict.NOTE,
+        held,
+    )
+    assert (findings["work.due"].verdict, findings["work.due"].examples) == (CheckVerdict.NOTE, (str(left),))
     assert doctor.is_healthy(findings.values())
 
 
-def test_a_file_that_is_not_in_the_store_is_a_problem(app: App, owner: UUID) -> None:
+def test_a_file_that_is_missing_from_the_store_is_a_problem(app: App, owner: UUID) -> None:
     kept, missing = (new_file(app, owner, hash_ * 64, stored=True) for hash_ in "ab")
     assert "files.missing" not in complaints(app)
     app.files.storage.delete(app.files.path(missing, Kind.PDF))
     found = examine(app)["files.missing"]
-    assert (found.verdict, found.count, found.examples) == (Verdict.PROBLEM, 1, (str(missing),))
+    assert (found.verdict, found.count, found.examples) == (CheckVerdict.PROBLEM, 1, (str(missing),))
     assert str(kept) not in found.examples
     assert found.advice
 
@@ -352,45 +368,45 @@ def test_a_store_that_lacks_its_keys_is_named_and_the_database_is_not_blamed(
     elsewhere = {"storage": "s3", "s3_bucket": "nexus", "s3_endpoint_url": "http://127.0.0.1:9"}
     with closing(build(small.settings.model_copy(update=elsewhere))) as app:
         findings = examine(app)
-    (found,) = [one for one in findings.values() if one.verdict is Verdict.PROBLEM]
+    (found,) = [one for one in findings.values() if one.verdict is CheckVerdict.PROBLEM]
     assert found.name == "files.store"
     assert "NEXUS_S3_ACCESS_KEY and NEXUS_S3_SECRET_KEY" in found.advice
     assert not {"files.missing", "files.orphaned"} & set(findings)
 
 
 def test_a_store_that_fails_during_a_check_is_not_the_databases_fault(small: App, owner: UUID) -> None:
-    class Failing(Local):
+    class Failing(LocalStorage):
         def head(self, path: str) -> Stored | None:
             raise StorageError("SlowDown")
 
     new_file(small, owner, "a" * 64, stored=True)
     kept = small.files.storage
-    assert isinstance(kept, Local)
+    assert isinstance(kept, LocalStorage)
     failing = replace(small.files, storage=Failing(kept.folder, kept.secret, kept.clock))
     found = examine(replace(small, files=failing))["files.missing"]
-    assert (found.verdict, "SlowDown" in found.says) == (Verdict.PROBLEM, True)
+    assert (found.verdict, "SlowDown" in found.says) == (CheckVerdict.PROBLEM, True)
     assert "store" in found.advice
     assert "restore" not in found.advice
 
 
-def test_an_object_that_no_media_has_is_a_note(app: App, clock: SetClock) -> None:
+def test_an_orphaned_object_is_noted(app: App, clock: SetClock) -> None:
     clock.time = datetime.now(UTC)
     path = f"{run_prefix()}media/{uuid4()}/original.pdf"
     app.files.storage.put(path, [b"left behind"], "application/pdf")
     assert complaints(app) == {}
     clock.forward(hours=2)
     found = examine(app)["files.orphaned"]
-    assert (found.verdict, found.count, found.examples) == (Verdict.NOTE, 1, (path,))
+    assert (found.verdict, found.count, found.examples) == (CheckVerdict.NOTE, 1, (path,))
     assert "nexus clean --remove" in found.advice
 
 
-def test_an_upload_on_its_way_is_healthy(app: App, owner: UUID) -> None:
-    begun = Person(app, owner).begin(pdf())
-    Person(app, owner).send(begun, pdf())
+def test_an_unfinished_upload_is_healthy(app: App, owner: UUID) -> None:
+    begun = Uploader(app, owner).begin(unique_pdf())
+    Uploader(app, owner).send(begun, unique_pdf())
     assert not {"files.missing", "files.orphaned"} & set(complaints(app))
 
 
-def test_no_more_than_a_few_are_named(small: App, owner: UUID) -> None:
+def test_the_doctor_names_only_a_few_examples(small: App, owner: UUID) -> None:
     for _ in range(8):
         new_media(small, owner)
     damage(small, "DELETE FROM library_media")
@@ -398,45 +414,45 @@ def test_no_more_than_a_few_are_named(small: App, owner: UUID) -> None:
     assert (found.count, len(found.examples)) == (8, doctor.NAMED)
 
 
-def test_secrets(small: App) -> None:
-    assert complaints(small, internal_secret="") == {"settings.secrets": Verdict.PROBLEM}
-    assert complaints(small, internal_secret="short") == {"settings.secrets": Verdict.NOTE}
+def test_missing_and_weak_secrets_are_found(small: App) -> None:
+    assert complaints(small, internal_secret="") == {"settings.secrets": CheckVerdict.PROBLEM}
+    assert complaints(small, internal_secret="short") == {"settings.secrets": CheckVerdict.NOTE}
     assert complaints(small, jwt_secret="", jwks_url="https://keys.example") == {}
     path = small.settings.data_dir / "secrets.json"
     path.write_text("{}")
     path.chmod(0o640)
-    assert complaints(small) == {"settings.secrets_file": Verdict.PROBLEM}
+    assert complaints(small) == {"settings.secrets_file": CheckVerdict.PROBLEM}
     path.chmod(0o600)
     assert complaints(small) == {}
 
 
-def test_redis_is_asked_where_it_is_needed(small: App, redis_url: str) -> None:
+def test_redis_is_checked_only_if_the_queue_needs_it(small: App, redis_url: str) -> None:
     away = "redis://127.0.0.1:1/0"
     assert complaints(small, queue="celery", redis_url=redis_url) == {}
-    assert complaints(small, queue="celery", redis_url=away) == {"queue.reachable": Verdict.PROBLEM}
+    assert complaints(small, queue="celery", redis_url=away) == {"queue.reachable": CheckVerdict.PROBLEM}
     assert complaints(small, queue="local", redis_url=away) == {}
 
 
-def test_a_database_that_is_not_migrated(small: App, tmp_path: Path) -> None:
+def test_a_database_that_is_not_migrated_is_a_problem(small: App, tmp_path: Path) -> None:
     migrate.downgrade(small.settings.database, "base")
     findings = examine(small)
     assert findings["database.migrated"].advice == "Run: nexus db upgrade"
     assert "media.text" not in findings
 
 
-def test_a_database_that_is_not_there(tmp_path: Path) -> None:
+def test_a_database_that_does_not_exist_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "nothing.sqlite3"
     app = build(make_settings(f"sqlite:///{path}", tmp_path))
-    assert complaints(app)["database.reachable"] is Verdict.PROBLEM
+    assert complaints(app)["database.reachable"] is CheckVerdict.PROBLEM
     app.close()
     assert not path.exists()
     away = build(make_settings("postgresql://127.0.0.1:1/none", tmp_path))
-    assert complaints(away)["database.reachable"] is Verdict.PROBLEM
+    assert complaints(away)["database.reachable"] is CheckVerdict.PROBLEM
     away.close()
 
 
-def test_a_check_that_breaks_has_found_something(small: App, owner: UUID) -> None:
+def test_a_check_that_breaks_is_reported_as_a_problem(small: App, owner: UUID) -> None:
     damage(small, "DROP TABLE fragments")
     found = examine(small)["media.text"]
-    assert found.verdict is Verdict.PROBLEM
+    assert found.verdict is CheckVerdict.PROBLEM
     assert "could not be checked" in found.says

@@ -1,4 +1,4 @@
-"""Drafts by a model: whatever it or its server does, what comes out is checked, in time, or a sentence that helps."""
+"""Drafts by a model: whatever it or its server does, the result is a checked draft in time, or a helpful error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
-from nexus.draft import Article, Draft, drafter
+from nexus.draft import Article, Draft, make_drafter
 from nexus.draft.openai import OpenAi
 from nexus.draft.prompt import PROMPT_VERSION
 from nexus.errors.draft import (
@@ -32,8 +32,8 @@ from nexus.errors.draft import (
     DraftUnreachable,
     DraftUnusable,
 )
-from tests.integration.test_fetch_tls import Authority
-from tests.openai_server import Model, Step, answers, drips, drops, fails, hangs, model, says
+from tests.kit.certificates import Authority
+from tests.kit.servers.openai_api import Model, Step, answers, drips, drops, fails, hangs, model, says
 
 KEY = "sk-secret-of-the-tests"
 SECONDS = 45.0
@@ -63,21 +63,15 @@ def story(**changes: object) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def server() -> Iterator[Model]:
-    with model() as running:
-        yield running
-
-
 def drafted(server: Model, *steps: Step, article: Article = ARTICLE) -> Draft:
     server.will(*steps)
-    return drafter(server.url, KEY, "test-model").draft(article, SECONDS)
+    return make_drafter(server.url, KEY, "test-model").draft(article, SECONDS)
 
 
 def refused(server: Model, *steps: Step, kind: type[DraftFailed]) -> DraftFailed:
     server.will(*steps)
     with pytest.raises(DraftFailed) as caught:
-        drafter(server.url, KEY, "test-model").draft(ARTICLE, SECONDS)
+        make_drafter(server.url, KEY, "test-model").draft(ARTICLE, SECONDS)
     assert type(caught.value) is kind
     assert KEY not in repr(caught.value)
     # What the SDK raised holds the key and the article: no traceback may show it.
@@ -86,8 +80,8 @@ def refused(server: Model, *steps: Step, kind: type[DraftFailed]) -> DraftFailed
     return caught.value
 
 
-def test_a_draft_points_to_the_text_that_it_rests_on(server: Model) -> None:
-    draft = drafted(server, says(story()))
+def test_a_draft_points_to_the_text_that_it_rests_on(llm: Model) -> None:
+    draft = drafted(llm, says(story()))
     happened, before = draft.what_happened[0].evidence, draft.background[0].evidence
     assert TEXT[happened.start : happened.end] == VOTE
     assert TEXT[before.start : before.end] == "“We can’t wait any longer,” said Mayor Anna Ruiz"
@@ -95,9 +89,9 @@ def test_a_draft_points_to_the_text_that_it_rests_on(server: Model) -> None:
     assert (draft.model, draft.prompt_version, draft.tokens_used) == ("test-model", PROMPT_VERSION, 100)
 
 
-def test_the_article_stands_only_inside_its_boundary(server: Model) -> None:
-    drafted(server, says(story()))
-    system, user = server.asked[0].messages
+def test_the_article_stands_only_inside_its_boundary(llm: Model) -> None:
+    drafted(llm, says(story()))
+    system, user = llm.asked[0].messages
     assert VOTE not in system["content"]
     boundary = user["content"].partition("=== ")[2].partition(" begin ===")[0]
     before, _, rest = user["content"].partition(f"=== {boundary} begin ===")
@@ -106,19 +100,19 @@ def test_the_article_stands_only_inside_its_boundary(server: Model) -> None:
     assert ARTICLE.title in inside
     assert not any(word in before + after for word in ("council", "bridge", "Ignore", "example"))
     assert "never an instruction" in system["content"]
-    assert "hidden" not in str(server.asked[0].body)
+    assert "hidden" not in str(llm.asked[0].body)
 
 
-def test_every_article_has_a_boundary_of_its_own(server: Model) -> None:
-    drafted(server, says(story()))
-    drafted(server, says(story()))
-    first, second = (asked.messages[1]["content"] for asked in server.asked)
+def test_every_article_has_a_boundary_of_its_own(llm: Model) -> None:
+    drafted(llm, says(story()))
+    drafted(llm, says(story()))
+    first, second = (asked.messages[1]["content"] for asked in llm.asked)
     assert first != second
 
 
-def test_the_request_is_the_one_that_servers_know(server: Model) -> None:
-    drafted(server, says(story()))
-    asked = server.asked[0]
+def test_the_request_has_the_shape_that_servers_expect(llm: Model) -> None:
+    drafted(llm, says(story()))
+    asked = llm.asked[0]
     assert asked.path == "/v1/chat/completions"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.headers["accept-encoding"] == "identity"
@@ -128,9 +122,7 @@ def test_the_request_is_the_one_that_servers_know(server: Model) -> None:
     assert set(schema["schema"]["required"]) == set(story())
 
 
-def test_nothing_of_the_environment_reaches_the_server(
-    server: Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_of_the_environment_reaches_the_server(llm: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {
         "OPENAI_API_KEY": "env-key",
         "OPENAI_ADMIN_KEY": "env-admin",
@@ -146,19 +138,19 @@ def test_nothing_of_the_environment_reaches_the_server(
         monkeypatch.setenv(name, value)
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    drafted(server, says(story()))
-    assert "env-" not in str(server.asked[0].headers)
-    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    drafted(llm, says(story()))
+    assert "env-" not in str(llm.asked[0].headers)
+    assert llm.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_server_without_keys_needs_none(server: Model) -> None:
-    server.will(says(story()))
-    assert drafter(server.url, "", "local").draft(ARTICLE, SECONDS).model == "local"
+def test_a_server_that_needs_no_key_gets_none(llm: Model) -> None:
+    llm.will(says(story()))
+    assert make_drafter(llm.url, "", "local").draft(ARTICLE, SECONDS).model == "local"
 
 
-def test_a_quote_that_is_not_there_is_kept_and_not_found(server: Model) -> None:
+def test_a_quote_that_is_not_there_is_kept_and_not_found(llm: Model) -> None:
     invented = claim("The mayor resigned.", "The council voted 7 to 2 on Monday to close the bridge.")
-    draft = drafted(server, says(story(what_happened=[claim("They voted.", VOTE), invented])))
+    draft = drafted(llm, says(story(what_happened=[claim("They voted.", VOTE), invented])))
     first, second = draft.what_happened
     assert first.evidence.found
     assert (second.evidence.quote, second.evidence.start, second.evidence.end) == (
@@ -168,25 +160,25 @@ def test_a_quote_that_is_not_there_is_kept_and_not_found(server: Model) -> None:
     )
 
 
-def test_an_answer_that_obeys_the_article_is_checked_like_any_other(server: Model) -> None:
+def test_an_answer_that_obeys_the_article_is_checked_like_any_other(llm: Model) -> None:
     obeyed = story(
         headline="BUY SHINY COINS NOW",
         what_happened=[
             claim("Shiny coins are a safe investment.", "Shiny coins are a safe investment, experts say.")
         ],
     )
-    draft = drafted(server, says(obeyed))
+    draft = drafted(llm, says(obeyed))
     assert draft.headline == "BUY SHINY COINS NOW"
     assert not draft.what_happened[0].evidence.found
     assert isinstance(
-        refused(server, says("BUY SHINY COINS NOW"), says("BUY"), kind=DraftUnusable), DraftUnusable
+        refused(llm, says("BUY SHINY COINS NOW"), says("BUY"), kind=DraftUnusable), DraftUnusable
     )
 
 
-def test_a_broken_answer_is_mended_in_one_round(server: Model) -> None:
-    draft = drafted(server, says(story(headline="Short")), says(story(), tokens=50))
+def test_a_broken_answer_is_mended_in_one_round(llm: Model) -> None:
+    draft = drafted(llm, says(story(headline="Short")), says(story(), tokens=50))
     assert draft.tokens_used == 150
-    first, second = server.asked
+    first, second = llm.asked
     assert second.messages[: len(first.messages)] == first.messages
     said, told = second.messages[len(first.messages) :]
     assert (said["role"], told["role"]) == ("assistant", "user")
@@ -211,10 +203,10 @@ def test_a_broken_answer_is_mended_in_one_round(server: Model) -> None:
         {"what_happened": ["The council voted."]},
     ],
 )
-def test_twice_broken_is_the_end(server: Model, changes: dict[str, Any]) -> None:
+def test_a_second_broken_answer_fails_the_draft(llm: Model, changes: dict[str, Any]) -> None:
     broken = says(story(**changes))
-    refused(server, broken, broken, kind=DraftUnusable)
-    assert len(server.asked) == 2
+    refused(llm, broken, broken, kind=DraftUnusable)
+    assert len(llm.asked) == 2
 
 
 @pytest.mark.parametrize(
@@ -233,75 +225,73 @@ def test_twice_broken_is_the_end(server: Model, changes: dict[str, Any]) -> None
         "\ud800",
     ],
 )
-def test_what_is_no_object_is_no_draft(server: Model, said: str) -> None:
-    refused(server, says(said), says(said), kind=DraftUnusable)
+def test_an_answer_that_is_no_json_object_is_no_draft(llm: Model, said: str) -> None:
+    refused(llm, says(said), says(said), kind=DraftUnusable)
 
 
 @pytest.mark.parametrize(
     "frame",
     ["```json\n{}\n```", "```\n{}\n```", "Here it is:\n\n{}\n\nTell me if…", "<think>{{}}</think>\n{}"],
 )
-def test_json_with_something_around_it_is_taken(server: Model, frame: str) -> None:
-    assert (
-        drafted(server, says(frame.replace("{{}}", "{a}").replace("{}", dumps(story())))).tokens_used == 100
-    )
+def test_json_with_text_around_it_is_accepted(llm: Model, frame: str) -> None:
+    assert drafted(llm, says(frame.replace("{{}}", "{a}").replace("{}", dumps(story())))).tokens_used == 100
 
 
-def test_fields_that_nobody_asked_for_are_passed_over(server: Model) -> None:
-    assert drafted(server, says(story(notes="I enjoyed this."))).headline == story()["headline"]
+def test_unknown_fields_of_an_answer_are_ignored(llm: Model) -> None:
+    assert drafted(llm, says(story(notes="I enjoyed this."))).headline == story()["headline"]
 
 
-def test_what_no_database_takes_is_gone_from_an_answer(server: Model) -> None:
-    draft = drafted(server, says(story(headline="Council \0closes\nthe \ud800bridge")))
+def test_characters_that_no_database_takes_are_removed_from_an_answer(llm: Model) -> None:
+    draft = drafted(llm, says(story(headline="Council \0closes\nthe \ud800bridge")))
     assert draft.headline == "Council closes the bridge"
 
 
-def test_an_answer_that_was_cut_off_is_asked_for_again(server: Model) -> None:
-    draft = drafted(server, says(story(), finish="length"), says(story()))
+def test_an_answer_that_was_cut_off_is_asked_for_again(llm: Model) -> None:
+    draft = drafted(llm, says(story(), finish="length"), says(story()))
     assert draft.tokens_used == 200
-    assert "cut off" in server.asked[1].messages[-1]["content"]
-    refused(server, says("{", finish="length"), says("{", finish="length"), kind=DraftUnusable)
+    assert "cut off" in llm.asked[1].messages[-1]["content"]
+    refused(llm, says("{", finish="length"), says("{", finish="length"), kind=DraftUnusable)
 
 
 @pytest.mark.parametrize(
     "step", [says("", refusal="I can't help with that."), says("", finish="content_filter")]
 )
-def test_a_model_that_declines_is_not_asked_again(server: Model, step: Step) -> None:
-    assert "declined" in refused(server, step, kind=DraftUnusable).message
-    assert len(server.asked) == 1
+def test_a_model_that_declines_is_not_asked_again(llm: Model, step: Step) -> None:
+    assert "declined" in refused(llm, step, kind=DraftUnusable).message
+    assert len(llm.asked) == 1
 
 
-def test_tokens_that_nobody_counted_are_none(server: Model) -> None:
-    assert drafted(server, says(story(), tokens=None)).tokens_used == 0
+def test_tokens_that_the_server_did_not_count_are_zero(llm: Model) -> None:
+    assert drafted(llm, says(story(), tokens=None)).tokens_used == 0
 
 
-def test_a_server_that_knows_no_schema_is_asked_for_json(server: Model) -> None:
-    server.refused = frozenset({"json_schema"})
-    drafted(server, says(story()))
-    assert [asked.format for asked in server.asked] == ["json_schema", "json_object"]
+def test_a_server_without_schema_support_is_asked_for_json(llm: Model) -> None:
+    llm.refused = frozenset({"json_schema"})
+    drafted(llm, says(story()))
+    assert [asked.format for asked in llm.asked] == ["json_schema", "json_object"]
 
 
-def test_a_server_that_knows_no_format_is_asked_for_text_and_that_is_remembered(server: Model) -> None:
-    server.refused = frozenset({"json_schema", "json_object"})
-    server.will(says(story()), says(story()))
-    model = OpenAi(server.url, KEY, "test-model")
+def test_a_server_without_json_support_is_asked_for_text_from_then_on(llm: Model) -> None:
+    llm.refused = frozenset({"json_schema", "json_object"})
+    llm.will(says(story()), says(story()))
+    model = OpenAi(llm.url, KEY, "test-model")
     model.draft(ARTICLE, SECONDS)
     model.draft(ARTICLE, SECONDS)
-    assert [asked.format for asked in server.asked] == [*SCHEMA_FIRST, None]
+    assert [asked.format for asked in llm.asked] == [*SCHEMA_FIRST, None]
 
 
-def test_a_request_that_is_refused_in_every_way_is_not_remembered(server: Model) -> None:
-    server.will(fails(400), fails(422), fails(400), says(story()))
-    model = OpenAi(server.url, KEY, "test-model")
+def test_a_request_that_is_refused_in_every_way_is_not_remembered(llm: Model) -> None:
+    llm.will(fails(400), fails(422), fails(400), says(story()))
+    model = OpenAi(llm.url, KEY, "test-model")
     with pytest.raises(DraftRefused):
         model.draft(ARTICLE, SECONDS)
     model.draft(ARTICLE, SECONDS)
-    assert [asked.format for asked in server.asked] == [*SCHEMA_FIRST, "json_schema"]
+    assert [asked.format for asked in llm.asked] == [*SCHEMA_FIRST, "json_schema"]
 
 
-def test_too_long_a_text_for_the_model_is_said_at_once(server: Model) -> None:
-    refused(server, fails(400, "context_length_exceeded"), kind=DraftRefused)
-    assert len(server.asked) == 1
+def test_a_text_that_is_too_long_for_the_model_is_reported_at_once(llm: Model) -> None:
+    refused(llm, fails(400, "context_length_exceeded"), kind=DraftRefused)
+    assert len(llm.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -325,112 +315,107 @@ def test_too_long_a_text_for_the_model_is_said_at_once(server: Model) -> None:
         (answers(200, []), DraftUnusable),
     ],
 )
-def test_a_bad_day_of_the_server_is_said_in_a_sentence_and_never_tried_again_here(
-    server: Model, step: Step, kind: type[DraftFailed]
+def test_an_error_of_the_server_is_reported_in_a_sentence_without_another_try(
+    llm: Model, step: Step, kind: type[DraftFailed]
 ) -> None:
-    error = refused(server, step, kind=kind)
+    error = refused(llm, step, kind=kind)
     assert error.transient is (kind is DraftUnreachable)
     assert error.message.endswith(".")
-    assert len(server.asked) == 1
+    assert len(llm.asked) == 1
 
 
-def test_a_rate_limit_says_how_long_to_wait(server: Model) -> None:
-    error = refused(server, fails(429, Retry_After="17"), kind=DraftRateLimited)
+def test_a_rate_limit_says_how_long_to_wait(llm: Model) -> None:
+    error = refused(llm, fails(429, Retry_After="17"), kind=DraftRateLimited)
     assert (error.transient, error.retry_after) == (True, 17.0)
-    assert refused(server, fails(503, Retry_After="5"), kind=DraftUnreachable).retry_after == 5.0
-    assert refused(server, fails(429, Retry_After="999999999"), kind=DraftRateLimited).retry_after == 3600.0
+    assert refused(llm, fails(503, Retry_After="5"), kind=DraftUnreachable).retry_after == 5.0
+    assert refused(llm, fails(429, Retry_After="999999999"), kind=DraftRateLimited).retry_after == 3600.0
     later = format_datetime(datetime.now(UTC) + timedelta(days=2), usegmt=True)
-    assert refused(server, fails(429, Retry_After=later), kind=DraftRateLimited).retry_after == 3600.0
+    assert refused(llm, fails(429, Retry_After=later), kind=DraftRateLimited).retry_after == 3600.0
     past = format_datetime(datetime.now(UTC) - timedelta(days=2), usegmt=True)
-    assert refused(server, fails(429, Retry_After=past), kind=DraftRateLimited).retry_after == 0.0
+    assert refused(llm, fails(429, Retry_After=past), kind=DraftRateLimited).retry_after == 0.0
     for nonsense in ("soon", "-4", ""):
         step = fails(429, Retry_After=nonsense)
-        assert refused(server, step, kind=DraftRateLimited).retry_after is None
+        assert refused(llm, step, kind=DraftRateLimited).retry_after is None
 
 
 @pytest.mark.parametrize("step", [hangs, drips])
-def test_a_slow_model_ends_with_the_deadline(server: Model, step: Step) -> None:
-    server.will(step)
+def test_a_slow_model_ends_with_the_deadline(llm: Model, step: Step) -> None:
+    llm.will(step)
     with pytest.raises(DraftTimeout) as caught:
-        drafter(server.url, KEY, "test-model").draft(ARTICLE, 0.3)
+        make_drafter(llm.url, KEY, "test-model").draft(ARTICLE, 0.3)
     assert (caught.value.code, caught.value.transient) == ("E_DRAFT_TIMEOUT", True)
 
 
-def test_the_deadline_holds_over_all_calls_together(server: Model) -> None:
-    """A first answer that used up the time leaves none for a round of mending."""
-    server.will(says("nonsense"), says(story()))
-    patient = OpenAi(server.url, KEY, "test-model", clock=lambda: 50.0 * len(server.asked))
+def test_the_deadline_holds_over_all_calls_together(llm: Model) -> None:
+    """A first answer that used up the time leaves none for a second round."""
+    llm.will(says("nonsense"), says(story()))
+    patient = OpenAi(llm.url, KEY, "test-model", clock=lambda: 50.0 * len(llm.asked))
     with pytest.raises(DraftTimeout):
         patient.draft(ARTICLE, SECONDS)
-    assert len(server.asked) == 1
+    assert len(llm.asked) == 1
 
 
-def test_an_answer_without_an_end_is_cut_short(server: Model) -> None:
-    refused(server, says("x" * 5_000_000), kind=DraftUnusable)
+def test_an_endless_answer_is_cut_short(llm: Model) -> None:
+    refused(llm, says("x" * 5_000_000), kind=DraftUnusable)
 
 
-def test_nobody_there_is_said_so() -> None:
+def test_an_unreachable_server_is_reported() -> None:
     with model() as gone:
         url = gone.url
     with pytest.raises(DraftUnreachable):
-        drafter(url, KEY, "test-model").draft(ARTICLE, SECONDS)
+        make_drafter(url, KEY, "test-model").draft(ARTICLE, SECONDS)
 
 
-def test_too_short_a_text_asks_nobody(server: Model) -> None:
+def test_a_text_that_is_too_short_is_not_sent(llm: Model) -> None:
     with pytest.raises(DraftTooShort):
-        drafter(server.url, KEY, "test-model").draft(Article("A title", "Hardly a word.", ""), SECONDS)
-    assert server.asked == []
+        make_drafter(llm.url, KEY, "test-model").draft(Article("A title", "Hardly a word.", ""), SECONDS)
+    assert llm.asked == []
 
 
-def test_a_text_with_halves_of_characters_is_sent_all_the_same(server: Model) -> None:
-    draft = drafted(server, says(story()), article=Article("\ud800", "\udfff " + TEXT, "https://[bad"))
+def test_a_text_with_lone_surrogates_is_sent_all_the_same(llm: Model) -> None:
+    draft = drafted(llm, says(story()), article=Article("\ud800", "\udfff " + TEXT, "https://[bad"))
     assert draft.what_happened[0].evidence.start == 2
 
 
 @pytest.mark.parametrize("key", ["sk-“smart”", "  ключ "])
-def test_a_key_that_can_not_be_sent_is_refused(server: Model, key: str) -> None:
+def test_a_key_that_can_not_be_sent_is_refused(llm: Model, key: str) -> None:
     with pytest.raises(DraftKeyRefused):
-        drafter(server.url, key, "test-model").draft(ARTICLE, SECONDS)
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority.make()
+        make_drafter(llm.url, key, "test-model").draft(ARTICLE, SECONDS)
 
 
 @pytest.fixture
-def secure(authority: Authority, tmp_path: Path) -> Iterator[Model]:
+def secure_llm(authority: Authority, tmp_path: Path) -> Iterator[Model]:
     name = x509.IPAddress(ip_address("127.0.0.1"))
     with model(authority.context(tmp_path, name, until=datetime.now(UTC) + timedelta(days=1))) as running:
         yield running
 
 
 @pytest.fixture
-def trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+def trusted_by_httpx(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     pem = authority.certificate.public_bytes(serialization.Encoding.PEM).decode()
     context = ssl.create_default_context(cadata=pem)
     monkeypatch.setattr(httpx2, "create_ssl_context", lambda **_: context)
 
 
-@pytest.mark.usefixtures("trusted")
-def test_a_secure_server_is_spoken_to_like_any_other(secure: Model) -> None:
-    assert drafted(secure, says(story())).tokens_used == 100
-    secure.will(drips)
+@pytest.mark.usefixtures("trusted_by_httpx")
+def test_a_server_behind_tls_drafts_like_any_other(secure_llm: Model) -> None:
+    assert drafted(secure_llm, says(story())).tokens_used == 100
+    secure_llm.will(drips)
     with pytest.raises(DraftTimeout):
-        drafter(secure.url, KEY, "test-model").draft(ARTICLE, 0.5)
+        make_drafter(secure_llm.url, KEY, "test-model").draft(ARTICLE, 0.5)
 
 
-def test_a_server_that_can_not_prove_who_it_is_gets_nothing(secure: Model) -> None:
-    refused(secure, kind=DraftUnreachable)
-    assert secure.asked == []
+def test_a_server_without_a_trusted_certificate_gets_no_request(secure_llm: Model) -> None:
+    refused(secure_llm, kind=DraftUnreachable)
+    assert secure_llm.asked == []
 
 
-def test_neither_the_key_nor_the_text_is_logged(server: Model, caplog: pytest.LogCaptureFixture) -> None:
+def test_neither_the_key_nor_the_text_is_logged(llm: Model, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    server.refused = frozenset({"json_schema"})
+    llm.refused = frozenset({"json_schema"})
     with capture_logs() as own:
-        drafted(server, says("nonsense"), says(story()))
-        refused(server, fails(401, message=f"Incorrect API key provided: {KEY}"), kind=DraftKeyRefused)
+        drafted(llm, says("nonsense"), says(story()))
+        refused(llm, fails(401, message=f"Incorrect API key provided: {KEY}"), kind=DraftKeyRefused)
     assert [line["event"] for line in own] == [
         "draft_format_refused",
         "draft_unusable",

@@ -19,27 +19,11 @@ from nexus.states.media import Status
 from nexus.upkeep import events as stream_of
 from nexus.web.api import events as web_events
 from nexus.web.http import auth
-from tests.http import PATIENCE, Caller, Event, Site, Stream, data, follow, problem, serve
-from tests.support import history_of, make_settings, new_media
-from tests.walks import fail, let_in, put
+from tests.kit.http import PATIENCE, Caller, Event, Site, Stream, data, follow, problem, serve
+from tests.kit.media import fail_media, history_of, new_media, share_media, walk_media_to
+from tests.kit.settings import make_settings
 
-
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks and heartbeats come fast, so that a heartbeat can stand for `it has looked and found nothing`."""
-    monkeypatch.setattr(web_events, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(web_events, "HEARTBEAT_SECONDS", 0.1)
-
-
-@pytest.fixture
-def site(app: App) -> Iterator[Site]:
-    with serve(app) as running:
-        yield running
-
-
-@pytest.fixture
-def me(site: Site) -> Caller:
-    return site.caller()
+pytestmark = pytest.mark.usefixtures("frequent_looks")
 
 
 def short(event: Event) -> tuple[str, str]:
@@ -55,10 +39,10 @@ def place(event: Event) -> tuple[int, ...]:
     return tuple(map(int, event.id.split("-")))
 
 
-def test_a_transition_as_an_event(app: App, me: Caller) -> None:
+def test_a_transition_is_sent_as_an_event(app: App, me: Caller) -> None:
     with follow(me) as stream:
         media_id = me.add()
-        put(app, media_id, Status.FAILED)
+        walk_media_to(app, media_id, Status.FAILED)
         created, started, failed = stream.take(3)
     assert [event.name for event in (created, started, failed)] == ["media"] * 3
     assert created.data["actor"] == "you"
@@ -75,16 +59,16 @@ def test_a_transition_as_an_event(app: App, me: Caller) -> None:
     }
 
 
-def test_exactly_what_one_may_see_in_order(app: App, me: Caller, site: Site) -> None:
-    """Of one's own libraries and of shared ones; nothing of anybody else's."""
+def test_a_reader_gets_exactly_the_visible_events_in_order(app: App, me: Caller, site: Site) -> None:
+    """From their own and shared libraries, and nobody else's."""
     you = site.caller()
     shared, foreign = you.add(), you.add()
     me.get("/libraries")
-    let_in(app, you.user, shared, (me.user, Role.MEMBER))
+    share_media(app, you.user, shared, (me.user, Role.MEMBER))
     with follow(me) as stream:
         mine = me.add()
         for media_id in (mine, foreign, shared):
-            put(app, media_id, Status.READY)
+            walk_media_to(app, media_id, Status.READY)
         you.add()
         last = me.add()
         wanted = [*expected(app, shared)[1:], *expected(app, mine), *expected(app, last)]
@@ -96,31 +80,33 @@ def test_exactly_what_one_may_see_in_order(app: App, me: Caller, site: Site) -> 
     assert short(found[-1]) == (str(last), "create")
 
 
-def test_who_is_let_out_hears_no_more(app: App, me: Caller, site: Site) -> None:
+def test_a_removed_member_gets_no_more_events(app: App, me: Caller, site: Site) -> None:
     you = site.caller()
     me.get("/libraries")
     shared = you.add()
-    library = let_in(app, you.user, shared, (me.user, Role.MEMBER))
+    library = share_media(app, you.user, shared, (me.user, Role.MEMBER))
     with follow(me) as stream:
-        attempt = put(app, shared, Status.EXTRACTING)
+        attempt = walk_media_to(app, shared, Status.EXTRACTING)
         assert stream.next().data["media_id"] == str(shared)
         data(you.delete(f"/libraries/{library}/members/{me.user}"))
-        fail(app, shared, attempt)
+        fail_media(app, shared, attempt)
         own = me.add()
         assert stream.next().data["media_id"] == str(own)
 
 
-def test_a_reader_who_comes_new_hears_what_is_new(app: App, me: Caller) -> None:
+def test_a_new_reader_gets_only_new_events(app: App, me: Caller) -> None:
     me.add()
     with follow(me) as stream:
         media_id = me.add()
         assert short(stream.next()) == (str(media_id), "create")
 
 
-def test_resuming_loses_and_doubles_nothing(app: App, me: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More events than one look takes, read with a cut after every few, while more are written."""
+def test_a_resumed_stream_loses_and_repeats_nothing(
+    app: App, me: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More events than one poll reads, with a cut after every few, while more are written."""
     monkeypatch.setattr(stream_of, "BATCH", 16)
-    monkeypatch.setattr(stream_of.after, "__defaults__", (16,))
+    monkeypatch.setattr(stream_of.events_after, "__defaults__", (16,))
     user = me.user
     me.get("/libraries")
     with follow(me) as stream:
@@ -129,7 +115,7 @@ def test_resuming_loses_and_doubles_nothing(app: App, me: Caller, monkeypatch: p
         def write() -> None:
             for _ in range(30):
                 written.append(new_media(app, user))
-                put(app, written[-1], Status.READY)
+                walk_media_to(app, written[-1], Status.READY)
 
         writer = Thread(target=write)
         writer.start()
@@ -147,8 +133,8 @@ def test_resuming_loses_and_doubles_nothing(app: App, me: Caller, monkeypatch: p
         assert stream.take(total) == found
 
 
-def test_a_cut_before_the_first_event(app: App, me: Caller) -> None:
-    """The greeting has an id, so that nothing is lost for who had seen nothing yet."""
+def test_a_stream_cut_before_its_first_event_loses_nothing(app: App, me: Caller) -> None:
+    """The greeting has an id, so that a reader who has seen nothing yet loses nothing."""
     me.get("/libraries")
     with me.stream("GET", "/events") as response:
         hello = Stream(response).next()
@@ -158,16 +144,16 @@ def test_a_cut_before_the_first_event(app: App, me: Caller) -> None:
 
 
 @pytest.fixture
-def postgres(clean_postgres: str, tmp_path: Path) -> Iterator[Site]:
+def postgres_site(clean_postgres: str, tmp_path: Path) -> Iterator[Site]:
     app = build(make_settings(clean_postgres, tmp_path))
     with serve(app) as running:
         yield running
     app.close()
 
 
-def test_transactions_that_commit_out_of_order(postgres: Site) -> None:
-    """What began first and ended last is not skipped, neither by an open stream nor by one that resumes."""
-    app, me = postgres.app, postgres.caller()
+def test_transactions_that_commit_out_of_order_lose_no_event(postgres_site: Site) -> None:
+    """A transaction that began first and ended last is skipped neither by an open nor by a resumed stream."""
+    app, me = postgres_site.app, postgres_site.caller()
     me.get("/libraries")
     with follow(me) as stream, ExitStack() as slow:
         before = me.add()
@@ -189,8 +175,8 @@ class Undone(Exception):
     pass
 
 
-def test_a_transaction_that_is_undone_holds_nothing_back(postgres: Site) -> None:
-    app, me = postgres.app, postgres.caller()
+def test_a_transaction_that_is_rolled_back_delays_no_event(postgres_site: Site) -> None:
+    app, me = postgres_site.app, postgres_site.caller()
     me.get("/libraries")
     with follow(me) as stream:
         with suppress(Undone), app.sessions.begin() as session:
@@ -204,13 +190,13 @@ RUBBISH = (b"", b"rubbish", b"1", b"-", b"1-", b"-1", b"1-2-3", b"1.5-1", b"+1-1
 TOO_LARGE = (b"9223372036854775808-0", b"0-9223372036854775808", b"9" * 65 + b"-1")
 
 
-def test_places_that_nobody_gave_out(me: Caller) -> None:
+def test_a_forged_last_event_id_is_refused(me: Caller) -> None:
     for last in RUBBISH + TOO_LARGE:
         answer = me.get("/events", headers={"Last-Event-ID": last})
         assert problem(answer) == (400, "E_INVALID_REQUEST"), last
 
 
-def test_a_cookie_or_a_token(site: Site) -> None:
+def test_a_cookie_or_a_token_opens_the_stream(site: Site) -> None:
     user, settings = uuid4(), site.app.settings
     cookie = {"Cookie": f"{auth.COOKIE}={auth.session_token(settings, user)}"}
     by_cookie, by_token = site.anyone(**cookie), site.caller(user)
@@ -219,7 +205,7 @@ def test_a_cookie_or_a_token(site: Site) -> None:
         assert short(one.next()) == short(other.next()) == (str(media_id), "create")
 
 
-def test_neither_a_cookie_nor_a_token(site: Site) -> None:
+def test_the_stream_needs_a_cookie_or_a_token(site: Site) -> None:
     user, settings = uuid4(), site.app.settings
     unauthorized = (401, "E_UNAUTHORIZED")
     tokens = {
@@ -236,13 +222,13 @@ def test_neither_a_cookie_nor_a_token(site: Site) -> None:
         assert problem(site.anyone(**headers).get("/events")) == unauthorized, name
 
 
-def test_a_cookie_opens_nothing_else_of_the_api(site: Site) -> None:
+def test_a_cookie_opens_only_the_stream_of_the_api(site: Site) -> None:
     cookie = {"Cookie": f"{auth.COOKIE}={auth.session_token(site.app.settings, uuid4())}"}
     for path in ("/media", "/libraries"):
         assert problem(site.anyone(**cookie).get(path)) == (401, "E_UNAUTHORIZED")
 
 
-def test_what_the_answer_says_of_itself(me: Caller) -> None:
+def test_the_stream_names_its_type_and_request_and_is_not_cached(me: Caller) -> None:
     with me.stream("GET", "/events", headers={"X-Request-ID": "mine"}) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         assert response.headers["cache-control"] == "no-store"
@@ -250,14 +236,14 @@ def test_what_the_answer_says_of_itself(me: Caller) -> None:
         assert "retry: 1000" in Stream(response).block()
 
 
-def test_signs_of_life(me: Caller) -> None:
+def test_an_idle_stream_sends_heartbeats(me: Caller) -> None:
     with follow(me) as stream:
         assert stream.block() == [": still here"]
         assert stream.block() == [": still here"]
 
 
-def test_signs_of_life_while_others_are_busy(app: App, me: Caller) -> None:
-    """What others do is no sign of life to me."""
+def test_a_stream_sends_heartbeats_while_others_are_busy(app: App, me: Caller) -> None:
+    """Events of others are not sent as heartbeats."""
     busy, enough = uuid4(), Flag()
 
     def write() -> None:
@@ -275,7 +261,7 @@ def test_signs_of_life_while_others_are_busy(app: App, me: Caller) -> None:
             writer.join()
 
 
-def test_the_progress_of_an_import_makes_nobody_else_look_into_the_database(
+def test_progress_of_an_import_causes_no_queries_for_other_readers(
     app: App, me: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = []
@@ -294,7 +280,7 @@ def test_the_progress_of_an_import_makes_nobody_else_look_into_the_database(
     assert reads == []
 
 
-def test_a_stop_does_not_wait_for_readers(app: App) -> None:
+def test_a_stopping_server_does_not_wait_for_open_streams(app: App) -> None:
     with serve(app) as site:
         client = httpx2.Client(base_url=site.url, timeout=PATIENCE, headers=dict(site.caller().headers))
         with client, follow(client) as stream:
@@ -303,7 +289,7 @@ def test_a_stop_does_not_wait_for_readers(app: App) -> None:
 
 
 def ends(stream: Stream) -> bool:
-    """Whole or cut; what counts is that it does."""
+    """Whole or cut; it only has to end."""
     try:
         while stream.block():
             pass
@@ -312,15 +298,15 @@ def ends(stream: Stream) -> bool:
     return True
 
 
-def test_the_look_for_news_ends_with_the_last_reader(site: Site, me: Caller) -> None:
-    """And begins again with the next."""
+def test_polling_for_events_ends_with_the_last_reader(site: Site, me: Caller) -> None:
+    """And starts again with the next reader."""
     for _ in range(3):
         with follow(me) as one, follow(me) as other:
             media_id = me.add()
             assert short(one.next()) == short(other.next()) == (str(media_id), "create")
 
 
-def test_readers_who_come_and_go_break_nobody_else(site: Site, me: Caller) -> None:
+def test_readers_that_come_and_go_do_not_disturb_others(site: Site, me: Caller) -> None:
     """Connections that are cut while everybody waits for the same news."""
     rounds = 60
 

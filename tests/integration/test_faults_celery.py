@@ -11,45 +11,34 @@ import pytest
 from redis import Redis
 
 from nexus.media import submit
+from nexus.media.lifecycle import EXTRACTION
 from nexus.media.submit import Submitted
+from nexus.queue import Work
+from nexus.queue.celery import ENOUGH
 from nexus.states.media import Status
-from tests import plugins, servers
-from tests.processes import (
-    LONG_LEASE,
-    Nexus,
+from tests.kit.faults.killed_workers import (
     check_kept_promises,
     check_only_the_killed_timed_out,
-    eventually,
-    fresh_postgres,
-    installed,
     kill_twenty_workers,
-    settled,
 )
-from tests.servers import Server
-from tests.walks import events_of, status_of
+from tests.kit.installation import LONG_LEASE, Nexus, all_settled, installed
+from tests.kit.media import events_of, status_of
+from tests.kit.plugins import extract_by_url
+from tests.kit.servers import Server
+from tests.kit.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("faults-celery")
 
 
 @pytest.fixture
-def broker() -> Iterator[Server]:
-    """A Redis of the test's own, to be emptied and killed."""
-    with servers.redis_server() as server:
-        yield server
-
-
-@pytest.fixture
-def nexus(broker: Server, postgres_server_url: str, tmp_path: Path) -> Iterator[Nexus]:
-    plugins.register()
-    with (
-        fresh_postgres(postgres_server_url) as url,
-        installed(url, tmp_path, queue="celery", redis_url=broker.url) as made,
-    ):
+def nexus(broker: Server, own_postgres_url: str, tmp_path: Path) -> Iterator[Nexus]:
+    extract_by_url.register()
+    with installed(own_postgres_url, tmp_path, queue="celery", redis_url=broker.url) as made:
         yield made
 
 
 def submit_url(nexus: Nexus, tale: str) -> Submitted:
-    """The whole request."""
+    """Submit a URL over HTTP and return its media."""
     app = nexus.app
     url = f"https://example.com/{tale}/{uuid4().hex}"
     return submit.url(app.sessions, app.queue, app.limits, uuid4(), "web_article", url, "request-1")
@@ -66,11 +55,11 @@ def once(nexus: Nexus, ids: list[UUID]) -> None:
     check_kept_promises(nexus, ids)
 
 
-def test_twenty_killed_workers_lose_nothing_and_do_nothing_twice(nexus: Nexus) -> None:
+def test_twenty_killed_celery_workers_lose_nothing_and_do_nothing_twice(nexus: Nexus) -> None:
     ids = kill_twenty_workers(nexus)
     nexus.open_gate()
     nexus.worker()
-    eventually(lambda: settled(nexus, ids), "everything is at an end")
+    eventually(lambda: all_settled(nexus, ids), "everything is at an end")
     check_only_the_killed_timed_out(check_kept_promises(nexus, ids))
 
 
@@ -86,8 +75,15 @@ def test_an_emptied_redis_loses_no_work(nexus: Nexus, broker: Server) -> None:
     once(nexus, ids)
 
 
-def test_a_redis_that_is_emptied_under_a_working_worker_loses_no_work(nexus: Nexus, broker: Server) -> None:
-    """What the worker had fetched ahead, and what was queued behind that."""
+def test_a_long_line_of_wake_ups_does_not_grow(nexus: Nexus, broker: Server) -> None:
+    """One of them drains everything, so those that wait are enough."""
+    assert all(nexus.app.queue.announce(Work(EXTRACTION, uuid4())) for _ in range(ENOUGH + 20))
+    with Redis.from_url(broker.url) as client:
+        assert client.llen("nexus") == ENOUGH
+
+
+def test_emptying_redis_while_a_worker_works_loses_no_work(nexus: Nexus, broker: Server) -> None:
+    """Both prefetched and queued tasks are lost."""
     ids = [submit_url(nexus, "gated").media_id for _ in range(30)]
     nexus.worker(lease_seconds=LONG_LEASE)
     eventually(lambda: len(nexus.starts()) == 2, "both threads are at work")
@@ -110,10 +106,9 @@ def test_a_worker_outlives_its_broker_and_a_request_does_too(nexus: Nexus, broke
     ids = [answer.media_id for answer in meanwhile]
     nexus.open_gate()
     eventually(lambda: readable(nexus, at_work), "work under way ends without a broker")
-    assert {status_of(nexus.app.sessions, media_id) for media_id in ids} == {Status.PENDING}
+    eventually(lambda: readable(nexus, ids), "what was submitted meanwhile is found without a broker, too")
 
     broker.start()
-    eventually(lambda: readable(nexus, ids), "what was submitted meanwhile is found")
     answer = eventually(lambda: announced(nexus), "a request reaches the broker again")
     eventually(lambda: readable(nexus, [answer.media_id]), "and its work is done")
     once(nexus, [*at_work, *ids, answer.media_id])
@@ -126,12 +121,12 @@ def announced(nexus: Nexus) -> Submitted | None:
     return answer if answer.enqueued else None
 
 
-def test_a_stopped_worker_ends_its_work_first_and_leaves_the_rest(nexus: Nexus) -> None:
+def test_a_stopped_celery_worker_finishes_its_work_and_leaves_the_rest(nexus: Nexus) -> None:
     worker = nexus.worker(lease_seconds=LONG_LEASE)
     ids = [submit_url(nexus, "gated").media_id for _ in range(8)]
     eventually(lambda: len(nexus.starts()) == 2, "both threads are at work")
     worker.send(signal.SIGTERM)
-    eventually(lambda: any("Warm shutdown" in line for line in worker.lines()), "it is told to stop")
+    worker.wait_for("worker_stopping")
     nexus.open_gate()
     assert worker.wait() == 0
     begun = {start.media_id for start in nexus.starts()}

@@ -4,70 +4,58 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import UUID, uuid4
 
-import httpx2 as httpx
 import pytest
 
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
+from nexus.media.lifecycle import EXTRACTION
+from nexus.queue import Work
 from nexus.states.media import Kind, Status
-from nexus.web.http.auth import issue_token
 from nexus.worker.threads import Workers
-from tests import servers
-from tests.processes import (
-    PATIENCE,
-    Nexus,
-    Process,
+from tests.kit import servers
+from tests.kit.faults.killed_workers import (
     check_kept_promises,
     check_only_the_killed_timed_out,
-    count,
-    eventually,
-    fresh_postgres,
-    installed,
     kill_twenty_workers,
-    settled,
-    submitted,
 )
-from tests.support import row_of
-from tests.walks import events_of, status_of
+from tests.kit.installation import (
+    Nexus,
+    all_settled,
+    count_in_status,
+    installed,
+    post_url,
+    start_server,
+    submit_media,
+)
+from tests.kit.media import events_of, row_of, status_of
+from tests.kit.processes import Process
+from tests.kit.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.xdist_group("faults-local")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, postgres_server_url: str) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield request.getfixturevalue("sqlite_url")
-    else:
-        with fresh_postgres(postgres_server_url) as address:
-            yield address
-
-
-@pytest.fixture
-def postgres(postgres_server_url: str) -> Iterator[str]:
-    with fresh_postgres(postgres_server_url) as address:
-        yield address
-
-
-def test_twenty_killed_workers_lose_nothing_and_do_nothing_twice(url: str, tmp_path: Path) -> None:
-    with installed(url, tmp_path) as nexus:
+def test_twenty_killed_workers_lose_nothing_and_do_nothing_twice(
+    own_database_url: str, tmp_path: Path
+) -> None:
+    with installed(own_database_url, tmp_path) as nexus:
         ids = kill_twenty_workers(nexus)
         nexus.open_gate()
         nexus.worker()
-        eventually(lambda: settled(nexus, ids), "everything is at an end")
+        eventually(lambda: all_settled(nexus, ids), "everything is at an end")
         check_only_the_killed_timed_out(check_kept_promises(nexus, ids))
 
 
-def test_two_processes_on_one_database_start_everything_once(postgres: str, tmp_path: Path) -> None:
-    with installed(postgres, tmp_path, lease_seconds=60.0) as nexus:
+def test_two_processes_on_one_database_start_everything_once(own_postgres_url: str, tmp_path: Path) -> None:
+    with installed(own_postgres_url, tmp_path, lease_seconds=60.0) as nexus:
         workers = [nexus.worker() for _ in range(2)]
         for worker in workers:
             worker.wait_for("worker_ready")
-        ids = submitted(nexus, *["nap"] * 300)
-        eventually(lambda: settled(nexus, ids), "all are readable")
+        ids = submit_media(nexus, *["nap"] * 300)
+        eventually(lambda: all_settled(nexus, ids), "all are readable")
         check_kept_promises(nexus, ids)
         started = nexus.starts()
     assert sorted(start.media_id for start in started) == sorted(ids)
@@ -75,12 +63,12 @@ def test_two_processes_on_one_database_start_everything_once(postgres: str, tmp_
     assert {start.pid for start in started} == {worker.pid for worker in workers}
 
 
-def test_a_stopped_worker_ends_its_work_first(url: str, tmp_path: Path) -> None:
-    with installed(url, tmp_path, worker_threads=1) as nexus:
-        (first,) = submitted(nexus, "gated")
+def test_a_stopped_worker_finishes_its_work_first(own_database_url: str, tmp_path: Path) -> None:
+    with installed(own_database_url, tmp_path, worker_threads=1) as nexus:
+        (first,) = submit_media(nexus, "gated")
         worker = nexus.worker()
         eventually(nexus.starts, "the work begins")
-        rest = submitted(nexus, *["gated"] * 5)
+        rest = submit_media(nexus, *["gated"] * 5)
         stop_while_at_work(nexus, worker)
         assert worker.wait() == 0
         assert status_of(nexus.app.sessions, first) is Status.READY_FOR_READING
@@ -103,9 +91,9 @@ def renewed(nexus: Nexus, media_id: UUID, before: object) -> bool:
     return now is not None and now > before + nexus.app.tools.leases.length
 
 
-def test_a_server_that_is_stopped_and_started_goes_on(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_restarted_server_continues_its_work(sqlite_url: str, tmp_path: Path) -> None:
     with installed(sqlite_url, tmp_path, worker_threads=1, port=servers.free_port()) as nexus:
-        server = served(nexus)
+        server = start_server(nexus)
         first = post_url(nexus, "gated")
         eventually(nexus.starts, "the work begins")
         rest = [post_url(nexus, tale) for tale in ("ok", "ok", "fail")]
@@ -114,44 +102,10 @@ def test_a_server_that_is_stopped_and_started_goes_on(sqlite_url: str, tmp_path:
         assert status_of(nexus.app.sessions, first) is Status.READY_FOR_READING
         assert events_of(nexus.app.sessions, first) == ["create", "start", "readable"]
         assert {status_of(nexus.app.sessions, media_id) for media_id in rest} == {Status.PENDING}
-        again = served(nexus)
-        eventually(lambda: settled(nexus, rest), "the rest is done")
+        again = start_server(nexus)
+        eventually(lambda: all_settled(nexus, rest), "the rest is done")
         check_kept_promises(nexus, [first, *rest])
         assert again.stop() == 0
-
-
-def served(nexus: Nexus) -> Process:
-    server = nexus.start("serve")
-
-    def answers() -> bool:
-        assert server.running, server.tail()
-        try:
-            return httpx.get(f"{address(nexus)}/readyz").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    eventually(answers, "the server answers")
-    return server
-
-
-def address(nexus: Nexus) -> str:
-    return f"http://127.0.0.1:{nexus.app.settings.port}"
-
-
-OWNER = uuid4()
-
-
-def post_url(nexus: Nexus, tale: str) -> UUID:
-    chosen = nexus.app.settings
-    headers = {
-        "Authorization": f"Bearer {issue_token(chosen, OWNER)}",
-        "X-Nexus-Internal": chosen.internal_secret,
-    }
-    body = {"kind": "web_article", "url": f"https://example.com/{tale}/{uuid4().hex}"}
-    answer = httpx.post(f"{address(nexus)}/media/url", json=body, headers=headers)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["data"]["enqueued"]
-    return UUID(answer.json()["data"]["media_id"])
 
 
 def working(extract: Callable[[Source], Extraction], nexus: Nexus, stack: ExitStack) -> Workers:
@@ -170,7 +124,7 @@ def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_t
 
     def extract(source: Source) -> Extraction:
         done.append(source.media_id)
-        if not gate.is_set() and count(nexus, Status.EXTRACTING) >= 5:
+        if not gate.is_set() and count_in_status(nexus, Status.EXTRACTING) >= 5:
             reached.set()
             assert gate.wait(PATIENCE)
         return Extraction.plain(None, "text")
@@ -179,7 +133,7 @@ def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_t
         installed(database_url, tmp_path, worker_threads=1, lease_seconds=60.0) as nexus,
         ExitStack() as stack,
     ):
-        ids = submitted(nexus, *["ok"] * 200)
+        ids = submit_media(nexus, *["ok"] * 200)
         workers = working(extract, nexus, stack)
         assert reached.wait(PATIENCE)
         stopper = threading.Thread(target=workers.stop)
@@ -194,14 +148,14 @@ def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_t
             row = row_of(nexus.app.sessions, media_id)
             assert (row.processing_status, row.tries, row.processing_attempts) == ("pending", 0, 1)
             assert row.lease_expires_at is None
-        assert count(nexus, Status.EXTRACTING) == 0
+        assert count_in_status(nexus, Status.EXTRACTING) == 0
         working(extract, nexus, stack)
-        eventually(lambda: settled(nexus, ids), "all are readable")
+        eventually(lambda: all_settled(nexus, ids), "all are readable")
         assert sorted(done) == sorted(ids)
 
 
 def test_an_announcement_wakes_a_waiting_worker(sqlite_url: str, tmp_path: Path) -> None:
-    """Without it this worker would look again in ten minutes."""
+    """This worker would otherwise poll only every ten minutes."""
     seen = threading.Event()
 
     def extract(source: Source) -> Extraction:
@@ -211,18 +165,16 @@ def test_an_announcement_wakes_a_waiting_worker(sqlite_url: str, tmp_path: Path)
     with installed(sqlite_url, tmp_path, poll_seconds=600.0) as nexus, ExitStack() as stack:
         looked = threading.Event()
         queue = nexus.app.queue
-        wait = queue.wait
-        queue.wait = lambda *given: (looked.set(), wait(*given))
+        wait = queue.bell.wait
+        queue.bell.wait = lambda *given: (looked.set(), wait(*given))
         working(extract, nexus, stack)
         assert looked.wait(PATIENCE)
-        (media_id,) = submitted(nexus, "ok")
-        assert queue.announce(media_id, "request-1")
+        (media_id,) = submit_media(nexus, "ok")
+        assert queue.announce(Work(EXTRACTION, media_id))
         assert seen.wait(PATIENCE)
 
 
-def test_one_url_of_one_user_is_not_held_up_by_five_hundred_of_another(
-    database_url: str, tmp_path: Path
-) -> None:
+def test_one_users_url_is_not_held_up_by_five_hundred_of_another(database_url: str, tmp_path: Path) -> None:
     """Whichever of the two comes first in the order of ids."""
     order: list[UUID] = []
 
@@ -235,17 +187,17 @@ def test_one_url_of_one_user_is_not_held_up_by_five_hundred_of_another(
         ExitStack() as stack,
     ):
         users = sorted([uuid4(), uuid4(), uuid4()])
-        (before,) = submitted(nexus, "ok", user=users[0])
-        many = submitted(nexus, *["ok"] * 500, user=users[1])
-        (behind,) = submitted(nexus, "ok", user=users[2])
+        (before,) = submit_media(nexus, "ok", user=users[0])
+        many = submit_media(nexus, *["ok"] * 500, user=users[1])
+        (behind,) = submit_media(nexus, "ok", user=users[2])
         working(extract, nexus, stack)
         eventually(lambda: {before, behind} <= set(order), "both are done")
         assert max(order.index(before), order.index(behind)) < 36
         assert len(set(order) & set(many)) < 500
 
 
-def test_a_batch_is_shared_out_among_those_who_wait(database_url: str, tmp_path: Path) -> None:
-    """Also when someone comes while the five hundred are under way."""
+def test_a_worker_process_shares_a_batch_among_waiting_users(database_url: str, tmp_path: Path) -> None:
+    """Even for a user who arrives while the five hundred are in progress."""
     late: list[UUID] = []
     order: list[UUID] = []
 
@@ -253,13 +205,14 @@ def test_a_batch_is_shared_out_among_those_who_wait(database_url: str, tmp_path:
         order.append(source.media_id)
         if len(order) == 100:
             late.extend(
-                submitted(nexus, "ok", user=UUID(int=1)) + submitted(nexus, "ok", user=UUID(int=2**128 - 1))
+                submit_media(nexus, "ok", user=UUID(int=1))
+                + submit_media(nexus, "ok", user=UUID(int=2**128 - 1))
             )
         return Extraction.plain(None, "text")
 
     settings = {"worker_threads": 1, "lease_seconds": 60.0}
     with installed(database_url, tmp_path, **settings) as nexus, ExitStack() as stack:
-        submitted(nexus, *["ok"] * 500)
+        submit_media(nexus, *["ok"] * 500)
         working(extract, nexus, stack)
         eventually(lambda: len(late) == 2 and set(late) <= set(order), "the late ones are done")
         assert max(map(order.index, late)) < 100 + 2 * 50 + 36

@@ -10,32 +10,18 @@ import pytest
 
 from nexus.media import refresh
 from nexus.states.media import Status
-from tests.pages import Answer, Pages
-from tests.processes import (
-    LONG_LEASE,
-    Nexus,
-    Process,
-    count,
-    end_leases,
-    eventually,
-    fresh_postgres,
-    installed,
-    settled,
-)
-from tests.support import new_media
-from tests.walks import Whole, events_of, status_of, whole
+from tests.kit.databases import fresh_postgres
+from tests.kit.installation import LONG_LEASE, Nexus, all_settled, count_in_status, end_leases, installed
+from tests.kit.media import MediaRecord, events_of, everything_of, new_media, status_of
+from tests.kit.processes import Process
+from tests.kit.servers.web_pages import Answer, Pages
+from tests.kit.waiting import eventually
 
 KILLS = 4
 PARAGRAPH = (
     "<p>The boats of the harbour leave early in the morning, and most are back before the evening comes.</p>"
 )
 PAGE = f"<html><head><title>Boats</title></head><body><article><h1>Boats</h1>{PARAGRAPH * 400}</article></body></html>"
-
-
-@pytest.fixture
-def pages() -> Iterator[Pages]:
-    with Pages() as served:
-        yield served
 
 
 @pytest.fixture(params=["local", "celery"])
@@ -90,7 +76,7 @@ def held(pages: Pages) -> int:
     return sum(path.startswith("/held/") for path, _ in pages.asked)
 
 
-def check(one: Whole) -> None:
+def check(one: MediaRecord) -> None:
     """Each attempt began with a claim, and only the last one wrote."""
     events = [entry.event for entry in one.history]
     starts = events.count("start")
@@ -102,9 +88,7 @@ def check(one: Whole) -> None:
         assert (one.row.last_error_code, one.texts, starts) == ("E_JOB_TIMEOUT", [], 3)
 
 
-def test_workers_that_are_killed_while_they_read_lose_nothing_and_leave_no_process(
-    nexus: Nexus, pages: Pages
-) -> None:
+def test_workers_killed_while_parsing_lose_nothing_and_leave_no_process(nexus: Nexus, pages: Pages) -> None:
     ids: list[UUID] = []
     for number in range(KILLS):
         ids += added(nexus, pages, f"/held/{number}", *(f"/free/{number}/{n}" for n in range(3)))
@@ -118,13 +102,13 @@ def test_workers_that_are_killed_while_they_read_lose_nothing_and_leave_no_proce
         end_leases(nexus)
     pages.gate.set()
     nexus.worker()
-    eventually(lambda: settled(nexus, ids), "everything is at an end")
+    eventually(lambda: all_settled(nexus, ids), "everything is at an end")
     for media_id in ids:
-        check(whole(nexus.app.sessions, media_id))
-    assert count(nexus, Status.READY_FOR_READING) >= len(ids) - KILLS
+        check(everything_of(nexus.app.sessions, media_id))
+    assert count_in_status(nexus, Status.READY_FOR_READING) >= len(ids) - KILLS
 
 
-def test_a_stopped_worker_leaves_what_it_reads_to_the_next(nexus: Nexus, pages: Pages) -> None:
+def test_a_stopped_worker_leaves_its_document_to_the_next(nexus: Nexus, pages: Pages) -> None:
     """As at every update: SIGTERM, then another worker."""
     (media_id,) = added(nexus, pages, "/held/one")
     worker = nexus.worker()
@@ -142,7 +126,7 @@ def test_a_refresh_whose_worker_is_killed_is_done_by_another(nexus: Nexus, pages
     media_id = new_media(nexus.app, user, pages.url("/held/one"))
     pages.gate.set()
     reader = nexus.worker()
-    eventually(lambda: settled(nexus, [media_id]), "it is readable")
+    eventually(lambda: all_settled(nexus, [media_id]), "it is readable")
     assert reader.stop() == 0
 
     pages.gate.clear()
@@ -154,7 +138,9 @@ def test_a_refresh_whose_worker_is_killed_is_done_by_another(nexus: Nexus, pages
     pages["/held/one"] = Answer(PAGE.replace("boats", "ships").encode())
     pages.gate.set()
     nexus.worker()
-    eventually(lambda: "ships" in whole(nexus.app.sessions, media_id).texts[0], "another has refreshed it")
+    eventually(
+        lambda: "ships" in everything_of(nexus.app.sessions, media_id).texts[0], "another has refreshed it"
+    )
     with nexus.app.sessions.read() as session:
         assert refresh.present(session, media_id) is None
     assert len(pages.asked) == 3

@@ -1,4 +1,4 @@
-"""Leases and fences: who works holds, who froze has lost, and what he brings afterwards is thrown away."""
+"""Leases and fences: a live worker keeps its lease, a frozen one loses it, and its late result is discarded."""
 
 from __future__ import annotations
 
@@ -16,50 +16,52 @@ from sqlalchemy import make_url
 from structlog.testing import capture_logs
 
 from nexus.app import App
+from nexus.db.rows import MediaRow
 from nexus.db.session import Row
 from nexus.errors import ExtractionFailed, FetchFailed, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.media import runner
-from nexus.media.lifecycle import backoff
-from nexus.media.runner import Outcome
-from nexus.media.turns import Turns
+from nexus.media.lifecycle import EXTRACTION
+from nexus.media.runner import Extracting, Outcome
+from nexus.queue import Work
 from nexus.states.media import Kind, Status
-from nexus.upkeep import sweep
-from tests import plugins
-from tests.processes import (
-    Nexus,
-    Process,
-    check_kept_promises,
-    eventually,
-    fresh_postgres,
-    installed,
-    submitted,
+from nexus.work.handler import Claim
+from nexus.work.retry import backoff
+from nexus.work.turns import Turns
+from tests.kit.clock import SetClock
+from tests.kit.faults.killed_workers import check_kept_promises
+from tests.kit.installation import Nexus, installed, submit_media
+from tests.kit.media import (
+    MediaRecord,
+    events_of,
+    everything_of,
+    good_extractor,
+    new_media,
+    row_of,
+    status_of,
 )
-from tests.support import SetClock, new_media, row_of
-from tests.walks import Whole, events_of, good, status_of, whole
+from tests.kit.plugins import extract_by_url
+from tests.kit.processes import Process
+from tests.kit.waiting import eventually
+from tests.kit.work import extract_item, sweep
 
 pytestmark = pytest.mark.xdist_group("fencing")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def nexus(request: pytest.FixtureRequest, postgres_server_url: str, tmp_path: Path) -> Iterator[Nexus]:
-    if request.param == "sqlite":
-        with installed(request.getfixturevalue("sqlite_url"), tmp_path) as made:
-            yield made
-    else:
-        with fresh_postgres(postgres_server_url) as url, installed(url, tmp_path) as made:
-            yield made
+@pytest.fixture
+def nexus(own_database_url: str, tmp_path: Path) -> Iterator[Nexus]:
+    with installed(own_database_url, tmp_path) as made:
+        yield made
 
 
 def test_a_worker_that_froze_and_wakes_up_writes_nothing(nexus: Nexus) -> None:
-    (media_id,) = submitted(nexus, "freezing")
+    (media_id,) = submit_media(nexus, "freezing")
     frozen = nexus.worker()
     eventually(nexus.starts, "the first worker begins")
     freeze(nexus, frozen)
     nexus.worker()
     sessions = nexus.app.sessions
     eventually(lambda: status_of(sessions, media_id) is Status.READY_FOR_READING, "another finishes it")
-    before = whole(sessions, media_id)
+    before = everything_of(sessions, media_id)
 
     nexus.open_gate()
     frozen.send(signal.SIGCONT)
@@ -67,8 +69,8 @@ def test_a_worker_that_froze_and_wakes_up_writes_nothing(nexus: Nexus) -> None:
     (refused,) = frozen.events("unexpected_state")
     assert (refused["media_id"], refused["attempt"], refused["stale"]) == (str(media_id), 1, False)
     assert frozen.events("ingest_ended")[0]["outcome"] == "stale"
-    assert whole(sessions, media_id) == before
-    assert before.texts == plugins.texts(2)
+    assert everything_of(sessions, media_id) == before
+    assert before.texts == extract_by_url.texts(2)
     assert [start.attempt for start in nexus.starts()] == [1, 2]
     check_kept_promises(nexus, [media_id])
     assert frozen.stop() == 0
@@ -104,8 +106,8 @@ def nobody_writes(nexus: Nexus) -> bool:
 
 
 def test_work_that_outlasts_its_lease_keeps_it_while_its_worker_lives(nexus: Nexus) -> None:
-    """A second worker stands by and sweeps all the time."""
-    (media_id,) = submitted(nexus, "gated")
+    """A second worker sweeps all the time."""
+    (media_id,) = submit_media(nexus, "gated")
     lease = timedelta(seconds=6)
     workers = [nexus.worker(lease_seconds=lease.total_seconds()) for _ in range(2)]
     eventually(nexus.starts, "one of them begins")
@@ -125,15 +127,15 @@ class TakenOver:
 
     def __init__(self, app: App, clock: SetClock, ending: WorkError | None) -> None:
         self._app, self._clock, self._ending = app, clock, ending
-        self.left: Whole | None = None
+        self.left: MediaRecord | None = None
 
     def __call__(self, source: Source) -> Extraction:
         self._clock.forward(seconds=61)
-        assert sweep.run(self._app.tools, self._app.queue).released == 1
+        assert sweep(self._app.tools, self._app.queue).released == 1
         self._clock.forward(seconds=61)
-        AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
-        assert runner.run(self._app.tools, source.media_id) is Outcome.READABLE
-        self.left = whole(self._app.sessions, source.media_id)
+        AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
+        assert extract_item(self._app.tools, source.media_id) is Outcome.READABLE
+        self.left = everything_of(self._app.sessions, source.media_id)
         if self._ending:
             raise self._ending
         return Extraction.plain("Too late", "too late")
@@ -147,8 +149,8 @@ def test_a_result_of_an_older_attempt_changes_nothing(
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     media_id = new_media(app)
     with capture_logs() as logs:
-        assert runner.run(app.tools, media_id) is Outcome.STALE
-    assert whole(app.sessions, media_id) == extract.left
+        assert extract_item(app.tools, media_id) is Outcome.STALE
+    assert everything_of(app.sessions, media_id) == extract.left
     assert row_of(app.sessions, media_id).processing_attempts == 2
     events = {line["event"] for line in logs}
     assert events & {"unexpected_state", "late_failure_ignored"}
@@ -156,26 +158,26 @@ def test_a_result_of_an_older_attempt_changes_nothing(
 
 def test_a_result_of_an_older_attempt_does_not_end_the_present_one(app: App, clock: SetClock) -> None:
     """Both are extracting; only the fence tells them apart."""
-    present: list[Row] = []
+    present: list[Claim[MediaRow]] = []
 
     def extract(source: Source) -> Extraction:
         clock.forward(seconds=61)
-        sweep.run(app.tools, app.queue)
+        sweep(app.tools, app.queue)
         clock.forward(seconds=61)
         present.extend(claim(app))
         return Extraction.plain("Too late", "too late")
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     media_id = new_media(app)
-    assert runner.run(app.tools, media_id) is Outcome.STALE
+    assert extract_item(app.tools, media_id) is Outcome.STALE
     assert status_of(app.sessions, media_id) is Status.EXTRACTING
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
-    assert runner.work(app.tools, present[0]) is Outcome.READABLE
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
+    assert app.kernel.finish(present[0]) is Outcome.READABLE
     assert events_of(app.sessions, media_id) == ["create", "start", "release", "start", "readable"]
 
 
-def claim(app: App) -> list[Row]:
-    return Turns(app.sessions, app.tools.leases.length).claim([Kind.WEB_ARTICLE], 10)
+def claim(app: App) -> list[Claim[MediaRow]]:
+    return Turns(app.sessions, app.tools.leases.length).claim(Extracting(app.tools), 10)
 
 
 @pytest.mark.parametrize("way", ["batch", "single"])
@@ -186,17 +188,17 @@ def test_the_lease_begins_at_the_claim_and_not_at_the_announcement(
 
     def extract(source: Source) -> Extraction:
         seen.append(row_of(app.sessions, source.media_id))
-        return good(source)
+        return good_extractor(source)
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     media_id = new_media(app)
-    app.queue.announce(media_id, None)
+    app.queue.announce(Work(EXTRACTION, media_id))
     clock.forward(hours=1)
-    assert sweep.run(app.tools, app.queue).released == 0
+    assert sweep(app.tools, app.queue).released == 0
     if way == "batch":
-        runner.work(app.tools, claim(app)[0])
+        app.kernel.finish(claim(app)[0])
     else:
-        runner.run(app.tools, media_id)
+        extract_item(app.tools, media_id)
     assert seen[0].lease_expires_at == clock.time + app.tools.leases.length
     assert seen[0].processing_started_at == clock.time
 
@@ -217,23 +219,23 @@ def test_a_transient_failure_waits_longer_each_time(app: App, clock: SetClock) -
     ids = [new_media(app) for _ in range(10)]
     base = app.settings.backoff_seconds
     for most in (base, 2 * base):
-        assert {runner.run(app.tools, media_id) for media_id in ids} == {Outcome.RELEASED}
+        assert {extract_item(app.tools, media_id) for media_id in ids} == {Outcome.RELEASED}
         waits = [(row_of(app.sessions, one).run_after - clock.time).total_seconds() for one in ids]
         assert all(most / 2 <= wait <= most for wait in waits)
         assert len(set(waits)) > 1
         clock.forward(seconds=most / 2 - 0.01)
-        assert {runner.run(app.tools, media_id) for media_id in ids} == {Outcome.NOTHING}
+        assert {extract_item(app.tools, media_id) for media_id in ids} == {None}
         clock.forward(seconds=most / 2 + 0.01)
-    assert {runner.run(app.tools, media_id) for media_id in ids} == {Outcome.FAILED}
+    assert {extract_item(app.tools, media_id) for media_id in ids} == {Outcome.FAILED}
 
 
 def test_a_worker_that_dies_three_times_fails_its_media(app: App, clock: SetClock) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     media_id = new_media(app, user=uuid4())
     for _ in range(3):
         assert len(claim(app)) == 1
         clock.forward(seconds=61)
-        assert sweep.run(app.tools, app.queue).released == 1
+        assert sweep(app.tools, app.queue).released == 1
         clock.forward(seconds=61)
     row = row_of(app.sessions, media_id)
     assert (row.processing_status, row.failure_stage) == ("failed", "extract")

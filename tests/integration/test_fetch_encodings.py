@@ -1,33 +1,27 @@
-"""What comes packed: every encoding that is offered, and what servers do to it."""
+"""Compressed bodies: every encoding that is offered, and what servers get wrong."""
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
 
 import brotli
 import pytest
 
-from nexus.fetch import Fetcher, Limits, Response, pairs
-from tests.hostile_server import PAGE, Hostile, answer, chunked, hostile
+from nexus.fetch import Download, Fetcher, FetchLimits, parse_host_ports
+from tests.kit.servers.hostile_site import PAGE, Hostile, answer, chunked
 
 LONG = b"<!doctype html><p>" + b"Some text that can be packed. " * 20_000
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Hostile]:
-    with hostile() as server:
-        yield server
-
-
 @pytest.fixture
-def fetch(site: Hostile) -> Callable[[str], bytes]:
+def fetch_body(hostile_site: Hostile) -> Callable[[str], bytes]:
     """The body at an address."""
-    fetcher = Fetcher(Limits(allow=pairs([site.pair]), delay=0))
+    fetcher = Fetcher(FetchLimits(allow=parse_host_ports([hostile_site.pair]), delay=0))
 
     def get(url: str) -> bytes:
         found = fetcher.get(url)
-        assert isinstance(found, Response)
+        assert isinstance(found, Download)
         return found.body
 
     return get
@@ -49,9 +43,11 @@ PACKED = {
 
 
 @pytest.mark.parametrize("encoding", PACKED)
-def test_what_was_packed_is_unpacked(site: Hostile, fetch: Callable[[str], bytes], encoding: str) -> None:
-    url = site.on(answer(PACKED[encoding], f"Content-Encoding: {encoding}"))
-    assert fetch(url) == LONG
+def test_a_compressed_body_is_decoded(
+    hostile_site: Hostile, fetch_body: Callable[[str], bytes], encoding: str
+) -> None:
+    url = hostile_site.on(answer(PACKED[encoding], f"Content-Encoding: {encoding}"))
+    assert fetch_body(url) == LONG
 
 
 @pytest.mark.parametrize(
@@ -64,10 +60,10 @@ def test_what_was_packed_is_unpacked(site: Hostile, fetch: Callable[[str], bytes
         ("deflate", zlib.compress(LONG) + b"trailing noise"),
     ],
 )
-def test_what_servers_do_to_encodings_is_borne(
-    site: Hostile, fetch: Callable[[str], bytes], encoding: str, packed: bytes
+def test_common_mistakes_in_encodings_are_tolerated(
+    hostile_site: Hostile, fetch_body: Callable[[str], bytes], encoding: str, packed: bytes
 ) -> None:
-    assert fetch(site.on(answer(packed, f"Content-Encoding: {encoding}"))) == LONG
+    assert fetch_body(hostile_site.on(answer(packed, f"Content-Encoding: {encoding}"))) == LONG
 
 
 def pack_brotli(data: bytes) -> bytes:
@@ -84,38 +80,40 @@ PACKERS = [
 
 
 @pytest.mark.parametrize(("encoding", "pack"), PACKERS)
-def test_a_body_of_many_reads_and_many_steps_is_unpacked(
-    site: Hostile, fetch: Callable[[str], bytes], encoding: str, pack: Callable[[bytes], bytes]
+def test_a_large_compressed_body_is_decoded_in_many_steps(
+    hostile_site: Hostile, fetch_body: Callable[[str], bytes], encoding: str, pack: Callable[[bytes], bytes]
 ) -> None:
     body = bytes(3_000_000) + Random(1).randbytes(300_000)
-    assert fetch(site.on(answer(pack(body), f"Content-Encoding: {encoding}"))) == body
+    assert fetch_body(hostile_site.on(answer(pack(body), f"Content-Encoding: {encoding}"))) == body
 
 
 @pytest.mark.parametrize(("encoding", "pack"), PACKERS)
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 65_560, 131_072, 98_272, 1, 0])
-def test_no_byte_is_lost_where_a_step_ends(
-    site: Hostile,
-    fetch: Callable[[str], bytes],
+def test_decoding_in_steps_loses_no_byte(
+    hostile_site: Hostile,
+    fetch_body: Callable[[str], bytes],
     encoding: str,
     pack: Callable[[bytes], bytes],
     size: int,
 ) -> None:
     body = b"\n" * size
-    assert fetch(site.on(answer(pack(body), f"Content-Encoding: {encoding}"))) == body
+    assert fetch_body(hostile_site.on(answer(pack(body), f"Content-Encoding: {encoding}"))) == body
 
 
 @pytest.mark.parametrize(("encoding", "pack"), PACKERS)
 @pytest.mark.parametrize("body", [PAGE, bytes(4 * 1024 * 1024)], ids=["short", "long"])
-def test_an_encoding_that_comes_byte_by_byte_is_decoded(
-    site: Hostile,
-    fetch: Callable[[str], bytes],
+def test_a_body_that_arrives_byte_by_byte_is_decoded(
+    hostile_site: Hostile,
+    fetch_body: Callable[[str], bytes],
     encoding: str,
     pack: Callable[[bytes], bytes],
     body: bytes,
 ) -> None:
-    assert fetch(site.on(chunked(pack(body), 1, f"Content-Encoding: {encoding}"))) == body
+    assert fetch_body(hostile_site.on(chunked(pack(body), 1, f"Content-Encoding: {encoding}"))) == body
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
-def test_an_empty_body_needs_no_decoding(site: Hostile, fetch: Callable[[str], bytes], encoding: str) -> None:
-    assert fetch(site.on(answer(b"", f"Content-Encoding: {encoding}"))) == b""
+def test_an_empty_body_needs_no_decoding(
+    hostile_site: Hostile, fetch_body: Callable[[str], bytes], encoding: str
+) -> None:
+    assert fetch_body(hostile_site.on(answer(b"", f"Content-Encoding: {encoding}"))) == b""

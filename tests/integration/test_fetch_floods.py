@@ -1,10 +1,9 @@
-"""Sites that give too much, too slowly, or nonsense: each fetch ends within its limits, with the right code."""
+"""Sites that send too much, too slowly, or nonsense: each fetch ends within its limits, with the right code."""
 
 import gzip
 import os
 import tracemalloc
 import zlib
-from collections.abc import Iterator
 from itertools import count
 
 import brotli
@@ -13,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nexus.errors import FetchBadAnswer, FetchFailed, FetchTimeout, FetchTooLarge, FetchWrongType
-from nexus.fetch import Fetcher, Limits, Response, System, pairs
-from tests.hostile_server import PAGE, Act, Hostile, Talk, answer, hostile
+from nexus.fetch import Download, Fetcher, FetchLimits, System, parse_host_ports
+from tests.kit.servers.hostile_site import PAGE, Act, Hostile, Talk, answer, hostile
 
 #: Bodies of more than this are too large.
 MOST = 100_000
@@ -24,22 +23,18 @@ GZIPPED = HEAD + b"Content-Encoding: gzip\r\n\r\n"
 FILLER = b"x" * 4096
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Hostile]:
-    with hostile() as server:
-        yield server
+@pytest.fixture
+def small_fetcher(hostile_site: Hostile) -> Fetcher:
+    """With plenty of time: a fetch that fails has another reason."""
+    return Fetcher(FetchLimits(allow=parse_host_ports([hostile_site.pair]), delay=0, most_bytes=MOST))
 
 
 @pytest.fixture
-def fetcher(site: Hostile) -> Fetcher:
-    """With time enough: what ends here ends for another reason."""
-    return Fetcher(Limits(allow=pairs([site.pair]), delay=0, most_bytes=MOST))
-
-
-@pytest.fixture
-def hasty(site: Hostile) -> Fetcher:
+def hasty_small_fetcher(hostile_site: Hostile) -> Fetcher:
     """With hardly any time."""
-    return Fetcher(Limits(allow=pairs([site.pair]), delay=0, most_bytes=MOST, seconds=0.2))
+    return Fetcher(
+        FetchLimits(allow=parse_host_ports([hostile_site.pair]), delay=0, most_bytes=MOST, seconds=0.2)
+    )
 
 
 def then_forever(head: bytes, flood: bytes) -> Act:
@@ -74,13 +69,13 @@ def then_reset(head: bytes) -> Act:
     return act
 
 
-def test_a_fetch_that_fails_leaves_the_next_alone(site: Hostile, fetcher: Fetcher) -> None:
-    broken = site.on(then_reset(b""), "/broken")
+def test_a_fetch_that_fails_leaves_the_next_alone(hostile_site: Hostile, small_fetcher: Fetcher) -> None:
+    broken = hostile_site.on(then_reset(b""), "/broken")
     for _ in range(3):
         with pytest.raises(FetchFailed):
-            fetcher.get(broken)
-    good = fetcher.get(site.on(answer()))
-    assert isinstance(good, Response)
+            small_fetcher.get(broken)
+    good = small_fetcher.get(hostile_site.on(answer()))
+    assert isinstance(good, Download)
     assert good.body == PAGE
 
 
@@ -98,9 +93,9 @@ def bomb(encoding: str, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
-def test_a_bomb_is_defused_within_little_memory(site: Hostile, encoding: str) -> None:
-    url = site.on(answer(bomb(encoding, 100 * 1024 * 1024), f"Content-Encoding: {encoding}"))
-    fetcher = Fetcher(Limits(allow=pairs([site.pair]), delay=0))
+def test_a_decompression_bomb_is_stopped_within_little_memory(hostile_site: Hostile, encoding: str) -> None:
+    url = hostile_site.on(answer(bomb(encoding, 100 * 1024 * 1024), f"Content-Encoding: {encoding}"))
+    fetcher = Fetcher(FetchLimits(allow=parse_host_ports([hostile_site.pair]), delay=0))
     tracemalloc.start()
     try:
         with pytest.raises(FetchTooLarge):
@@ -111,11 +106,11 @@ def test_a_bomb_is_defused_within_little_memory(site: Hostile, encoding: str) ->
     assert peak < 30 * 1024 * 1024
 
 
-def test_a_bomb_within_a_bomb_is_not_unpacked(site: Hostile, fetcher: Fetcher) -> None:
+def test_a_bomb_within_a_bomb_is_refused(hostile_site: Hostile, small_fetcher: Fetcher) -> None:
     twice = gzip.compress(bomb("gzip", 8 * 1024 * 1024))
     for headers in (["Content-Encoding: gzip, gzip"], ["Content-Encoding: gzip", "Content-Encoding: gzip"]):
         with pytest.raises(FetchBadAnswer):
-            fetcher.get(site.on(answer(twice, *headers)))
+            small_fetcher.get(hostile_site.on(answer(twice, *headers)))
 
 
 TOO_LARGE: dict[str, Act | bytes] = {
@@ -135,9 +130,11 @@ TOO_LARGE: dict[str, Act | bytes] = {
 
 
 @pytest.mark.parametrize("case", TOO_LARGE)
-def test_what_is_too_large_is_not_read_to_its_end(site: Hostile, fetcher: Fetcher, case: str) -> None:
+def test_a_page_that_is_too_large_is_not_read_to_its_end(
+    hostile_site: Hostile, small_fetcher: Fetcher, case: str
+) -> None:
     with pytest.raises(FetchTooLarge):
-        fetcher.get(site.on(TOO_LARGE[case]))
+        small_fetcher.get(hostile_site.on(TOO_LARGE[case]))
 
 
 @pytest.mark.parametrize(
@@ -149,9 +146,11 @@ def test_what_is_too_large_is_not_read_to_its_end(site: Hostile, fetcher: Fetche
         answer(gzip.compress(b"x" * MOST), "Content-Encoding: gzip"),
     ],
 )
-def test_what_is_as_large_as_it_may_be_is_read(site: Hostile, fetcher: Fetcher, whole: bytes) -> None:
-    found = fetcher.get(site.on(whole))
-    assert isinstance(found, Response)
+def test_a_page_at_the_size_limit_is_read(
+    hostile_site: Hostile, small_fetcher: Fetcher, whole: bytes
+) -> None:
+    found = small_fetcher.get(hostile_site.on(whole))
+    assert isinstance(found, Download)
     assert found.body == b"x" * MOST
 
 
@@ -176,24 +175,28 @@ WRONG = [
 
 
 @pytest.mark.parametrize("content_type", WRONG)
-def test_a_wrong_type_is_refused_before_the_body(site: Hostile, fetcher: Fetcher, content_type: str) -> None:
+def test_a_wrong_content_type_is_refused_before_the_body_is_read(
+    hostile_site: Hostile, small_fetcher: Fetcher, content_type: str
+) -> None:
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n\r\n".encode()
     with pytest.raises(FetchWrongType, match=content_type.partition(";")[0].lower().replace("+", r"\+")):
-        fetcher.get(site.on(then_silence(head)))
+        small_fetcher.get(hostile_site.on(then_silence(head)))
 
 
 @pytest.mark.parametrize("content_type", ["image/png", "application/octet-stream"])
-def test_what_is_no_page_is_left_after_its_beginning(
-    site: Hostile, fetcher: Fetcher, content_type: str
+def test_an_unsupported_body_is_abandoned_after_its_first_bytes(
+    hostile_site: Hostile, small_fetcher: Fetcher, content_type: str
 ) -> None:
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n\r\n".encode()
     with pytest.raises(FetchWrongType):
-        fetcher.get(site.on(then_forever(head, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")))
+        small_fetcher.get(hostile_site.on(then_forever(head, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")))
 
 
-def test_a_type_that_is_markup_does_not_reach_the_message(site: Hostile, fetcher: Fetcher) -> None:
-    found = fetcher.get(site.on(answer(content_type="<b>/<script>")))
-    assert isinstance(found, Response)
+def test_markup_in_a_content_type_does_not_reach_the_message(
+    hostile_site: Hostile, small_fetcher: Fetcher
+) -> None:
+    found = small_fetcher.get(hostile_site.on(answer(content_type="<b>/<script>")))
+    assert isinstance(found, Download)
     assert found.content_type == "text/html"
 
 
@@ -221,17 +224,19 @@ SLOW: dict[str, Act] = {
 
 
 @pytest.mark.parametrize("case", SLOW)
-def test_what_is_too_slow_ends_with_the_deadline(site: Hostile, hasty: Fetcher, case: str) -> None:
+def test_a_slow_answer_ends_with_the_deadline(
+    hostile_site: Hostile, hasty_small_fetcher: Fetcher, case: str
+) -> None:
     with pytest.raises(FetchTimeout) as failed:
-        hasty.get(site.on(SLOW[case]))
+        hasty_small_fetcher.get(hostile_site.on(SLOW[case]))
     assert failed.value.transient
 
 
-def test_work_that_keeps_no_socket_waiting_ends_with_the_deadline_too(site: Hostile) -> None:
-    """A clock on which every look costs a second, and a small body that is long in unpacking."""
+def test_slow_decoding_ends_with_the_deadline(hostile_site: Hostile) -> None:
+    """A clock that advances a second per reading, and a small body that takes long to decode."""
     ticks = count()
-    limits = Limits(allow=pairs([site.pair]), most_bytes=1 << 40, seconds=100)
-    url = site.on(answer(bomb("gzip", 16 * 1024 * 1024), "Content-Encoding: gzip"))
+    limits = FetchLimits(allow=parse_host_ports([hostile_site.pair]), most_bytes=1 << 40, seconds=100)
+    url = hostile_site.on(answer(bomb("gzip", 16 * 1024 * 1024), "Content-Encoding: gzip"))
     with pytest.raises(FetchTimeout):
         Fetcher(limits, System(clock=lambda: float(next(ticks)))).get(url)
 
@@ -289,11 +294,11 @@ NONSENSE: dict[str, Act | bytes] = {
 
 
 @pytest.mark.parametrize("case", NONSENSE)
-def test_an_answer_that_makes_no_sense_is_refused_for_good(
-    site: Hostile, fetcher: Fetcher, case: str
+def test_a_malformed_answer_is_a_permanent_failure(
+    hostile_site: Hostile, small_fetcher: Fetcher, case: str
 ) -> None:
     with pytest.raises(FetchBadAnswer) as failed:
-        fetcher.get(site.on(NONSENSE[case]))
+        small_fetcher.get(hostile_site.on(NONSENSE[case]))
     assert not failed.value.transient
 
 
@@ -318,31 +323,33 @@ CUT_SHORT: dict[str, Act | bytes] = {
 
 
 @pytest.mark.parametrize("case", CUT_SHORT)
-def test_an_answer_that_breaks_off_may_succeed_later(site: Hostile, fetcher: Fetcher, case: str) -> None:
+def test_an_answer_that_breaks_off_is_a_transient_failure(
+    hostile_site: Hostile, small_fetcher: Fetcher, case: str
+) -> None:
     with pytest.raises(FetchFailed) as failed:
-        fetcher.get(site.on(CUT_SHORT[case]))
+        small_fetcher.get(hostile_site.on(CUT_SHORT[case]))
     assert type(failed.value) is FetchFailed
     assert failed.value.transient
 
 
-def test_what_comes_after_the_length_is_no_part_of_the_page(site: Hostile, fetcher: Fetcher) -> None:
-    found = fetcher.get(site.on(HEAD + b"Content-Length: 3\r\n\r\n<p>and much more"))
-    assert isinstance(found, Response)
+def test_bytes_after_the_stated_length_are_ignored(hostile_site: Hostile, small_fetcher: Fetcher) -> None:
+    found = small_fetcher.get(hostile_site.on(HEAD + b"Content-Length: 3\r\n\r\n<p>and much more"))
+    assert isinstance(found, Download)
     assert found.body == b"<p>"
 
 
-def test_a_port_where_nobody_listens_may_open_later() -> None:
+def test_a_closed_port_is_a_transient_failure() -> None:
     with hostile() as gone:
-        url, allow = gone.url(), pairs([gone.pair])
+        url, allow = gone.url(), parse_host_ports([gone.pair])
     with pytest.raises(FetchFailed) as failed:
-        Fetcher(Limits(allow=allow)).get(url)
+        Fetcher(FetchLimits(allow=allow)).get(url)
     assert type(failed.value) is FetchFailed
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_answer_at_all_gives_anything_but_a_page_or_a_code(
-    site: Hostile, fetcher: Fetcher, data: st.DataObject
+def test_any_answer_gives_a_page_or_a_fetch_error(
+    hostile_site: Hostile, small_fetcher: Fetcher, data: st.DataObject
 ) -> None:
     """Good answers with a few bytes changed, cut out or put in."""
     good = data.draw(st.sampled_from(SEEDS))
@@ -351,10 +358,10 @@ def test_no_answer_at_all_gives_anything_but_a_page_or_a_code(
     for start, length, new in data.draw(st.lists(edits, max_size=4)):
         changed[start : start + length] = new
     try:
-        found = fetcher.get(site.on(bytes(changed), "/fuzz"))
+        found = small_fetcher.get(hostile_site.on(bytes(changed), "/fuzz"))
     except FetchFailed:
         return
-    assert isinstance(found, Response)
+    assert isinstance(found, Download)
 
 
 SEEDS = [

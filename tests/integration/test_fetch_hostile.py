@@ -1,9 +1,9 @@
-"""Sites that lead astray: by redirects, and by names that answer one thing and mean another."""
+"""Sites that mislead: by redirects, and by names that resolve to other addresses than they should."""
 
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -15,31 +15,11 @@ from nexus.errors import (
     FetchTimeout,
     FetchUnknownHost,
 )
-from nexus.fetch import Fetcher, Limits, Response, System, pairs
+from nexus.fetch import Download, Fetcher, FetchLimits, System, parse_host_ports
 from nexus.fetch.addresses import Address
-from nexus.fetch.deadline import Deadline
-from nexus.fetch.limits import connect
-from nexus.fetch.names import Lookups
-from tests.hostile_server import PAGE, Hostile, Talk, answer, hostile, redirect
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Hostile]:
-    with hostile() as server:
-        yield server
-
-
-@pytest.fixture
-def fetcher(site: Hostile) -> Fetcher:
-    """With time enough: what ends here ends for another reason."""
-    return Fetcher(Limits(allow=pairs([site.pair]), delay=0))
-
-
-@pytest.fixture
-def hasty(site: Hostile) -> Fetcher:
-    """With hardly any time."""
-    return Fetcher(Limits(allow=pairs([site.pair]), delay=0, seconds=0.2))
-
+from nexus.fetch.limits import FetchDeadline, open_socket
+from nexus.fetch.lookups import Lookups
+from tests.kit.servers.hostile_site import PAGE, Hostile, Talk, answer, redirect
 
 # redirects
 
@@ -77,15 +57,15 @@ PRIVATE = [
 
 @pytest.mark.parametrize("location", PRIVATE)
 def test_a_redirect_into_private_space_is_not_followed(
-    site: Hostile, fetcher: Fetcher, location: str
+    hostile_site: Hostile, fetcher: Fetcher, location: str
 ) -> None:
-    there = location.format(port=site.port, other=site.port ^ 1, pair=site.pair)
-    site.on(redirect("/second"), "/first")
-    site.on(redirect(there), "/second")
-    before = len(site.requests)
+    there = location.format(port=hostile_site.port, other=hostile_site.port ^ 1, pair=hostile_site.pair)
+    hostile_site.on(redirect("/second"), "/first")
+    hostile_site.on(redirect(there), "/second")
+    before = len(hostile_site.requests)
     with pytest.raises(FetchBlockedAddress):
-        fetcher.get(site.url("/first"))
-    assert site.asked()[before:] == ["/first", "/second"]
+        fetcher.get(hostile_site.url("/first"))
+    assert hostile_site.asked()[before:] == ["/first", "/second"]
 
 
 @pytest.mark.parametrize(
@@ -100,9 +80,11 @@ def test_a_redirect_into_private_space_is_not_followed(
         "/" + "x" * 9000,
     ],
 )
-def test_a_redirect_to_nowhere_makes_no_sense(site: Hostile, fetcher: Fetcher, location: str) -> None:
+def test_a_redirect_without_a_target_is_a_bad_answer(
+    hostile_site: Hostile, fetcher: Fetcher, location: str
+) -> None:
     with pytest.raises(FetchBadAnswer):
-        fetcher.get(site.on(redirect(location)))
+        fetcher.get(hostile_site.on(redirect(location)))
 
 
 @pytest.mark.parametrize(
@@ -119,48 +101,50 @@ def test_a_redirect_to_nowhere_makes_no_sense(site: Hostile, fetcher: Fetcher, l
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
     ],
 )
-def test_a_status_that_was_not_asked_for_makes_no_sense(site: Hostile, fetcher: Fetcher, head: bytes) -> None:
+def test_a_status_that_was_not_asked_for_is_a_bad_answer(
+    hostile_site: Hostile, fetcher: Fetcher, head: bytes
+) -> None:
     with pytest.raises(FetchBadAnswer):
-        fetcher.get(site.on(head))
+        fetcher.get(hostile_site.on(head))
 
 
-def test_a_redirect_loop_ends_after_five(site: Hostile, fetcher: Fetcher) -> None:
-    site.on(redirect("/there"), "/here")
-    site.on(redirect("/here"), "/there")
-    before = len(site.requests)
+def test_a_redirect_loop_ends_after_five(hostile_site: Hostile, fetcher: Fetcher) -> None:
+    hostile_site.on(redirect("/there"), "/here")
+    hostile_site.on(redirect("/here"), "/there")
+    before = len(hostile_site.requests)
     with pytest.raises(FetchRedirects):
-        fetcher.get(site.url("/here"))
-    assert len(site.requests) - before == 6
+        fetcher.get(hostile_site.url("/here"))
+    assert len(hostile_site.requests) - before == 6
 
 
-def test_a_redirect_to_itself_ends(site: Hostile, fetcher: Fetcher) -> None:
+def test_a_redirect_to_itself_ends(hostile_site: Hostile, fetcher: Fetcher) -> None:
     with pytest.raises(FetchRedirects):
-        fetcher.get(site.on(redirect("")))
+        fetcher.get(hostile_site.on(redirect("")))
 
 
-def test_slow_redirects_share_one_deadline(site: Hostile, hasty: Fetcher) -> None:
+def test_slow_redirects_share_one_deadline(hostile_site: Hostile, hasty_fetcher: Fetcher) -> None:
     def slow(talk: Talk) -> None:
         talk.over.wait(0.1)
         talk.say(redirect("/"))
 
     with pytest.raises(FetchTimeout):
-        hasty.get(site.on(slow))
+        hasty_fetcher.get(hostile_site.on(slow))
 
 
-def test_the_body_of_a_redirect_is_not_read(site: Hostile, fetcher: Fetcher) -> None:
+def test_the_body_of_a_redirect_is_not_read(hostile_site: Hostile, fetcher: Fetcher) -> None:
     def endless(talk: Talk) -> None:
         talk.say(b"HTTP/1.1 302 Found\r\nLocation: /end\r\n\r\n")
         talk.forever(b"x" * 65536)
 
-    site.on(answer(), "/end")
-    assert isinstance(fetcher.get(site.on(endless)), Response)
+    hostile_site.on(answer(), "/end")
+    assert isinstance(fetcher.get(hostile_site.on(endless)), Download)
 
 
 # names
 
 
 def resolving(*answers: list[str]) -> Callable[..., list[object]]:
-    """A name that answers otherwise each time it is asked; the last answer stays."""
+    """A name that resolves differently each time; the last answer stays."""
     left = list(answers)
 
     def resolve(host: bytes, port: int, **_: object) -> list[object]:
@@ -180,45 +164,45 @@ def to_site(site: Hostile, dialled: list[str]) -> Callable[[Address, int, float]
     return dial
 
 
-def test_a_peer_that_is_not_the_checked_address_gets_no_request(site: Hostile) -> None:
+def test_a_peer_that_is_not_the_checked_address_gets_no_request(hostile_site: Hostile) -> None:
     dialled: list[str] = []
-    system = System(resolve=resolving(["93.184.215.14"]), connect=to_site(site, dialled))
-    before = len(site.requests)
+    system = System(resolve=resolving(["93.184.215.14"]), connect=to_site(hostile_site, dialled))
+    before = len(hostile_site.requests)
     with pytest.raises(FetchBlockedAddress):
         Fetcher(system=system).get("http://site.test/")
     assert dialled == ["93.184.215.14"]
-    assert len(site.requests) == before
+    assert len(hostile_site.requests) == before
 
 
-def test_a_peer_at_another_port_gets_no_request(site: Hostile) -> None:
+def test_a_peer_at_another_port_gets_no_request(hostile_site: Hostile) -> None:
     dialled: list[str] = []
-    system = System(resolve=resolving(["127.0.0.1"]), connect=to_site(site, dialled))
+    system = System(resolve=resolving(["127.0.0.1"]), connect=to_site(hostile_site, dialled))
     with pytest.raises(FetchBlockedAddress):
-        Fetcher(Limits(allow=pairs(["site.test:80"])), system).get("http://site.test/")
+        Fetcher(FetchLimits(allow=parse_host_ports(["site.test:80"])), system).get("http://site.test/")
     assert dialled == ["127.0.0.1"]
 
 
-def test_a_name_that_turns_private_between_hops_is_refused(site: Hostile) -> None:
+def test_a_name_that_turns_private_between_hops_is_refused(hostile_site: Hostile) -> None:
     """Allowed on the port of the first hop, and on no other."""
-    site.on(redirect("http://site.test:8080/"))
+    hostile_site.on(redirect("http://site.test:8080/"))
     system = System(resolve=resolving(["127.0.0.1"]))
     with pytest.raises(FetchBlockedAddress):
-        Fetcher(Limits(allow=pairs([f"site.test:{site.port}"]), delay=0), system).get(
-            f"http://site.test:{site.port}/"
+        Fetcher(FetchLimits(allow=parse_host_ports([f"site.test:{hostile_site.port}"]), delay=0), system).get(
+            f"http://site.test:{hostile_site.port}/"
         )
 
 
-def test_a_name_is_asked_anew_at_each_hop_and_once_at_each(site: Hostile) -> None:
+def test_a_name_is_looked_up_exactly_once_per_hop(hostile_site: Hostile) -> None:
     asked: list[bytes] = []
 
     def resolve(host: bytes, port: int, **_: object) -> list[object]:
         asked.append(host)
         return resolving(["127.0.0.1"])(host, port)
 
-    site.on(redirect("/b"), "/a")
-    site.on(answer(), "/b")
-    limits = Limits(allow=pairs([f"site.test:{site.port}"]), delay=0)
-    Fetcher(limits, System(resolve=resolve)).get(f"http://site.test:{site.port}/a")
+    hostile_site.on(redirect("/b"), "/a")
+    hostile_site.on(answer(), "/b")
+    limits = FetchLimits(allow=parse_host_ports([f"site.test:{hostile_site.port}"]), delay=0)
+    Fetcher(limits, System(resolve=resolve)).get(f"http://site.test:{hostile_site.port}/a")
     assert asked == [b"site.test", b"site.test"]
 
 
@@ -233,7 +217,7 @@ def test_a_name_is_asked_anew_at_each_hop_and_once_at_each(site: Hostile) -> Non
         (TimeoutError("too slow"), FetchTimeout),
     ],
 )
-def test_a_lookup_that_fails_has_its_code(failure: Exception, error: type[FetchFailed]) -> None:
+def test_a_failed_lookup_has_its_own_code(failure: Exception, error: type[FetchFailed]) -> None:
     def resolve(*_: object, **__: object) -> list[object]:
         raise failure
 
@@ -249,7 +233,7 @@ def test_a_name_that_no_dns_can_hold_is_unknown() -> None:
             Fetcher().get(f"http://{host}/")
 
 
-def test_a_lookup_that_hangs_does_not_hold_the_fetch() -> None:
+def test_a_lookup_that_hangs_does_not_delay_the_fetch() -> None:
     over = threading.Event()
 
     def hang(*_: object, **__: object) -> list[object]:
@@ -258,7 +242,7 @@ def test_a_lookup_that_hangs_does_not_hold_the_fetch() -> None:
 
     try:
         with pytest.raises(FetchTimeout):
-            Fetcher(Limits(seconds=0.2), System(resolve=hang)).get("http://site.test/")
+            Fetcher(FetchLimits(seconds=0.2), System(resolve=hang)).get("http://site.test/")
     finally:
         over.set()
 
@@ -276,29 +260,29 @@ def test_lookups_that_hang_are_bounded_in_number() -> None:
     try:
         for number in range(5):
             with pytest.raises(FetchTimeout):
-                lookups.addresses(f"{number}.test", 80, Deadline(0.05, 0, time.monotonic))
+                lookups.addresses(f"{number}.test", 80, FetchDeadline(0.05, 0, time.monotonic))
         assert begun.acquire(timeout=30)
         assert begun.acquire(timeout=30)
     finally:
         over.set()
     # Those that were left behind give their places back.
-    assert lookups.addresses("5.test", 80, Deadline(30, 0, time.monotonic))
+    assert lookups.addresses("5.test", 80, FetchDeadline(30, 0, time.monotonic))
     assert sorted(asked) == [b"0.test", b"1.test", b"5.test"]
 
 
-def test_an_address_that_hangs_leaves_time_for_the_next(site: Hostile) -> None:
+def test_an_unresponsive_address_leaves_time_for_the_next(hostile_site: Hostile) -> None:
     shares: list[float] = []
 
     def dial(address: Address, port: int, seconds: float) -> socket.socket:
         shares.append(seconds)
         if len(shares) < 3:
             raise TimeoutError
-        return connect(address, port, seconds)
+        return open_socket(address, port, seconds)
 
     system = System(
         resolve=resolving(["127.0.0.3", "127.0.0.2", "127.0.0.1"]), connect=dial, clock=lambda: 0.0
     )
-    limits = Limits(allow=pairs([f"site.test:{site.port}"]), seconds=12)
-    site.on(answer())
-    Fetcher(limits, system).get(f"http://site.test:{site.port}/")
+    limits = FetchLimits(allow=parse_host_ports([f"site.test:{hostile_site.port}"]), seconds=12)
+    hostile_site.on(answer())
+    Fetcher(limits, system).get(f"http://site.test:{hostile_site.port}/")
     assert shares == [4.0, 5.0, 12.0]

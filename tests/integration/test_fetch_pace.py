@@ -1,19 +1,19 @@
-"""How often a site is asked: two requests at once, a pause between them, and rest when it asks for it."""
+"""How often a site is asked: two requests at once, a pause between them, and longer ones on request."""
 
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
 from nexus.errors import FetchBusy, FetchFailed, FetchHttp5xx, FetchRateLimited
-from nexus.fetch import Fetcher, Limits, Response, System, pairs
-from nexus.fetch.deadline import Deadline
+from nexus.fetch import Download, Fetcher, FetchLimits, System, parse_host_ports
 from nexus.fetch.guard import Guard, Target
-from nexus.fetch.pace import Pace
-from tests.hostile_server import Hostile, Talk, answer, hostile, redirect
+from nexus.fetch.limits import FetchDeadline
+from nexus.fetch.pace import SitePace
+from tests.kit.servers.hostile_site import Hostile, Talk, answer, redirect
 
 
 class SetTime:
@@ -32,10 +32,9 @@ class SetTime:
 
 
 @pytest.fixture
-def site() -> Iterator[Hostile]:
-    with hostile() as server:
-        server.on(answer())
-        yield server
+def hostile_site(hostile_site: Hostile) -> Hostile:
+    hostile_site.on(answer())
+    return hostile_site
 
 
 @pytest.fixture
@@ -48,88 +47,90 @@ def loopback(host: bytes, port: int, **_: object) -> list[object]:
 
 
 @pytest.fixture
-def make(site: Hostile, time: SetTime) -> Callable[..., Fetcher]:
+def make(hostile_site: Hostile, time: SetTime) -> Callable[..., Fetcher]:
     """A fetcher in a time of its own, for a site under three names."""
 
     def build(**limits: float) -> Fetcher:
-        allow = pairs([site.pair, f"a.test:{site.port}", f"b.test:{site.port}"])
+        allow = parse_host_ports(
+            [hostile_site.pair, f"a.test:{hostile_site.port}", f"b.test:{hostile_site.port}"]
+        )
         system = System(resolve=loopback, clock=time, sleep=time.sleep)
-        return Fetcher(Limits(allow=allow, **limits), system)  # type: ignore[arg-type]
+        return Fetcher(FetchLimits(allow=allow, **limits), system)  # type: ignore[arg-type]
 
     return build
 
 
 def test_requests_to_one_site_keep_a_distance(
-    site: Hostile, time: SetTime, make: Callable[..., Fetcher]
+    hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
     fetcher = make(delay=0.25)
     for _ in range(3):
-        fetcher.get(site.url())
+        fetcher.get(hostile_site.url())
     assert time.slept == [0.0, 0.25, 0.25]
 
 
-def test_time_that_has_passed_is_not_waited_for_again(
-    site: Hostile, time: SetTime, make: Callable[..., Fetcher]
+def test_the_distance_between_requests_includes_time_that_has_passed(
+    hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
     fetcher = make(delay=1.0)
-    fetcher.get(site.url())
+    fetcher.get(hostile_site.url())
     time.time += 0.75
-    fetcher.get(site.url())
+    fetcher.get(hostile_site.url())
     time.time += 5
-    fetcher.get(site.url())
+    fetcher.get(hostile_site.url())
     assert time.slept == [0.0, 0.25, 0.0]
 
 
 def test_requests_to_different_sites_do_not_wait_for_each_other(
-    site: Hostile, time: SetTime, make: Callable[..., Fetcher]
+    hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
     fetcher = make(delay=60)
     for host in ("127.0.0.1", "a.test", "b.test"):
-        fetcher.get(f"http://{host}:{site.port}/")
+        fetcher.get(f"http://{host}:{hostile_site.port}/")
     assert time.slept == [0.0, 0.0, 0.0]
 
 
 def test_a_redirect_keeps_the_distance_too(
-    site: Hostile, time: SetTime, make: Callable[..., Fetcher]
+    hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
-    site.on(redirect("/"), "/old")
-    make(delay=0.5, at_once=1).get(site.url("/old"))
+    hostile_site.on(redirect("/"), "/old")
+    make(delay=0.5, at_once=1).get(hostile_site.url("/old"))
     assert time.slept == [0.0, 0.5]
 
 
-def test_waiting_for_a_turn_is_not_time_of_the_fetch(
-    site: Hostile, time: SetTime, make: Callable[..., Fetcher]
+def test_waiting_for_a_turn_does_not_use_up_the_deadline(
+    hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
     fetcher = make(delay=60, seconds=5, wait_seconds=60)
-    assert isinstance(fetcher.get(site.url()), Response)
-    assert isinstance(fetcher.get(site.url()), Response)
+    assert isinstance(fetcher.get(hostile_site.url()), Download)
+    assert isinstance(fetcher.get(hostile_site.url()), Download)
     assert time.slept == [0.0, 60.0]
 
 
-def test_a_turn_that_comes_too_late_is_not_waited_for(
-    site: Hostile, time: SetTime, make: Callable[..., Fetcher]
+def test_a_fetch_does_not_wait_for_a_turn_that_comes_too_late(
+    hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
     fetcher = make(delay=60, wait_seconds=59)
-    fetcher.get(site.url())
+    fetcher.get(hostile_site.url())
     with pytest.raises(FetchBusy):
-        fetcher.get(site.url())
+        fetcher.get(hostile_site.url())
     assert time.slept == [0.0]
-    assert len(site.requests) == 1
+    assert len(hostile_site.requests) == 1
 
 
-def test_one_fetch_waits_no_longer_in_all_than_it_may(
-    site: Hostile, time: SetTime, make: Callable[..., Fetcher]
+def test_all_waits_of_one_fetch_together_are_bounded(
+    hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
-    site.on(redirect("/loop"), "/loop")
+    hostile_site.on(redirect("/loop"), "/loop")
     with pytest.raises(FetchBusy):
-        make(delay=40, wait_seconds=100).get(site.url("/loop"))
+        make(delay=40, wait_seconds=100).get(hostile_site.url("/loop"))
     assert time.slept == [0.0, 40.0, 40.0]
 
 
 # two at once
 
 
-def test_a_site_gets_two_requests_at_once_and_no_third(site: Hostile) -> None:
+def test_a_site_gets_two_requests_at_once_and_no_third(hostile_site: Hostile) -> None:
     begun, go_on = threading.Semaphore(0), threading.Event()
 
     def slow(talk: Talk) -> None:
@@ -137,8 +138,8 @@ def test_a_site_gets_two_requests_at_once_and_no_third(site: Hostile) -> None:
         go_on.wait(30)
         talk.say(answer())
 
-    url = site.on(slow, "/slow")
-    fetcher = Fetcher(Limits(allow=pairs([site.pair]), delay=0, wait_seconds=0))
+    url = hostile_site.on(slow, "/slow")
+    fetcher = Fetcher(FetchLimits(allow=parse_host_ports([hostile_site.pair]), delay=0, wait_seconds=0))
     threads = [threading.Thread(target=fetcher.get, args=(url,)) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -146,13 +147,13 @@ def test_a_site_gets_two_requests_at_once_and_no_third(site: Hostile) -> None:
         assert begun.acquire(timeout=30)
         assert begun.acquire(timeout=30)
         with pytest.raises(FetchBusy):
-            fetcher.get(site.url())
-        assert site.asked() == ["/slow", "/slow"]
+            fetcher.get(hostile_site.url())
+        assert hostile_site.asked() == ["/slow", "/slow"]
     finally:
         go_on.set()
         for thread in threads:
             thread.join()
-    assert isinstance(fetcher.get(site.url()), Response)
+    assert isinstance(fetcher.get(hostile_site.url()), Download)
 
 
 def target(host: str, port: int = 80) -> Target:
@@ -161,13 +162,13 @@ def target(host: str, port: int = 80) -> Target:
 
 @dataclass
 class Waiter:
-    """Waits for a place at a site in a thread, for as long as it takes; what came of it is in `outcome`."""
+    """Waits for a slot at a site in a thread; the result is in `outcome`."""
 
-    pace: Pace
+    pace: SitePace
     outcome: str = ""
 
     def start(self) -> None:
-        """Comes back once it waits."""
+        """Returns once the thread waits."""
         self.thread = threading.Thread(target=self._wait, daemon=True)
         self.thread.start()
         while not self.pace._sites["a.test"].waiting:
@@ -179,25 +180,25 @@ class Waiter:
 
     def _wait(self) -> None:
         try:
-            with self.pace.place(target("a.test"), Deadline(30, 3600, lambda: 0.0)):
+            with self.pace.place(target("a.test"), FetchDeadline(30, 3600, lambda: 0.0)):
                 self.outcome = "entered"
         except FetchFailed as error:
             self.outcome = error.code
 
 
-def test_who_waits_gets_the_place_that_comes_free() -> None:
-    pace = Pace(1, 0, System())
+def test_a_waiting_request_gets_the_slot_that_comes_free() -> None:
+    pace = SitePace(1, 0, System())
     waiter = Waiter(pace)
-    with pace.place(target("a.test"), Deadline(30, 30, lambda: 0.0)):
+    with pace.place(target("a.test"), FetchDeadline(30, 30, lambda: 0.0)):
         waiter.start()
         assert waiter.outcome == ""
     assert waiter.end() == "entered"
 
 
 @pytest.mark.parametrize("other", [target("a.test", 8080), target("a.test."), target("A.TEST")])
-def test_a_site_is_a_host_on_whatever_port(other: Target) -> None:
-    pace = Pace(1, 0, System())
-    deadline = Deadline(30, 0, lambda: 0.0)
+def test_all_ports_of_a_host_share_one_pace(other: Target) -> None:
+    pace = SitePace(1, 0, System())
+    deadline = FetchDeadline(30, 0, lambda: 0.0)
     with (
         pace.place(target("a.test"), deadline),
         pytest.raises(FetchBusy),
@@ -207,9 +208,9 @@ def test_a_site_is_a_host_on_whatever_port(other: Target) -> None:
 
 
 def test_sites_are_forgotten_once_nobody_waits_for_them(time: SetTime) -> None:
-    pace = Pace(2, 1.0, System(clock=time, sleep=time.sleep))
+    pace = SitePace(2, 1.0, System(clock=time, sleep=time.sleep))
     for number in range(100):
-        with pace.place(target(f"{number}.test"), Deadline(30, 30, time)):
+        with pace.place(target(f"{number}.test"), FetchDeadline(30, 30, time)):
             time.time += 2
             pace.rest(target(f"{number}.test"), 1)
     assert len(pace._sites) + len(pace._rests) < 4
@@ -218,56 +219,58 @@ def test_sites_are_forgotten_once_nobody_waits_for_them(time: SetTime) -> None:
 # rest
 
 
-def test_a_site_that_asks_for_rest_gets_it(
-    site: Hostile, time: SetTime, make: Callable[..., Fetcher]
+def test_a_site_that_sends_retry_after_is_left_alone(
+    hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
     fetcher = make(delay=0)
-    site.on(answer(b"", "Retry-After: 60", status="429 Too Many Requests"), "/busy")
+    hostile_site.on(answer(b"", "Retry-After: 60", status="429 Too Many Requests"), "/busy")
     with pytest.raises(FetchRateLimited):
-        fetcher.get(site.url("/busy"))
+        fetcher.get(hostile_site.url("/busy"))
     time.time += 20
     with pytest.raises(FetchRateLimited) as refused:
-        fetcher.get(site.url())
+        fetcher.get(hostile_site.url())
     assert refused.value.retry_after == 40.0
-    assert site.asked() == ["/busy"]
+    assert hostile_site.asked() == ["/busy"]
     time.time += 40
-    assert isinstance(fetcher.get(site.url()), Response)
+    assert isinstance(fetcher.get(hostile_site.url()), Download)
 
 
-def test_the_rest_of_one_site_is_not_that_of_another(
-    site: Hostile, time: SetTime, make: Callable[..., Fetcher]
+def test_retry_after_of_one_site_does_not_delay_another(
+    hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
     fetcher = make(delay=0)
-    site.on(answer(b"", "Retry-After: 60", status="503 Service Unavailable"), "/busy")
+    hostile_site.on(answer(b"", "Retry-After: 60", status="503 Service Unavailable"), "/busy")
     with pytest.raises(FetchHttp5xx):
-        fetcher.get(f"http://a.test:{site.port}/busy")
-    assert isinstance(fetcher.get(f"http://b.test:{site.port}/"), Response)
+        fetcher.get(f"http://a.test:{hostile_site.port}/busy")
+    assert isinstance(fetcher.get(f"http://b.test:{hostile_site.port}/"), Download)
 
 
-def test_a_site_that_names_no_time_is_asked_again(site: Hostile, make: Callable[..., Fetcher]) -> None:
+def test_a_busy_site_without_retry_after_is_asked_again(
+    hostile_site: Hostile, make: Callable[..., Fetcher]
+) -> None:
     fetcher = make(delay=0)
-    site.on(answer(b"", status="429 Too Many Requests"), "/busy")
+    hostile_site.on(answer(b"", status="429 Too Many Requests"), "/busy")
     with pytest.raises(FetchRateLimited):
-        fetcher.get(site.url("/busy"))
-    assert isinstance(fetcher.get(site.url()), Response)
+        fetcher.get(hostile_site.url("/busy"))
+    assert isinstance(fetcher.get(hostile_site.url()), Download)
 
 
 # the end
 
 
-def test_a_closed_fetcher_begins_nothing(site: Hostile, make: Callable[..., Fetcher]) -> None:
+def test_a_closed_fetcher_starts_no_request(hostile_site: Hostile, make: Callable[..., Fetcher]) -> None:
     fetcher = make()
     fetcher.close()
     with pytest.raises(FetchFailed, match="stopping") as refused:
-        fetcher.get(site.url())
+        fetcher.get(hostile_site.url())
     assert refused.value.transient
-    assert site.requests == []
+    assert hostile_site.requests == []
 
 
-def test_who_waits_for_a_turn_is_sent_away_at_the_end() -> None:
-    pace = Pace(1, 0, System())
+def test_requests_that_wait_for_a_turn_end_when_the_fetcher_closes() -> None:
+    pace = SitePace(1, 0, System())
     waiter = Waiter(pace)
-    with pace.place(target("a.test"), Deadline(30, 30, lambda: 0.0)):
+    with pace.place(target("a.test"), FetchDeadline(30, 30, lambda: 0.0)):
         waiter.start()
         pace.close()
         assert waiter.end() == "E_FETCH_FAILED"

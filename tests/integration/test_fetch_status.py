@@ -1,44 +1,39 @@
-"""What a status means: what may pass and what is for good, and how long a site asks to be left alone."""
+"""What a status means: transient or permanent, and how long to leave the site alone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from nexus.errors import FetchFailed, FetchHttp4xx, FetchHttp5xx, FetchRateLimited
-from nexus.fetch import Fetcher, Limits, System, pairs
-from tests.hostile_server import Hostile, answer, hostile
-from tests.support import SetClock
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Hostile]:
-    with hostile() as server:
-        yield server
-
-
-@pytest.fixture
-def fetch(site: Hostile) -> Callable[..., object]:
-    return Fetcher(Limits(allow=pairs([site.pair]), delay=0)).get
+from nexus.fetch import Fetcher, FetchLimits, System, parse_host_ports
+from tests.kit.clock import SetClock
+from tests.kit.servers.hostile_site import Hostile, answer
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 410, 418, 421, 451, 499])
-def test_a_refusal_is_for_good(site: Hostile, fetch: Callable[..., object], status: int) -> None:
+def test_a_client_error_is_a_permanent_failure(
+    hostile_site: Hostile, fetch: Callable[..., object], status: int
+) -> None:
     with pytest.raises(FetchHttp4xx, match=f"answered {status}") as refused:
-        fetch(site.on(answer(status=f"{status} No")))
+        fetch(hostile_site.on(answer(status=f"{status} No")))
     assert refused.value.transient is False
 
 
 @pytest.mark.parametrize("status", [500, 501, 502, 503, 504, 520, 599])
-def test_a_fault_of_the_site_may_pass(site: Hostile, fetch: Callable[..., object], status: int) -> None:
+def test_a_server_error_is_a_transient_failure(
+    hostile_site: Hostile, fetch: Callable[..., object], status: int
+) -> None:
     with pytest.raises(FetchHttp5xx, match=f"answered {status}") as refused:
-        fetch(site.on(answer(status=f"{status} Oops")))
+        fetch(hostile_site.on(answer(status=f"{status} Oops")))
     assert refused.value.transient is True
 
 
 @pytest.mark.parametrize("status", [408, 425])
-def test_a_passing_refusal_may_pass(site: Hostile, fetch: Callable[..., object], status: int) -> None:
+def test_a_temporary_refusal_is_a_transient_failure(
+    hostile_site: Hostile, fetch: Callable[..., object], status: int
+) -> None:
     with pytest.raises(FetchFailed, match=f"answered {status}") as refused:
-        fetch(site.on(answer(status=f"{status} Later")))
+        fetch(hostile_site.on(answer(status=f"{status} Later")))
     assert type(refused.value) is FetchFailed
     assert refused.value.transient is True
 
@@ -64,16 +59,18 @@ def test_a_passing_refusal_may_pass(site: Hostile, fetch: Callable[..., object],
         ("X-Nothing: 1", None),
     ],
 )
-def test_how_long_a_site_asks_to_be_left_alone(
-    site: Hostile, clock: SetClock, status: int, header: str, seconds: float | None
+def test_retry_after_is_parsed_in_every_form(
+    hostile_site: Hostile, clock: SetClock, status: int, header: str, seconds: float | None
 ) -> None:
-    fetcher = Fetcher(Limits(allow=pairs([site.pair])), System(now=clock))
+    fetcher = Fetcher(FetchLimits(allow=parse_host_ports([hostile_site.pair])), System(now=clock))
     with pytest.raises(FetchRateLimited if status == 429 else FetchHttp5xx) as refused:
-        fetcher.get(site.on(answer(b"", header, status=f"{status} Later")))
+        fetcher.get(hostile_site.on(answer(b"", header, status=f"{status} Later")))
     assert refused.value.retry_after == seconds
 
 
-def test_a_status_that_asks_for_no_rest_gives_none(site: Hostile, fetch: Callable[..., object]) -> None:
+def test_retry_after_is_ignored_on_other_statuses(
+    hostile_site: Hostile, fetch: Callable[..., object]
+) -> None:
     with pytest.raises(FetchHttp4xx) as refused:
-        fetch(site.on(answer(b"", "Retry-After: 10", status="404 Not Found")))
+        fetch(hostile_site.on(answer(b"", "Retry-After: 10", status="404 Not Found")))
     assert refused.value.retry_after is None

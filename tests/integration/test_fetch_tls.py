@@ -1,17 +1,13 @@
-"""Secure sites: who they say they are is checked, and their bytes and time count as everyone's."""
+"""Secure sites: certificates are checked, and all limits apply to them too."""
 
-import ssl
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives import serialization
 
 from nexus.errors import (
     FetchBadAnswer,
@@ -21,75 +17,13 @@ from nexus.errors import (
     FetchTimeout,
     FetchTooLarge,
 )
-from nexus.fetch import Fetcher, Limits, Response, System, pairs
-from tests.hostile_server import PAGE, Hostile, Talk, answer, hostile, redirect
-
-NOW = datetime.now(UTC)
-
-
-@dataclass(frozen=True)
-class Authority:
-    """Signs certificates."""
-
-    key: ec.EllipticCurvePrivateKey
-    certificate: x509.Certificate
-
-    @classmethod
-    def make(cls) -> "Authority":
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Authority of the tests")])
-        builder = _builder(name, name, key, NOW + timedelta(days=1))
-        usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
-        signed = (
-            builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(usage, critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .sign(key, hashes.SHA256())
-        )
-        return cls(key, signed)
-
-    def context(self, folder: Path, *names: x509.GeneralName, until: datetime) -> ssl.SSLContext:
-        """What a server needs to be one of these names."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Site of the tests")])
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
-        signed = (
-            _builder(name, self.certificate.subject, key, until)
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(issuer, critical=False)
-            .sign(self.key, hashes.SHA256())
-        )
-        path = folder / "site.pem"
-        secret = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        path.write_bytes(secret + signed.public_bytes(serialization.Encoding.PEM))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
-        return context
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, until: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(NOW - timedelta(days=2))
-        .not_valid_after(until)
-    )
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority.make()
+from nexus.fetch import Download, Fetcher, FetchLimits, System, parse_host_ports
+from tests.kit.certificates import NOW, Authority
+from tests.kit.servers.hostile_site import PAGE, Hostile, Talk, answer, hostile, redirect
 
 
 @pytest.fixture
-def trusted(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def trusted_by_fetchers(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "authority.pem"
     path.write_bytes(authority.certificate.public_bytes(serialization.Encoding.PEM))
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
@@ -99,7 +33,7 @@ NAMES = (x509.DNSName("site.test"), x509.IPAddress(ip_address("127.0.0.1")))
 
 
 @pytest.fixture
-def site(authority: Authority, tmp_path: Path) -> Iterator[Hostile]:
+def secure_site(authority: Authority, tmp_path: Path) -> Iterator[Hostile]:
     with hostile(authority.context(tmp_path, *NAMES, until=NOW + timedelta(days=1))) as server:
         server.on(answer())
         yield server
@@ -110,64 +44,64 @@ def make(site: Hostile, **limits: float) -> Fetcher:
         return [(2, 1, 6, "", ("127.0.0.1", port))]
 
     hosts = ("127.0.0.1", "site.test", "site.test.", "other.test", ".site.test")
-    allow = pairs([f"{host}:{site.port}" for host in hosts])
-    return Fetcher(Limits(allow=allow, delay=0, **limits), System(resolve=resolve))  # type: ignore[arg-type]
+    allow = parse_host_ports([f"{host}:{site.port}" for host in hosts])
+    return Fetcher(FetchLimits(allow=allow, delay=0, **limits), System(resolve=resolve))  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("trusted")
+@pytest.mark.usefixtures("trusted_by_fetchers")
 @pytest.mark.parametrize("host", ["127.0.0.1", "site.test", "SITE.test", "site.test."])
-def test_a_site_that_proves_its_name_is_read(site: Hostile, host: str) -> None:
-    found = make(site).get(f"https://{host}:{site.port}/")
-    assert isinstance(found, Response)
+def test_a_site_with_a_valid_certificate_is_read(secure_site: Hostile, host: str) -> None:
+    found = make(secure_site).get(f"https://{host}:{secure_site.port}/")
+    assert isinstance(found, Download)
     assert found.body == PAGE
 
 
-@pytest.mark.usefixtures("trusted")
+@pytest.mark.usefixtures("trusted_by_fetchers")
 @pytest.mark.parametrize("host", ["other.test", ".site.test"])
-def test_a_site_of_another_name_gets_no_request(site: Hostile, host: str) -> None:
+def test_a_site_with_a_certificate_for_another_name_gets_no_request(secure_site: Hostile, host: str) -> None:
     with pytest.raises(FetchInsecure):
-        make(site).get(f"https://{host}:{site.port}/")
-    assert site.requests == []
+        make(secure_site).get(f"https://{host}:{secure_site.port}/")
+    assert secure_site.requests == []
 
 
-def test_a_site_that_nobody_vouches_for_gets_no_request(site: Hostile) -> None:
-    with pytest.raises(FetchInsecure, match="prove who it is") as failed:
-        make(site).get(site.url())
+def test_a_site_with_an_untrusted_certificate_gets_no_request(secure_site: Hostile) -> None:
+    with pytest.raises(FetchInsecure, match="certificate is not valid") as failed:
+        make(secure_site).get(secure_site.url())
     assert not failed.value.transient
-    assert site.requests == []
+    assert secure_site.requests == []
 
 
-@pytest.mark.usefixtures("trusted")
-def test_a_certificate_that_has_ended_is_no_proof(authority: Authority, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("trusted_by_fetchers")
+def test_an_expired_certificate_is_refused(authority: Authority, tmp_path: Path) -> None:
     with hostile(authority.context(tmp_path, *NAMES, until=NOW - timedelta(days=1))) as site:
         with pytest.raises(FetchInsecure):
             make(site).get(site.url())
         assert site.requests == []
 
 
-@pytest.mark.usefixtures("trusted")
-def test_a_long_page_and_a_long_request_come_through_whole(site: Hostile) -> None:
+@pytest.mark.usefixtures("trusted_by_fetchers")
+def test_a_long_page_and_a_long_request_pass_through_tls_whole(secure_site: Hostile) -> None:
     body = bytes(range(32, 127)) * 20_000
     path = "/?" + "q" * 40_000
-    site.on(answer(body), path)
-    found = make(site).get(site.url(path))
-    assert isinstance(found, Response)
+    secure_site.on(answer(body), path)
+    found = make(secure_site).get(secure_site.url(path))
+    assert isinstance(found, Download)
     assert found.body == body
 
 
-@pytest.mark.usefixtures("trusted")
-def test_a_redirect_to_a_plain_address_is_followed_and_checked(site: Hostile) -> None:
+@pytest.mark.usefixtures("trusted_by_fetchers")
+def test_a_redirect_to_a_plain_address_is_followed_and_checked(secure_site: Hostile) -> None:
     with hostile() as plain:
         plain.on(answer())
-        site.on(redirect(plain.url()), "/plain")
-        site.on(redirect("http://127.0.0.1/"), "/private")
-        allow = pairs([site.pair, plain.pair])
-        fetcher = Fetcher(Limits(allow=allow, delay=0))
-        found = fetcher.get(site.url("/plain"))
-        assert isinstance(found, Response)
+        secure_site.on(redirect(plain.url()), "/plain")
+        secure_site.on(redirect("http://127.0.0.1/"), "/private")
+        allow = parse_host_ports([secure_site.pair, plain.pair])
+        fetcher = Fetcher(FetchLimits(allow=allow, delay=0))
+        found = fetcher.get(secure_site.url("/plain"))
+        assert isinstance(found, Download)
         assert found.url == plain.url()
         with pytest.raises(FetchBlockedAddress):
-            fetcher.get(site.url("/private"))
+            fetcher.get(secure_site.url("/private"))
 
 
 # hostile, behind the handshake
@@ -183,33 +117,37 @@ def dripping(talk: Talk) -> None:
     talk.drip(b"x")
 
 
-@pytest.mark.usefixtures("trusted")
-def test_an_endless_page_is_not_read_to_its_end(site: Hostile) -> None:
+@pytest.mark.usefixtures("trusted_by_fetchers")
+def test_an_endless_secure_page_is_not_read_to_its_end(secure_site: Hostile) -> None:
     with pytest.raises(FetchTooLarge):
-        make(site, most_bytes=100_000).get(site.on(endless))
+        make(secure_site, most_bytes=100_000).get(secure_site.on(endless))
 
 
-@pytest.mark.usefixtures("trusted")
-def test_a_dripping_page_ends_with_the_deadline(site: Hostile) -> None:
+@pytest.mark.usefixtures("trusted_by_fetchers")
+def test_a_dripping_secure_page_ends_with_the_deadline(secure_site: Hostile) -> None:
     with pytest.raises(FetchTimeout):
-        make(site, seconds=0.3).get(site.on(dripping))
+        make(secure_site, seconds=0.3).get(secure_site.on(dripping))
 
 
-@pytest.mark.usefixtures("trusted")
-def test_endless_interim_answers_end(site: Hostile) -> None:
+@pytest.mark.usefixtures("trusted_by_fetchers")
+def test_endless_interim_answers_over_tls_are_cut_off(secure_site: Hostile) -> None:
     with pytest.raises(FetchBadAnswer):
-        make(site).get(site.on(lambda talk: talk.forever(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)))
+        make(secure_site).get(
+            secure_site.on(lambda talk: talk.forever(b"HTTP/1.1 100 Continue\r\n\r\n" * 100))
+        )
 
 
-@pytest.mark.usefixtures("trusted")
+@pytest.mark.usefixtures("trusted_by_fetchers")
 @pytest.mark.parametrize("end", [Talk.reset, lambda talk: None])
-def test_a_page_that_breaks_off_may_succeed_later(site: Hostile, end: Callable[[Talk], None]) -> None:
+def test_a_secure_page_that_breaks_off_is_a_transient_failure(
+    secure_site: Hostile, end: Callable[[Talk], None]
+) -> None:
     def broken(talk: Talk) -> None:
         talk.say(answer()[:-10])
         end(talk)
 
     with pytest.raises(FetchFailed) as failed:
-        make(site).get(site.on(broken))
+        make(secure_site).get(secure_site.on(broken))
     assert type(failed.value) is FetchFailed
 
 
@@ -230,7 +168,7 @@ HELLO = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03"
         (lambda talk: (talk.say(HELLO), talk.reset()), FetchFailed),
     ],
 )
-def test_a_handshake_that_does_not_end_may_succeed_later(
+def test_an_unfinished_handshake_is_a_transient_failure(
     act: Callable[[Talk], None], error: type[FetchFailed]
 ) -> None:
     seconds = 0.3 if error is FetchTimeout else 30
@@ -253,7 +191,7 @@ def test_a_handshake_that_does_not_end_may_succeed_later(
         b"\xff" * 1000,
     ],
 )
-def test_a_handshake_that_is_none_is_insecure(greeting: bytes) -> None:
+def test_an_answer_without_tls_is_insecure(greeting: bytes) -> None:
     with hostile() as site:
         site.greeting = lambda talk: (talk.say(greeting), talk.silence())
         with pytest.raises(FetchInsecure, match="no secure connection") as failed:
@@ -264,7 +202,7 @@ def test_a_handshake_that_is_none_is_insecure(greeting: bytes) -> None:
 @pytest.mark.parametrize(
     "flood", [b"\x15\x03\x03\x00\x02\x01\x5a", b"\x14\x03\x03\x00\x01\x01", HELLO, b"\0" * 1000]
 )
-def test_a_flood_within_the_handshake_ends(flood: bytes) -> None:
+def test_a_flood_within_the_handshake_is_cut_off(flood: bytes) -> None:
     with hostile() as site:
         site.greeting = lambda talk: talk.forever(flood * 100)
         with pytest.raises((FetchInsecure, FetchBadAnswer)):

@@ -1,4 +1,4 @@
-"""A process that is frozen between a commit and the removal of an object never removes what others need by then."""
+"""A process frozen between a commit and the removal of an object never removes what others need by then."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ import pytest
 from sqlalchemy import Integer, column, text
 
 from nexus.db.session import Statement
-from tests import servers
-from tests.files import pdf
-from tests.freezing import FREEZE_AT, IDLE_SECONDS, MOMENTS, is_frozen
-from tests.http import Caller, data, problem
-from tests.integration.test_http_uploads import begin, link_to
-from tests.processes import Nexus, Process, eventually, fresh_postgres, installed
+from tests.kit import servers
+from tests.kit.http import Caller, data, problem
+from tests.kit.http_uploads import begin_upload, link_to
+from tests.kit.installation import Nexus, installed, start_server
+from tests.kit.plugins.freeze_once import FREEZE_AT, IDLE_SECONDS, MOMENTS, is_frozen
+from tests.kit.processes import Process
+from tests.kit.uploads import unique_pdf
+from tests.kit.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("faults-local")
 
@@ -33,26 +35,16 @@ _LONG_IDLE = Statement(
 
 
 @pytest.fixture
-def nexus(postgres_server_url: str, tmp_path: Path) -> Iterator[Nexus]:
-    plugins = ("tests.plugins", "tests.freezing")
-    with fresh_postgres(postgres_server_url) as url, installed(url, tmp_path, plugins=plugins) as made:
+def nexus(own_postgres_url: str, tmp_path: Path) -> Iterator[Nexus]:
+    plugins = ("tests.kit.plugins.extract_by_url", "tests.kit.plugins.freeze_once")
+    with installed(own_postgres_url, tmp_path, plugins=plugins) as made:
         yield made
 
 
 def serving(nexus: Nexus) -> tuple[Process, str]:
     """One more server of the same installation, and its address."""
     port = servers.free_port()
-    server, address = nexus.start("serve", port=port), f"http://127.0.0.1:{port}"
-
-    def answers() -> bool:
-        assert server.running, server.tail()
-        try:
-            return httpx2.get(f"{address}/readyz").status_code == 200
-        except httpx2.TransportError:
-            return False
-
-    eventually(answers, "the server answers")
-    return server, address
+    return start_server(nexus, port), f"http://127.0.0.1:{port}"
 
 
 def send(begun: dict[str, Any], body: bytes) -> None:
@@ -68,7 +60,7 @@ def once_more(me: Caller, media_id: str, body: bytes) -> None:
 
 
 def outlasted(nexus: Nexus, again: Future[None]) -> bool:
-    """Either the user was not held up, or the frozen process has kept its lock for longer than it could be idle."""
+    """Either the user was not blocked, or the frozen process kept its lock beyond the idle limit."""
     with nexus.app.sessions.read() as session:
         return again.done() or session.first(_LONG_IDLE) is not None
 
@@ -81,13 +73,13 @@ def test_a_server_that_freezes_while_it_refuses_an_upload_never_deletes_the_good
     first, first_address = serving(nexus)
     monkeypatch.delenv(FREEZE_AT)
     _, second_address = serving(nexus)
-    user, good = uuid4(), pdf(500)
+    user, good = uuid4(), unique_pdf(500)
     with (
         Caller(first_address, nexus.app.settings, user) as at_first,
         Caller(second_address, nexus.app.settings, user) as at_second,
         ThreadPoolExecutor(2) as threads,
     ):
-        begun = begin(at_first, bytes(500))
+        begun = begin_upload(at_first, bytes(500))
         send(begun, bytes(500))
         media_id = begun["media_id"]
         refused = threads.submit(at_first.post, f"/media/{media_id}/ingest", timeout=120)

@@ -1,4 +1,4 @@
-"""Alive, ready, counted, and quiet about secrets: what whoever runs Nexus looks at."""
+"""What an operator looks at: liveness, readiness, metrics, and logs without secrets."""
 
 import json
 import os
@@ -20,19 +20,13 @@ import pytest
 from sqlalchemy import make_url
 
 from nexus import settings as nexus_settings
-from nexus.app import App, build
+from nexus.app import build
 from nexus.settings import Settings
 from nexus.states.media import Status
 from nexus.web.http import auth
-from tests.http import PATIENCE, Site, data, headers_of, problem, serve
-from tests.support import make_settings
-from tests.walks import put
-
-
-@pytest.fixture
-def site(app: App) -> Iterator[Site]:
-    with serve(app) as running:
-        yield running
+from tests.kit.http import PATIENCE, Site, data, headers_of, problem, serve
+from tests.kit.media import walk_media_to
+from tests.kit.settings import make_settings
 
 
 @contextmanager
@@ -53,12 +47,12 @@ def away(clean_postgres: str, tmp_path: Path) -> Iterator[Site]:
         yield running
 
 
-def test_alive_and_ready(site: Site) -> None:
+def test_a_healthy_server_is_alive_and_ready(site: Site) -> None:
     for path in ("/healthz", "/readyz"):
         assert data(site.anyone().get(path)) == {"status": "ok"}
 
 
-def test_alive_but_not_ready_while_the_database_is_away(away: Site) -> None:
+def test_a_server_is_alive_but_not_ready_while_the_database_is_away(away: Site) -> None:
     client = away.anyone()
     assert data(client.get("/healthz")) == {"status": "ok"}
     answer = client.get("/readyz")
@@ -66,15 +60,15 @@ def test_alive_but_not_ready_while_the_database_is_away(away: Site) -> None:
     assert "can't be reached" in answer.json()["error"]["message"]
 
 
-def test_requests_while_the_database_is_away(away: Site) -> None:
+def test_requests_are_answered_with_503_while_the_database_is_away(away: Site) -> None:
     """In the envelope too, and without a word about the database."""
     answer = away.caller().get("/media")
     assert problem(answer)[0] == 503
     assert "connection" not in answer.text
 
 
-def test_counters_while_the_database_is_away(away: Site) -> None:
-    """That is when they are looked at."""
+def test_metrics_are_answered_while_the_database_is_away(away: Site) -> None:
+    """That is when operators look at them."""
     client = away.anyone()
     client.get("/readyz")
     page = client.get("/metrics")
@@ -82,14 +76,16 @@ def test_counters_while_the_database_is_away(away: Site) -> None:
     assert 'nexus_requests_total{method="GET",route="/readyz",status="503"} 1.0' in page.text
 
 
-def test_not_ready_before_the_migration(tmp_path: Path) -> None:
+def test_a_server_is_not_ready_before_the_migration(tmp_path: Path) -> None:
     with served(f"sqlite:///{tmp_path / 'empty.sqlite3'}", tmp_path) as site:
         answer = site.anyone().get("/readyz")
         assert problem(answer) == (503, "E_NOT_READY")
         assert "nexus db upgrade" in answer.json()["error"]["message"]
 
 
-def test_not_ready_before_the_migration_of_postgres(postgres_server_url: str, tmp_path: Path) -> None:
+def test_a_server_is_not_ready_before_the_migration_of_postgres(
+    postgres_server_url: str, tmp_path: Path
+) -> None:
     with served(postgres_server_url, tmp_path) as site:
         assert problem(site.anyone().get("/readyz")) == (503, "E_NOT_READY")
 
@@ -117,7 +113,7 @@ def test_requests_are_counted(site: Site) -> None:
 def test_media_are_counted_by_status(site: Site) -> None:
     me = site.caller()
     for status in (Status.PENDING, Status.FAILED, Status.FAILED):
-        put(site.app, me.add(), status)
+        walk_media_to(site.app, me.add(), status)
     lines = site.anyone().get("/metrics").text.splitlines()
     counted = {status: f'nexus_media{{status="{status.value}"}} 0.0' for status in Status}
     counted |= {
@@ -144,7 +140,7 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 @contextmanager
 def nexus_serve(folder: Path, log_format: str) -> Iterator[Process]:
-    """At a port that it chooses; the log is whole once this is left."""
+    """On a port of its choice; its log is complete after the block."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NEXUS_")}
     environment |= {"NEXUS_LOG_FORMAT": log_format, "NEXUS_LOG_LEVEL": "debug", "NEXUS_EXTRACTION": "off"}
     command = [sys.executable, "-m", "nexus", "serve", "--data-dir", str(folder), "--port", "0"]
@@ -196,7 +192,7 @@ def knock(running: Process, folder: Path) -> list[str]:
     return [SECRET, chosen.internal_secret, chosen.jwt_secret, chosen.session_secret, *tokens]
 
 
-def test_logs_keep_secrets(tmp_path: Path) -> None:
+def test_logs_contain_no_secrets(tmp_path: Path) -> None:
     with nexus_serve(tmp_path, "json") as running:
         secrets = knock(running, tmp_path)
     log = "".join(running.lines)
@@ -225,7 +221,7 @@ def is_of_a_stop(entry: dict[str, object]) -> bool:
     )
 
 
-def test_readable_logs_keep_secrets_too(tmp_path: Path) -> None:
+def test_human_readable_logs_contain_no_secrets(tmp_path: Path) -> None:
     """A traceback that shows local variables would show the headers of the request."""
     with nexus_serve(tmp_path, "console") as running:
         secrets = knock(running, tmp_path)

@@ -4,95 +4,53 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 from uuid import uuid4
 
-import httpx2
 import pytest
 
 from nexus.app import App, build
-from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Sandbox
-from nexus.imports.flags import Flags
+from nexus.imports.attempts import StopFlags
+from nexus.settings import Settings
 from nexus.web.http import auth
-from tests import documents
-from tests.http import PATIENCE, Caller, Site, data, problem, serve
-from tests.processes import eventually
-from tests.support import make_settings
+from nexus.web.http.routing import MOST_BODY
+from tests.kit import documents
+from tests.kit.http import PATIENCE, Caller, Site, data, problem, serve
+from tests.kit.http_imports import SENTENCE, TEXT, import_state, open_batch, stage_file, wait_for_import
+from tests.kit.settings import make_settings
 
-SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
-TEXT = (SENTENCE * 20).encode()
-
-
-@pytest.fixture(scope="module")
-def parsers() -> Iterator[Sandbox]:
-    with closing(Sandbox(preload=READERS)) as made:
-        yield made
+pytestmark = [pytest.mark.wall_clock, pytest.mark.usefixtures("installed_extractors")]
 
 
 @pytest.fixture
-def app(sqlite_url: str, tmp_path: Path) -> Iterator[App]:
-    built = build(make_settings(sqlite_url, tmp_path / "data"))
-    yield built
-    built.close()
+def settings(sqlite_url: str, tmp_path: Path) -> Settings:
+    return make_settings(sqlite_url, tmp_path / "data")
 
 
-@pytest.fixture
-def site(app: App) -> Iterator[Site]:
-    with serve(app) as running:
-        yield running
-
-
-@pytest.fixture
-def me(site: Site) -> Caller:
-    return site.caller()
-
-
-def opened(me: Caller, name: str = "Research") -> str:
-    return str(data(me.post("/imports/batches", json={"name": name}))["id"])
-
-
-def stage(me: Caller, batch: str, name: str, body: bytes) -> httpx2.Response:
-    return me.post(f"/imports/batches/{batch}/sources", params={"name": name}, content=body)
-
-
-def now(me: Caller) -> dict[str, Any]:
-    found: dict[str, Any] = data(me.get("/imports"))
-    return found
-
-
-def until(me: Caller, *statuses: str) -> dict[str, Any]:
-    found: dict[str, Any] = eventually(
-        lambda: shown if (shown := now(me))["status"] in statuses else None, f"it is {statuses}"
-    )
-    return found
-
-
-def test_files_become_a_library(me: Caller) -> None:
-    batch = opened(me)
+def test_imported_files_become_a_library(me: Caller) -> None:
+    batch = open_batch(me)
     for name, body in (("one.txt", TEXT), ("two.pdf", documents.pdf(SENTENCE))):
-        assert data(stage(me, batch, name, body))["name"] == name
+        assert data(stage_file(me, batch, name, body))["name"] == name
     data(me.post(f"/imports/batches/{batch}/start"))
-    done = until(me, "COMPLETE", "PAUSED")
+    done = wait_for_import(me, "COMPLETE", "PAUSED")
     assert [line["outcome"] for line in done["lines"]] == ["committed", "committed"], done
     held = data(me.get(f"/libraries/{done['library_id']}/media"))["items"]
     assert {one["processing_status"] for one in held} == {"ready_for_reading"}
     assert done["batches"] == []
 
 
-def test_without_a_name_it_is_the_default_library(me: Caller) -> None:
+def test_an_import_without_a_name_goes_into_the_default_library(me: Caller) -> None:
     batch = data(me.post("/imports/batches", json={}))
     assert batch["library_id"] == me.default_library()
     assert data(me.post("/imports/batches", json={}))["id"] == batch["id"]
 
 
-def test_files_are_put_in_order_and_taken_out(me: Caller) -> None:
-    batch = opened(me)
-    ids = [data(stage(me, batch, f"{n}.txt", TEXT + bytes([n + 48])))["id"] for n in range(3)]
+def test_staged_files_are_reordered_and_removed(me: Caller) -> None:
+    batch = open_batch(me)
+    ids = [data(stage_file(me, batch, f"{n}.txt", TEXT + bytes([n + 48])))["id"] for n in range(3)]
     ordered = data(me.put(f"/imports/batches/{batch}/order", json={"source_ids": ids[::-1]}))
     assert [source["id"] for source in ordered["sources"]] == ids[::-1]
     assert problem(me.put(f"/imports/batches/{batch}/order", json={"source_ids": ids[:2]})) == (
@@ -114,71 +72,80 @@ def test_files_are_put_in_order_and_taken_out(me: Caller) -> None:
         ("", TEXT, 400, "E_INVALID_REQUEST"),
     ],
 )
-def test_what_is_no_book_is_refused_and_leaves_nothing(
+def test_an_unsupported_file_is_refused_and_leaves_nothing(
     me: Caller, app: App, name: str, body: bytes, status: int, code: str
 ) -> None:
-    batch = opened(me)
-    assert problem(stage(me, batch, name, body)) == (status, code)
-    assert now(me)["batches"][0]["sources"] == []
-    assert list(app.imports.room().iterdir()) == []
+    batch = open_batch(me)
+    assert problem(stage_file(me, batch, name, body)) == (status, code)
+    assert import_state(me)["batches"][0]["sources"] == []
+    assert list(app.imports.staging_folder().iterdir()) == []
 
 
-def test_a_file_that_is_too_large_is_refused_while_it_comes(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_refused_while_it_arrives(sqlite_url: str, tmp_path: Path) -> None:
     built = build(make_settings(sqlite_url, tmp_path / "data", max_pdf_mib=1, max_epub_mib=1))
     with serve(built) as site:
         me = site.caller()
-        batch = opened(me)
-        assert problem(stage(me, batch, "a.txt", b"x" * (2 * 2**20))) == (413, "E_FILE_TOO_LARGE")
-        assert list(built.imports.room().iterdir()) == []
+        batch = open_batch(me)
+        assert problem(stage_file(me, batch, "a.txt", b"x" * (2 * 2**20))) == (413, "E_FILE_TOO_LARGE")
+        assert list(built.imports.staging_folder().iterdir()) == []
     built.close()
 
 
-def test_a_file_that_fails_pauses_it_and_the_rest_goes_on_without_it(me: Caller) -> None:
-    batch = opened(me)
-    stage(me, batch, "good.txt", TEXT)
-    bad = data(stage(me, batch, "bad.pdf", b"%PDF-1.4 nothing else"))["id"]
+def test_a_failed_file_pauses_the_import_and_the_rest_goes_on_without_it(me: Caller) -> None:
+    batch = open_batch(me)
+    stage_file(me, batch, "good.txt", TEXT)
+    bad = data(stage_file(me, batch, "bad.pdf", b"%PDF-1.4 nothing else"))["id"]
     data(me.post(f"/imports/batches/{batch}/start"))
-    paused = until(me, "PAUSED")
+    paused = wait_for_import(me, "PAUSED")
     (failed,) = [one for one in paused["batches"][0]["sources"] if one["outcome"] == "failed"]
     assert (failed["id"], failed["code"]) == (bad, "E_PDF_DAMAGED")
     assert data(me.get(f"/imports/batches/{batch}/leave"))["should_warn"]
     data(me.delete(f"/imports/batches/{batch}/sources/{bad}"))
     data(me.post("/imports/attempt/resume"))
-    assert until(me, "COMPLETE")["library_id"]
+    assert wait_for_import(me, "COMPLETE")["library_id"]
     assert data(me.get(f"/imports/batches/{batch}/leave"))["safe"]
 
 
-def test_a_file_that_fails_is_replaced_in_its_place(me: Caller, app: App) -> None:
-    batch = opened(me)
-    bad = data(stage(me, batch, "bad.pdf", b"%PDF-1.4 nothing else"))["id"]
-    stage(me, batch, "last.txt", TEXT)
+def test_a_failed_file_can_be_replaced_in_its_place(me: Caller, app: App) -> None:
+    batch = open_batch(me)
+    bad = data(stage_file(me, batch, "bad.pdf", b"%PDF-1.4 nothing else"))["id"]
+    stage_file(me, batch, "last.txt", TEXT)
     data(me.post(f"/imports/batches/{batch}/start"))
-    until(me, "PAUSED")
+    wait_for_import(me, "PAUSED")
     place = f"/imports/batches/{batch}/sources/{bad}"
     assert problem(me.put(place, params={"name": "a.docx"}, content=b"PK")) == (400, "E_INVALID_FILE_TYPE")
     good = data(me.put(place, params={"name": "good.pdf"}, content=documents.pdf(SENTENCE)))
     assert (good["id"] != bad, good["outcome"]) == (True, "waiting")
-    assert [one["name"] for one in now(me)["batches"][0]["sources"]] == ["good.pdf", "last.txt"]
-    assert len(list(app.imports.room().iterdir())) == 2
+    assert [one["name"] for one in import_state(me)["batches"][0]["sources"]] == ["good.pdf", "last.txt"]
+    assert len(list(app.imports.staging_folder().iterdir())) == 2
     assert problem(me.put(place, params={"name": "c.txt"}, content=TEXT)) == (404, "E_NOT_FOUND")
     data(me.post("/imports/attempt/resume"))
-    assert [one["name"] for one in until(me, "COMPLETE")["lines"]] == ["good.pdf", "last.txt"]
-    assert list(app.imports.room().iterdir()) == []
+    assert [one["name"] for one in wait_for_import(me, "COMPLETE")["lines"]] == ["good.pdf", "last.txt"]
+    assert list(app.imports.staging_folder().iterdir()) == []
+
+
+def test_a_file_of_an_import_may_be_larger_than_other_requests(me: Caller) -> None:
+    batch = open_batch(me)
+    large = TEXT * (2 * MOST_BODY // len(TEXT))
+    first = data(stage_file(me, batch, "first.txt", large))
+    place = f"/imports/batches/{batch}/sources/{first['id']}"
+    second = data(me.put(place, params={"name": "second.txt"}, content=large))
+    assert (first["size"], second["size"]) == (len(large), len(large))
 
 
 @pytest.mark.parametrize("name", ["", "   ", "a\0b"])
-def test_a_library_that_no_name_fits_is_refused_before_anything_is_staged(me: Caller, name: str) -> None:
+def test_an_invalid_library_name_is_refused_before_anything_is_staged(me: Caller, name: str) -> None:
     assert problem(me.post("/imports/batches", json={"name": name})) == (400, "E_INVALID_REQUEST")
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])
-def test_what_makes_no_sense_is_refused(me: Caller, verb: str) -> None:
+def test_malformed_import_requests_are_refused(me: Caller, verb: str) -> None:
     assert problem(me.post(f"/imports/attempt/{verb}")) == (409, "E_INVALID_STATE")
     assert problem(me.post(f"/imports/batches/{uuid4()}/start")) == (404, "E_NOT_FOUND")
-    assert problem(me.post(f"/imports/batches/{opened(me)}/start")) == (400, "E_INVALID_REQUEST")
+    assert problem(me.post(f"/imports/batches/{open_batch(me)}/start")) == (400, "E_INVALID_REQUEST")
 
 
-def test_an_import_that_can_not_be_told_to_stop_runs_on_and_both_doors_say_so(
+def test_an_unstoppable_import_runs_on_and_api_and_page_say_so(
     site: Site, me: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reading, gate, real = threading.Event(), threading.Event(), Sandbox.read
@@ -189,49 +156,49 @@ def test_an_import_that_can_not_be_told_to_stop_runs_on_and_both_doors_say_so(
         return real(*given, **named)
 
     monkeypatch.setattr(Sandbox, "read", held)
-    batch = opened(me)
-    stage(me, batch, "one.txt", TEXT)
+    batch = open_batch(me)
+    stage_file(me, batch, "one.txt", TEXT)
     data(me.post(f"/imports/batches/{batch}/start"))
     assert reading.wait(PATIENCE)
     cookie = f"{auth.COOKIE}={auth.session_token(site.app.settings, me.user)}"
     page = site.anyone(Cookie=cookie, Origin=site.url)
     with monkeypatch.context() as deaf:
-        deaf.setattr(Flags, "raise_", Mock(side_effect=MemoryError))
+        deaf.setattr(StopFlags, "raise_", Mock(side_effect=MemoryError))
         assert problem(me.post("/imports/attempt/pause")) == (500, "E_CANCELLATION_FAILED")
         shown = page.post("/import/pause")
     assert (shown.status_code, "is still running" in shown.text) == (500, True)
     assert 'action="/import/pause"' in shown.text
-    assert now(me)["status"] == "RUNNING"
+    assert import_state(me)["status"] == "RUNNING"
     data(me.post("/imports/attempt/pause"))
     gate.set()
-    until(me, "PAUSED")
+    wait_for_import(me, "PAUSED")
 
 
-def test_what_was_discarded_is_not_shown_any_more(me: Caller) -> None:
-    batch = opened(me)
-    stage(me, batch, "good.txt", TEXT)
-    stage(me, batch, "bad.pdf", b"%PDF-1.4 nothing else")
+def test_a_discarded_import_is_no_longer_shown(me: Caller) -> None:
+    batch = open_batch(me)
+    stage_file(me, batch, "good.txt", TEXT)
+    stage_file(me, batch, "bad.pdf", b"%PDF-1.4 nothing else")
     data(me.post(f"/imports/batches/{batch}/start"))
-    until(me, "PAUSED")
+    wait_for_import(me, "PAUSED")
     left = data(me.delete(f"/imports/batches/{batch}"))
     assert (left["status"], left["share"], left["lines"], left["batch_id"]) == ("IDLE", 0.0, [], None)
 
 
 def test_a_form_with_a_file_in_it_is_not_taken_for_the_file(me: Caller) -> None:
-    place = f"/imports/batches/{opened(me)}/sources"
+    place = f"/imports/batches/{open_batch(me)}/sources"
     sent = me.post(place, params={"name": "a.txt"}, files={"file": ("a.txt", TEXT)})
     assert problem(sent) == (400, "E_INVALID_REQUEST")
 
 
-def test_each_user_has_his_own(site: Site, me: Caller) -> None:
-    batch = opened(me)
+def test_each_user_has_their_own_import(site: Site, me: Caller) -> None:
+    batch = open_batch(me)
     other = site.caller()
-    assert now(other)["batches"] == []
-    assert problem(stage(other, batch, "a.txt", TEXT)) == (404, "E_NOT_FOUND")
+    assert import_state(other)["batches"] == []
+    assert problem(stage_file(other, batch, "a.txt", TEXT)) == (404, "E_NOT_FOUND")
     assert problem(other.post(f"/imports/batches/{batch}/start")) == (404, "E_NOT_FOUND")
 
 
-def test_only_who_administers_a_library_imports_into_it(site: Site, me: Caller) -> None:
+def test_only_admins_of_a_library_can_import_into_it(site: Site, me: Caller) -> None:
     library = me.library()
     member = site.caller()
     member.get("/libraries")
@@ -244,18 +211,18 @@ def test_only_who_administers_a_library_imports_into_it(site: Site, me: Caller) 
 
 
 def test_a_second_process_on_the_same_folder_says_where_imports_are(site: Site, me: Caller, app: App) -> None:
-    now(me)
+    import_state(me)
     second = build(app.settings)
     with serve(second) as other:
         answer = other.caller(me.user).get("/imports")
         assert problem(answer) == (409, "E_CONFLICT")
-        assert "another process" in answer.json()["error"]["message"]
+        assert "Another process" in answer.json()["error"]["message"]
     second.close()
 
 
-def test_progress_comes_by_itself_on_the_stream_of_events(site: Site, me: Caller) -> None:
-    batch = opened(me)
-    stage(me, batch, "one.txt", TEXT)
+def test_progress_of_an_import_arrives_on_the_stream_of_events(site: Site, me: Caller) -> None:
+    batch = open_batch(me)
+    stage_file(me, batch, "one.txt", TEXT)
     with me.stream("GET", "/events") as answer:
         data(site.caller(me.user).post(f"/imports/batches/{batch}/start"))
         told = (json.loads(line[6:]) for line in answer.iter_lines() if line.startswith('data: {"status"'))

@@ -1,6 +1,5 @@
 """Libraries and their members over HTTP, and the first request of a new user."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -8,31 +7,25 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from nexus.app import App, build
-from tests.http import Caller, Site, data, problem, serve
-from tests.support import make_settings
+from nexus.app import build
+from tests.kit.http import Caller, Site, data, problem, serve
+from tests.kit.settings import make_settings
 
 RACERS = 32
 
 
 @pytest.fixture
-def site(app: App) -> Iterator[Site]:
-    with serve(app) as running:
-        yield running
+def me(me: Caller) -> Caller:
+    """Somebody who has a default library already."""
+    me.get("/libraries")
+    return me
 
 
 @pytest.fixture
-def me(site: Site) -> Caller:
-    caller = site.caller()
-    caller.get("/libraries")
-    return caller
-
-
-@pytest.fixture
-def you(site: Site) -> Caller:
-    caller = site.caller()
-    caller.get("/libraries")
-    return caller
+def you(you: Caller) -> Caller:
+    """Somebody who has a default library already."""
+    you.get("/libraries")
+    return you
 
 
 def names(caller: Caller) -> list[tuple[str, str]]:
@@ -53,28 +46,28 @@ def held(caller: Caller, library: str) -> list[str]:
     return [item["id"] for item in data(caller.get(f"/libraries/{library}/media"))["items"]]
 
 
-def test_everyone_has_a_library(me: Caller) -> None:
+def test_every_user_has_a_default_library(me: Caller) -> None:
     items = data(me.get("/libraries"))["items"]
     assert [(item["is_default"], item["role"]) for item in items] == [(True, "admin")]
     assert data(me.get(f"/libraries/{items[0]['id']}")) == items[0]
     assert roles(me, items[0]["id"]) == {str(me.user): "admin"}
 
 
-def test_making_a_library(me: Caller) -> None:
+def test_a_user_can_create_a_library(me: Caller) -> None:
     made = data(me.post("/libraries", json={"name": "  Rese\u00e4rch \n notes  "}))
     assert made["name"] == "Rese\u00e4rch notes"
     assert (made["is_default"], made["role"]) == (False, "admin")
     assert [name for name, _ in names(me)] == ["My library", "Rese\u00e4rch notes"]
 
 
-def test_names_that_are_none(me: Caller) -> None:
+def test_invalid_library_names_are_refused(me: Caller) -> None:
     bodies = ({}, {"name": ""}, {"name": " \t"}, {"name": "x" * 201}, {"name": "a\x00"}, {"name": 1})
     for body in bodies:
         assert problem(me.post("/libraries", json=body)) == (400, "E_INVALID_REQUEST"), body
     assert len(names(me)) == 1
 
 
-def test_a_default_library_is_not_shared(me: Caller, you: Caller) -> None:
+def test_a_default_library_can_not_be_shared(me: Caller, you: Caller) -> None:
     library = me.default_library()
     refused = (403, "E_DEFAULT_LIBRARY_CANNOT_SHARE")
     assert problem(me.let_in(library, you.user)) == refused
@@ -85,13 +78,13 @@ def test_a_default_library_is_not_shared(me: Caller, you: Caller) -> None:
     assert roles(me, library) == {str(me.user): "admin"}
 
 
-def test_a_default_library_is_not_deleted(me: Caller) -> None:
+def test_a_default_library_can_not_be_deleted(me: Caller) -> None:
     assert problem(me.delete(f"/libraries/{me.default_library()}")) == (403, "E_FORBIDDEN")
     assert len(names(me)) == 1
 
 
-def test_letting_in_and_out(me: Caller, you: Caller) -> None:
-    """Who is let out loses sight of what the library holds, at once and everywhere."""
+def test_an_admin_adds_and_removes_members(me: Caller, you: Caller) -> None:
+    """A removed member no longer sees the library's media, at once and everywhere."""
     library, media_id = me.library(), me.add()
     hold(me, library, media_id)
     paths = [f"/media/{media_id}{part}" for part in ("", "/fragments", "/history")]
@@ -107,14 +100,14 @@ def test_letting_in_and_out(me: Caller, you: Caller) -> None:
     assert names(you) == [("My library", "admin")]
 
 
-def test_letting_in_twice_changes_the_role(me: Caller, you: Caller) -> None:
+def test_adding_a_member_again_changes_their_role(me: Caller, you: Caller) -> None:
     library = me.library()
     for role in ("member", "member", "admin", "member"):
         data(me.let_in(library, you.user, role))
         assert roles(me, library) == {str(me.user): "admin", str(you.user): role}
 
 
-def test_a_member_changes_nothing(me: Caller, you: Caller, site: Site) -> None:
+def test_a_member_can_not_change_a_library(me: Caller, you: Caller, site: Site) -> None:
     library, media_id, own = me.library(), me.add(), you.add()
     third = site.caller()
     third.get("/libraries")
@@ -138,7 +131,7 @@ def test_a_member_may_leave(me: Caller, you: Caller) -> None:
     assert problem(you.delete(f"/libraries/{library}/members/{you.user}")) == (404, "E_NOT_FOUND")
 
 
-def test_one_admin_stays(me: Caller, you: Caller) -> None:
+def test_the_last_admin_can_not_leave(me: Caller, you: Caller) -> None:
     library = me.library()
     data(me.let_in(library, you.user))
     conflict = (409, "E_CONFLICT")
@@ -151,7 +144,7 @@ def test_one_admin_stays(me: Caller, you: Caller) -> None:
     assert problem(you.delete(f"/libraries/{library}/members/{you.user}")) == conflict
 
 
-def test_two_admins_who_throw_each_other_out(me: Caller, you: Caller) -> None:
+def test_two_admins_who_remove_each_other_leave_one_admin(me: Caller, you: Caller) -> None:
     """However they race, one stays."""
     for _ in range(5):
         library = me.library()
@@ -166,13 +159,13 @@ def test_two_admins_who_throw_each_other_out(me: Caller, you: Caller) -> None:
             assert sorted(pool.map(leave, (me, you))) == [200, 409]
 
 
-def test_people_who_are_not_there(me: Caller) -> None:
+def test_unknown_users_can_not_be_added_or_removed(me: Caller) -> None:
     library = me.library()
     assert problem(me.let_in(library, uuid4())) == (404, "E_NOT_FOUND")
     assert problem(me.delete(f"/libraries/{library}/members/{uuid4()}")) == (404, "E_NOT_FOUND")
 
 
-def test_members_that_can_not_be(me: Caller) -> None:
+def test_invalid_members_are_refused(me: Caller) -> None:
     library, user = me.library(), str(uuid4())
     bodies = ({}, {"user_id": "x"}, {"user_id": None}, {"user_id": user, "role": "owner"}, {"user": user})
     for body in bodies:
@@ -181,7 +174,7 @@ def test_members_that_can_not_be(me: Caller) -> None:
         )
 
 
-def test_adding_and_removing_media(me: Caller) -> None:
+def test_media_are_added_to_and_removed_from_a_library(me: Caller) -> None:
     library, media_id = me.library(), me.add()
     hold(me, library, media_id)
     hold(me, library, media_id)
@@ -192,20 +185,20 @@ def test_adding_and_removing_media(me: Caller) -> None:
     assert data(me.get(f"/media/{media_id}"))["id"] == str(media_id)
 
 
-def test_removing_from_the_last_library_deletes(me: Caller) -> None:
+def test_removing_a_media_from_its_last_library_deletes_it(me: Caller) -> None:
     media_id = me.add()
     data(me.delete(f"/libraries/{me.default_library()}/media/{media_id}"))
     assert problem(me.get(f"/media/{media_id}")) == (404, "E_NOT_FOUND")
 
 
-def test_only_what_one_may_read_can_be_added(me: Caller, you: Caller) -> None:
+def test_only_readable_media_can_be_added_to_a_library(me: Caller, you: Caller) -> None:
     library, media_id = me.library(), you.add()
     given = {"media_id": str(media_id)}
     assert problem(me.post(f"/libraries/{library}/media", json=given)) == (404, "E_NOT_FOUND")
     assert problem(me.get(f"/media/{media_id}")) == (404, "E_NOT_FOUND")
 
 
-def test_deleting_a_library_takes_what_no_other_holds(me: Caller, you: Caller) -> None:
+def test_deleting_a_library_deletes_media_that_no_other_library_holds(me: Caller, you: Caller) -> None:
     library, alone, kept = me.library(), me.add(), me.add()
     for media_id in (alone, kept):
         hold(me, library, media_id)
@@ -219,7 +212,9 @@ def test_deleting_a_library_takes_what_no_other_holds(me: Caller, you: Caller) -
     assert names(you) == [("My library", "admin")]
 
 
-def test_the_first_requests_of_a_new_user(clean_postgres: str, tmp_path: Path) -> None:
+def test_simultaneous_first_requests_of_a_new_user_make_one_library(
+    clean_postgres: str, tmp_path: Path
+) -> None:
     """Many at once make one user, one library and one membership."""
     app = build(make_settings(clean_postgres, tmp_path))
     user, start = uuid4(), Barrier(RACERS)

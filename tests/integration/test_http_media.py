@@ -13,41 +13,36 @@ from nexus.errors import TranscriptUnavailable
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries.access import Role
 from nexus.states.media import Kind, Stage, Status
-from nexus.web.http.envelope import MAX_BODY
-from tests.http import Caller, Site, data, problem, serve
-from tests.support import SetClock, history_of, make_settings, row_of
-from tests.walks import TEXTS, fail, good, let_in, put, start, status_of
+from nexus.web.http.routing import MOST_BODY
+from tests.kit.clock import SetClock
+from tests.kit.http import Caller, Site, data, problem, serve
+from tests.kit.media import (
+    TEXTS,
+    fail_media,
+    good_extractor,
+    history_of,
+    row_of,
+    share_media,
+    start_extraction,
+    status_of,
+    walk_media_to,
+)
+from tests.kit.settings import make_settings
 
 ARTICLE = {"kind": "web_article", "url": "https://example.com/an-article"}
 VIDEO = "https://www.youtube.com/watch?v=dQw4w9WgXcQ"
 CAPABILITIES = {"can_read", "can_highlight", "can_quote", "can_search", "can_play", "can_download_file"}
 
 
-@pytest.fixture
-def site(app: App) -> Iterator[Site]:
-    with serve(app) as running:
-        yield running
-
-
-@pytest.fixture
-def me(site: Site) -> Caller:
-    return site.caller()
-
-
-@pytest.fixture
-def you(site: Site) -> Caller:
-    return site.caller()
-
-
 @pytest.fixture(params=["/media", "/media/url"])
-def door(request: pytest.FixtureRequest) -> str:
-    """Two ways in, which do the same."""
+def submit_path(request: pytest.FixtureRequest) -> str:
+    """The two endpoints that take an address do the same."""
     return str(request.param)
 
 
-def test_the_second_time_nothing_is_made(me: Caller, door: str) -> None:
-    first = data(me.post(door, json=ARTICLE))
-    second = data(me.post(door, json=ARTICLE))
+def test_submitting_an_address_twice_creates_one_media(me: Caller, submit_path: str) -> None:
+    first = data(me.post(submit_path, json=ARTICLE))
+    second = data(me.post(submit_path, json=ARTICLE))
     assert first == {"media_id": first["media_id"], "created": True, "enqueued": False}
     assert second == {"media_id": first["media_id"], "created": False, "enqueued": False}
 
@@ -93,7 +88,7 @@ def test_spellings_of_one_address_are_one_media(
     assert data(me.get(f"/media/{answers[0]['media_id']}"))["canonical_url"] == canonical
 
 
-def test_what_differs_stays_apart(me: Caller) -> None:
+def test_different_addresses_stay_different_media(me: Caller) -> None:
     urls = [
         "https://example.com/a",
         "https://example.com/A",
@@ -107,9 +102,9 @@ def test_what_differs_stays_apart(me: Caller) -> None:
 KINDS = ("pdf", "epub", "podcast_episode", "text", "WEB_ARTICLE", "", " video", "nonsense")
 
 
-def test_kinds_that_are_not_made_from_a_url(me: Caller, door: str) -> None:
+def test_kinds_that_are_not_made_from_a_url_are_refused(me: Caller, submit_path: str) -> None:
     for kind in KINDS:
-        assert problem(me.post(door, json={**ARTICLE, "kind": kind})) == (400, "E_INVALID_KIND"), kind
+        assert problem(me.post(submit_path, json={**ARTICLE, "kind": kind})) == (400, "E_INVALID_KIND"), kind
 
 
 NO_ADDRESSES = (
@@ -132,13 +127,13 @@ NO_ADDRESSES = (
 )
 
 
-def test_addresses_that_are_none(me: Caller, door: str) -> None:
+def test_invalid_addresses_are_refused(me: Caller, submit_path: str) -> None:
     for url in NO_ADDRESSES:
-        assert problem(me.post(door, json={**ARTICLE, "url": url})) == (400, "E_INVALID_URL"), url
+        assert problem(me.post(submit_path, json={**ARTICLE, "url": url})) == (400, "E_INVALID_URL"), url
     assert data(me.get("/media"))["items"] == []
 
 
-def test_youtube_addresses_without_a_video(me: Caller) -> None:
+def test_youtube_addresses_without_a_video_are_refused(me: Caller) -> None:
     for path in ("/watch", "/watch?v=short", "/playlist?list=x", "/embed/videoseries", "/"):
         given = {"kind": "video", "url": f"https://www.youtube.com{path}"}
         assert problem(me.post("/media/url", json=given)) == (400, "E_INVALID_URL"), path
@@ -160,28 +155,28 @@ BODIES = (
 )
 
 
-def test_requests_that_are_not_well_formed(me: Caller, door: str) -> None:
+def test_malformed_requests_are_refused(me: Caller, submit_path: str) -> None:
     for body in BODIES:
-        answer = me.post(door, content=body, headers={"Content-Type": "application/json"})
+        answer = me.post(submit_path, content=body, headers={"Content-Type": "application/json"})
         assert problem(answer) == (400, "E_INVALID_REQUEST"), body
 
 
-def test_a_body_that_is_too_large(me: Caller, door: str) -> None:
-    large = json.dumps({**ARTICLE, "url": "https://example.com/" + "x" * MAX_BODY})
-    answer = me.post(door, content=large, headers={"Content-Type": "application/json"})
+def test_a_body_that_is_too_large_is_refused(me: Caller, submit_path: str) -> None:
+    large = json.dumps({**ARTICLE, "url": "https://example.com/" + "x" * MOST_BODY})
+    answer = me.post(submit_path, content=large, headers={"Content-Type": "application/json"})
     assert problem(answer) == (413, "E_INVALID_REQUEST")
     assert "too large" in answer.json()["error"]["message"]
 
 
-def test_a_body_that_is_too_large_and_does_not_say_so(me: Caller) -> None:
+def test_a_body_that_is_too_large_without_a_stated_length_is_refused(me: Caller) -> None:
     """Sent in pieces, without a length."""
-    pieces = (b"x" * 65536 for _ in range(MAX_BODY // 65536 + 1))
+    pieces = (b"x" * 65536 for _ in range(MOST_BODY // 65536 + 1))
     answer = me.post("/media/url", content=pieces, headers={"Content-Type": "application/json"})
     assert problem(answer) == (413, "E_INVALID_REQUEST")
 
 
-def test_one_media_for_all(me: Caller, you: Caller) -> None:
-    """Each sees what he typed himself and nothing of the other."""
+def test_all_users_of_an_address_share_one_media(me: Caller, you: Caller) -> None:
+    """Each user sees the address as they typed it, and nothing of the other."""
     mine = data(me.post("/media/url", json={**ARTICLE, "url": ARTICLE["url"] + "?utm_source=my-newsletter"}))
     yours = data(you.post("/media/url", json=ARTICLE))
     assert yours == {"media_id": mine["media_id"], "created": False, "enqueued": False}
@@ -193,10 +188,10 @@ def test_one_media_for_all(me: Caller, you: Caller) -> None:
         assert str(me.user) not in you.get(path).text
 
 
-def test_actors_are_you_or_someone(app: App, me: Caller, you: Caller) -> None:
+def test_history_names_its_actors_only_as_you_or_someone(app: App, me: Caller, you: Caller) -> None:
     media_id = me.add(ARTICLE["url"])
     you.add(ARTICLE["url"])
-    start(app, media_id)
+    start_extraction(app, media_id)
     actors = [
         [event["actor"] for event in data(who.get(f"/media/{media_id}/history"))["items"]]
         for who in (me, you)
@@ -204,28 +199,28 @@ def test_actors_are_you_or_someone(app: App, me: Caller, you: Caller) -> None:
     assert actors == [["you", "worker"], ["someone", "worker"]]
 
 
-def test_enqueued_where_there_is_an_extractor(me: Caller, you: Caller) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+def test_a_submission_is_enqueued_only_if_there_is_an_extractor(me: Caller, you: Caller) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     assert data(me.post("/media/url", json=ARTICLE))["enqueued"] is True
     assert data(me.post("/media/url", json=ARTICLE))["enqueued"] is True  # it still waits
     assert data(me.post("/media/url", json={"kind": "video", "url": VIDEO}))["enqueued"] is False
 
 
-def test_what_is_done_is_not_enqueued(app: App, me: Caller) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
-    put(app, me.add(ARTICLE["url"]), Status.READY_FOR_READING)
+def test_a_finished_media_is_not_enqueued_again(app: App, me: Caller) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
+    walk_media_to(app, me.add(ARTICLE["url"]), Status.READY_FOR_READING)
     assert data(me.post("/media/url", json=ARTICLE))["enqueued"] is False
 
 
-def test_a_failed_address_is_tried_again(app: App, me: Caller, you: Caller) -> None:
+def test_submitting_a_failed_address_retries_it(app: App, me: Caller, you: Caller) -> None:
     media_id = me.add(ARTICLE["url"])
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     again = data(you.post("/media/url", json=ARTICLE))
     assert (again["media_id"], again["created"]) == (str(media_id), False)
     assert status_of(app.sessions, media_id) is Status.PENDING
 
 
-def test_a_new_media(me: Caller) -> None:
+def test_a_new_video_is_pending_and_can_only_be_played(me: Caller) -> None:
     media = data(me.get(f"/media/{me.add(VIDEO, 'video')}"))
     assert media["processing_status"] == "pending"
     assert (media["provider"], media["provider_id"]) == ("youtube", "dQw4w9WgXcQ")
@@ -236,9 +231,9 @@ def test_a_new_media(me: Caller) -> None:
 
 
 @pytest.mark.parametrize("status", Status)
-def test_capabilities_are_wherever_a_media_is(app: App, me: Caller, status: Status) -> None:
+def test_capabilities_are_in_every_answer_with_a_media(app: App, me: Caller, status: Status) -> None:
     media_id = me.add()
-    put(app, media_id, status)
+    walk_media_to(app, media_id, status)
     one = data(me.get(f"/media/{media_id}"))
     assert one["processing_status"] == status.value
     assert set(one["capabilities"]) == CAPABILITIES
@@ -252,8 +247,8 @@ def test_capabilities_are_wherever_a_media_is(app: App, me: Caller, status: Stat
 
 def test_a_video_without_a_transcript_can_be_played(app: App, me: Caller) -> None:
     media_id = me.add(VIDEO, "video")
-    attempt = start(app, media_id)
-    fail(app, media_id, attempt, Stage.TRANSCRIBE, TranscriptUnavailable.code)
+    attempt = start_extraction(app, media_id)
+    fail_media(app, media_id, attempt, Stage.TRANSCRIBE, TranscriptUnavailable.code)
     media = data(me.get(f"/media/{media_id}"))
     assert media["failure_stage"] == "transcribe"
     assert media["last_error_code"] == "E_TRANSCRIPT_UNAVAILABLE"
@@ -265,9 +260,9 @@ def test_a_video_without_a_transcript_can_be_played(app: App, me: Caller) -> Non
 # --- retry ---
 
 
-def test_retry(app: App, me: Caller) -> None:
+def test_retrying_a_failed_media_makes_it_pending(app: App, me: Caller) -> None:
     media_id = me.add()
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     answer = data(me.post(f"/media/{media_id}/retry"))
     assert answer == {"media_id": str(media_id), "enqueued": False}
     media = data(me.get(f"/media/{media_id}"))
@@ -276,48 +271,48 @@ def test_retry(app: App, me: Caller) -> None:
     assert [media[name] for name in names] == [None] * 5
 
 
-def test_retry_with_an_extractor_is_enqueued(app: App, me: Caller) -> None:
+def test_a_retry_with_an_extractor_is_enqueued(app: App, me: Caller) -> None:
     media_id = me.add()
-    put(app, media_id, Status.FAILED)
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    walk_media_to(app, media_id, Status.FAILED)
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     assert data(me.post(f"/media/{media_id}/retry"))["enqueued"] is True
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.FAILED])
-def test_only_what_has_failed_is_retried(app: App, me: Caller, status: Status) -> None:
+def test_only_failed_media_can_be_retried(app: App, me: Caller, status: Status) -> None:
     media_id = me.add()
-    put(app, media_id, status)
+    walk_media_to(app, media_id, status)
     before = row_of(app.sessions, media_id)
     assert problem(me.post(f"/media/{media_id}/retry")) == (409, "E_INVALID_STATE")
     assert row_of(app.sessions, media_id) == before
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.READY])
-def test_who_may_not_retry_hears_that_first(
+def test_a_user_without_rights_is_refused_before_the_status_is_checked(
     app: App, me: Caller, you: Caller, site: Site, status: Status
 ) -> None:
-    """And not which state it is in."""
+    """And does not learn its state."""
     media_id = me.add()
-    put(app, media_id, status)
-    let_in(app, me.user, media_id, (you.user, Role.MEMBER))
+    walk_media_to(app, media_id, status)
+    share_media(app, me.user, media_id, (you.user, Role.MEMBER))
     assert problem(you.post(f"/media/{media_id}/retry")) == (403, "E_FORBIDDEN")
     assert data(you.get(f"/media/{media_id}"))["may_retry"] is False
     assert problem(site.caller().post(f"/media/{media_id}/retry")) == (404, "E_NOT_FOUND")
     assert status_of(app.sessions, media_id) is status
 
 
-def test_an_admin_may_retry(app: App, me: Caller, you: Caller) -> None:
+def test_an_admin_may_retry_a_media(app: App, me: Caller, you: Caller) -> None:
     media_id = me.add()
-    put(app, media_id, Status.FAILED)
-    let_in(app, me.user, media_id, (you.user, Role.ADMIN))
+    walk_media_to(app, media_id, Status.FAILED)
+    share_media(app, me.user, media_id, (you.user, Role.ADMIN))
     assert data(you.get(f"/media/{media_id}"))["may_retry"] is True
     assert data(you.post(f"/media/{media_id}/retry"))["media_id"] == str(media_id)
 
 
-def test_a_creator_who_lost_sight_may_not_retry(app: App, me: Caller, you: Caller) -> None:
+def test_a_creator_who_can_not_see_a_media_may_not_retry_it(app: App, me: Caller, you: Caller) -> None:
     media_id = me.add(ARTICLE["url"])
     you.add(ARTICLE["url"])
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     data(me.delete(f"/media/{media_id}"))
     assert problem(me.post(f"/media/{media_id}/retry")) == (404, "E_NOT_FOUND")
 
@@ -325,7 +320,7 @@ def test_a_creator_who_lost_sight_may_not_retry(app: App, me: Caller, you: Calle
 # --- delete ---
 
 
-def test_delete(app: App, me: Caller) -> None:
+def test_a_deleted_media_is_gone_for_its_user(app: App, me: Caller) -> None:
     media_id = me.add()
     assert data(me.delete(f"/media/{media_id}")) == {"done": True}
     for path in ("", "/fragments", "/history"):
@@ -335,7 +330,7 @@ def test_delete(app: App, me: Caller) -> None:
     assert history_of(app.sessions, media_id) == []
 
 
-def test_delete_leaves_it_to_others(me: Caller, you: Caller) -> None:
+def test_a_media_deleted_by_one_user_stays_for_others(me: Caller, you: Caller) -> None:
     media_id = me.add(ARTICLE["url"])
     you.add(ARTICLE["url"])
     data(me.delete(f"/media/{media_id}"))
@@ -343,14 +338,14 @@ def test_delete_leaves_it_to_others(me: Caller, you: Caller) -> None:
     assert data(you.get(f"/media/{media_id}"))["id"] == str(media_id)
 
 
-def test_a_member_may_not_delete(app: App, me: Caller, you: Caller) -> None:
+def test_a_member_may_not_delete_a_shared_media(app: App, me: Caller, you: Caller) -> None:
     media_id = me.add()
-    let_in(app, me.user, media_id, (you.user, Role.MEMBER))
+    share_media(app, me.user, media_id, (you.user, Role.MEMBER))
     assert problem(you.delete(f"/media/{media_id}")) == (403, "E_FORBIDDEN")
     assert data(me.get(f"/media/{media_id}"))
 
 
-def test_after_a_delete_it_is_made_anew(me: Caller) -> None:
+def test_a_deleted_address_can_be_submitted_again(me: Caller) -> None:
     media_id = me.add(ARTICLE["url"])
     data(me.delete(f"/media/{media_id}"))
     again = data(me.post("/media/url", json=ARTICLE))
@@ -372,7 +367,7 @@ def pages(caller: Caller, path: str, **params: object) -> list[list[dict]]:
             return found
 
 
-def test_a_list_in_pages(me: Caller, you: Caller, clock: SetClock) -> None:
+def test_a_list_of_media_comes_in_pages(me: Caller, you: Caller, clock: SetClock) -> None:
     added = []
     for number in range(7):
         clock.forward(seconds=number % 3)  # some of them at the same time
@@ -386,7 +381,7 @@ def test_a_list_in_pages(me: Caller, you: Caller, clock: SetClock) -> None:
     assert order == sorted(order, reverse=True)
 
 
-def test_a_list_does_not_shift_under_its_reader(me: Caller, clock: SetClock) -> None:
+def test_a_list_of_media_is_stable_while_it_is_paged(me: Caller, clock: SetClock) -> None:
     added = [str(me.add()) for _ in range(4) if clock.forward(seconds=1) is None]
     first = data(me.get("/media", params={"limit": 2}))
     clock.forward(seconds=1)
@@ -396,16 +391,16 @@ def test_a_list_does_not_shift_under_its_reader(me: Caller, clock: SetClock) -> 
     assert second["next_cursor"] is None
 
 
-def test_a_list_of_one_status(app: App, me: Caller, clock: SetClock) -> None:
+def test_a_list_of_media_can_be_filtered_by_status(app: App, me: Caller, clock: SetClock) -> None:
     for status in (Status.FAILED, Status.PENDING) * 3:
         clock.forward(seconds=1)
-        put(app, me.add(), status)
+        walk_media_to(app, me.add(), status)
     found = pages(me, "/media", limit=2, status="failed")
     assert [[item["processing_status"] for item in page] for page in found] == [["failed"] * 2, ["failed"]]
     assert data(me.get("/media", params={"status": "ready"}))["items"] == []
 
 
-def test_a_list_of_one_library(me: Caller, you: Caller) -> None:
+def test_a_list_of_media_can_be_filtered_by_library(me: Caller, you: Caller) -> None:
     library, media_id = me.library(), me.add()
     me.add()
     data(me.post(f"/libraries/{library}/media", json={"media_id": str(media_id)}))
@@ -415,7 +410,7 @@ def test_a_list_of_one_library(me: Caller, you: Caller) -> None:
     assert problem(me.get("/media", params={"library_id": str(uuid4())})) == (404, "E_NOT_FOUND")
 
 
-def test_a_media_in_two_libraries_stands_once(me: Caller, clock: SetClock) -> None:
+def test_a_media_in_two_libraries_is_listed_once(me: Caller, clock: SetClock) -> None:
     library = me.library()
     for _ in range(5):
         clock.forward(seconds=1)
@@ -426,7 +421,7 @@ def test_a_media_in_two_libraries_stands_once(me: Caller, clock: SetClock) -> No
     assert len(ids) == len(set(ids)) == 5
 
 
-def test_lists_that_can_not_be_asked_for(me: Caller) -> None:
+def test_invalid_list_requests_are_refused(me: Caller) -> None:
     wrong = {
         "limit": (0, 201, "x"),
         "status": ("nonsense", ""),
@@ -439,10 +434,10 @@ def test_lists_that_can_not_be_asked_for(me: Caller) -> None:
             assert problem(answer) == (400, "E_INVALID_REQUEST"), (name, value)
 
 
-def test_fragments(app: App, me: Caller) -> None:
+def test_fragments_are_listed_in_order(app: App, me: Caller) -> None:
     media_id = me.add()
     assert data(me.get(f"/media/{media_id}/fragments"))["items"] == []
-    put(app, media_id, Status.READY_FOR_READING)
+    walk_media_to(app, media_id, Status.READY_FOR_READING)
     expected = data(me.get(f"/media/{media_id}/fragments"))["items"]
     found = [(piece["position"], piece["text"], piece["html"]) for piece in expected]
     assert found == [(place, text, None) for place, text in enumerate(TEXTS)]
@@ -450,9 +445,9 @@ def test_fragments(app: App, me: Caller) -> None:
     assert pages(me, f"/media/{media_id}/fragments", limit=1) == [[piece] for piece in expected]
 
 
-def test_history(app: App, me: Caller) -> None:
+def test_history_is_listed_in_order(app: App, me: Caller) -> None:
     media_id = me.add()
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     data(me.post(f"/media/{media_id}/retry"))
     events = data(me.get(f"/media/{media_id}/history"))["items"]
     assert [
@@ -488,10 +483,10 @@ def test_a_bad_request_id_is_replaced(me: Caller) -> None:
     assert len(set(ids)) == 16
 
 
-def test_a_request_id_goes_with_the_work(app: App, me: Caller) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+def test_the_request_id_is_passed_on_to_the_work(app: App, me: Caller) -> None:
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     answer = data(me.post("/media/url", json=ARTICLE, headers={"X-Request-ID": "from-me"}))
-    assert app.queue.request_id(UUID(answer["media_id"])) == "from-me"
+    assert row_of(app.sessions, UUID(answer["media_id"])).request_id == "from-me"
 
 
 # --- allowances ---
@@ -505,7 +500,7 @@ def limited(database_url: str, tmp_path: Path, clock: SetClock) -> Iterator[Site
     app.close()
 
 
-def test_an_allowance(limited: Site, clock: SetClock) -> None:
+def test_a_used_up_allowance_is_429_until_the_next_day(limited: Site, clock: SetClock) -> None:
     me, you = limited.caller(), limited.caller()
     me.add()
     me.add()
@@ -517,7 +512,7 @@ def test_an_allowance(limited: Site, clock: SetClock) -> None:
     assert data(me.post("/media/url", json=ARTICLE))["created"] is False
 
 
-def test_what_is_there_already_uses_nothing_up(limited: Site) -> None:
+def test_submitting_a_known_address_uses_up_no_allowance(limited: Site) -> None:
     me = limited.caller()
     for _ in range(3):
         me.add(ARTICLE["url"])
@@ -525,7 +520,7 @@ def test_what_is_there_already_uses_nothing_up(limited: Site) -> None:
     assert problem(me.post("/media/url", json={**ARTICLE, "url": "https://example.com/3"}))[0] == 429
 
 
-def test_a_refused_address_uses_nothing_up(limited: Site) -> None:
+def test_a_refused_address_uses_up_no_allowance(limited: Site) -> None:
     me = limited.caller()
     for _ in range(3):
         assert me.post("/media/url", json={**ARTICLE, "url": "rubbish"}).status_code == 400

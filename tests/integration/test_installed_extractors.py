@@ -1,4 +1,4 @@
-"""Extractors as packages: the one in the documentation is built, installed and used, as anybody would."""
+"""Extractors as packages: the documented example is built, installed and used."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from nexus.extract.registry import GROUP
-from tests.pages import Answer, Pages
+from tests.kit.servers.web_pages import Answer, Pages
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"`([\w.]+)`\n\n```\w+\n(.*?)```", re.DOTALL)
@@ -26,7 +23,7 @@ def documented() -> dict[str, str]:
 
 
 def install(files: dict[str, str], folder: Path) -> Path:
-    """Where the package is after its installation."""
+    """The folder that the package is installed into."""
     source, site = folder / "package", folder / "site"
     source.mkdir()
     for name, text in files.items():
@@ -43,12 +40,6 @@ def nexus(folder: Path, site: Path, *arguments: str, **environment: str) -> subp
     given = {**others, "HOME": str(folder), "PYTHONPATH": str(site), **environment}
     command = [sys.executable, "-m", "nexus", *arguments]
     return subprocess.run(command, env=given, cwd=folder, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture
-def pages() -> Iterator[Pages]:
-    with Pages() as made:
-        yield made
 
 
 def test_the_documented_package_reads_a_video(tmp_path: Path, pages: Pages) -> None:
@@ -81,5 +72,5 @@ def test_an_extractor_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
     assert "a_module_that_nobody_has" in ran.stderr
 
 
-def test_the_documentation_names_the_group() -> None:
+def test_the_documentation_names_the_entry_point_group() -> None:
     assert f'entry-points."{GROUP}"' in documented()["pyproject.toml"]

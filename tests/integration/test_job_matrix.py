@@ -12,13 +12,13 @@ from nexus.editorial import jobs
 from nexus.libraries import access
 from nexus.states.job import JOB, Status
 from nexus.states.machine import Edge, Verdict
-from tests.support import put_job
+from tests.kit.jobs import force_job_into
 
 CELLS = [pytest.param(edge, state, id=f"{edge.verb}-{state.value}") for edge in JOB for state in JOB.states]
 
 
 def facts(target: Status) -> dict[str, Any]:
-    """What the CHECK constraints want of a row in this state."""
+    """What the CHECK constraints require of a row in this state."""
     error = literal_column("'E_ANY'") if target is Status.FAILED else null()
     return {"error_code": error, "error_message": error}
 
@@ -32,8 +32,10 @@ def job_id(app: App) -> UUID:
 
 
 @pytest.mark.parametrize(("edge", "state"), CELLS)
-def test_every_cell_of_the_job_matrix(app: App, job_id: UUID, edge: Edge[Status], state: Status) -> None:
-    put_job(app.sessions, job_id, state)
+def test_every_cell_of_the_job_table_holds_in_the_database(
+    app: App, job_id: UUID, edge: Edge[Status], state: Status
+) -> None:
+    force_job_into(app.sessions, job_id, state)
     with app.sessions.begin() as session:
         result = Move(JOB_ROWS, edge, sets=facts(edge.target))(session, job_id, actor="matrix")
     with app.sessions.read() as session:

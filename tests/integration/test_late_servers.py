@@ -1,4 +1,4 @@
-"""A server or worker that starts before its PostgreSQL or Redis waits for it. Each of them in a process of its own."""
+"""A server or worker that starts before its PostgreSQL or Redis waits for it, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -8,59 +8,52 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from socket import create_server
-from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import httpx2
 import psycopg
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from redis import Redis
 from sqlalchemy import make_url
 
 from nexus.app import App
-from nexus.cli import server as command_server
 from nexus.cli.opening import Opening
 from nexus.states.media import Status
-from tests import plugins, servers
-from tests.http import Caller, data, problem
-from tests.processes import PATIENCE, Nexus, Process, eventually, installed
-from tests.servers import Server
-from tests.walks import status_of
+from tests.kit import servers
+from tests.kit.http import Caller, data, problem
+from tests.kit.installation import Nexus, installed
+from tests.kit.media import status_of
+from tests.kit.plugins import extract_by_url, signalled_at_start
+from tests.kit.processes import Process
+from tests.kit.servers import Server
+from tests.kit.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.xdist_group("late-servers")
 
 
 @pytest.fixture(scope="module")
-def own_postgres() -> Iterator[Server]:
+def own_postgres_server() -> Iterator[Server]:
     with servers.postgres_server(durable=True) as server:
         yield server
 
 
 @pytest.fixture
-def late(own_postgres: Server) -> Server:
+def late(own_postgres_server: Server) -> Server:
     """A PostgreSQL that is not there yet, with an empty database."""
-    if not own_postgres.running:
-        own_postgres.start()
-    with psycopg.connect(own_postgres.url.replace("+psycopg", ""), autocommit=True) as connection:
+    if not own_postgres_server.running:
+        own_postgres_server.start()
+    with psycopg.connect(own_postgres_server.url.replace("+psycopg", ""), autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
-    own_postgres.stop()
-    return own_postgres
+    own_postgres_server.stop()
+    return own_postgres_server
 
 
 @pytest.fixture
-def there(own_postgres: Server) -> Server:
-    if not own_postgres.running:
-        own_postgres.start()
-    return own_postgres
-
-
-@pytest.fixture
-def broker() -> Iterator[Server]:
-    with servers.redis_server() as server:
-        yield server
+def there(own_postgres_server: Server) -> Server:
+    if not own_postgres_server.running:
+        own_postgres_server.start()
+    return own_postgres_server
 
 
 @contextmanager
@@ -103,7 +96,7 @@ def is_readable(nexus: Nexus, media_id: object) -> bool:
     return status_of(nexus.app.sessions, UUID(str(media_id))) is Status.READY_FOR_READING
 
 
-def test_a_server_listens_before_its_database_is_there_and_opens_when_it_comes(
+def test_a_server_listens_before_its_database_is_up_and_becomes_ready_with_it(
     late: Server, tmp_path: Path
 ) -> None:
     with installed(late.url, tmp_path) as nexus, served(nexus) as (process, me):
@@ -149,8 +142,8 @@ def test_a_worker_waits_for_its_database(late: Server, tmp_path: Path) -> None:
 def test_a_server_and_a_celery_worker_wait_for_their_broker(
     there: Server, broker: Server, tmp_path: Path
 ) -> None:
-    """The server takes work in meanwhile: the database is the queue."""
-    plugins.register()
+    """The server accepts work meanwhile: the database is the queue."""
+    extract_by_url.register()
     broker.kill()
     with installed(there.url, tmp_path, queue="celery", redis_url=broker.url) as nexus:
         worker = nexus.worker()
@@ -171,7 +164,9 @@ def test_a_server_and_a_celery_worker_wait_for_their_broker(
 @pytest.mark.parametrize("command", ["serve", "worker"])
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("queue", ["local", "celery"])
-def test_a_signal_ends_the_wait(late: Server, tmp_path: Path, command: str, sign: int, queue: str) -> None:
+def test_a_signal_ends_the_wait_for_a_database(
+    late: Server, tmp_path: Path, command: str, sign: int, queue: str
+) -> None:
     with installed(late.url, tmp_path, queue=queue, port=0) as nexus:
         process = nexus.start(command)
         waiting(process, "database")
@@ -202,20 +197,22 @@ def test_a_part_that_can_not_start_leaves_none_running(app: App) -> None:
     assert sound.stopped
 
 
-def test_a_signal_that_comes_before_the_server_listens_ends_it_too() -> None:
-    api = FastAPI()
-    api.state.feed = SimpleNamespace(end=lambda: None)
-    server = command_server.Server(uvicorn.Config(api, port=0, log_config=None), lambda: None)
-    server.stop_early()
-    running = threading.Thread(target=server.run, daemon=True)
-    running.start()
-    running.join(PATIENCE)
-    assert not running.is_alive()
+@pytest.mark.parametrize("command", ["serve", "worker"])
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_comes_before_the_process_listens_ends_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, sign: int
+) -> None:
+    monkeypatch.setenv(signalled_at_start.SIGNAL_AT_START, str(int(sign)))
+    plugins = ("tests.kit.plugins.signalled_at_start",)
+    with installed(f"sqlite:///{tmp_path}/nexus.db", tmp_path, plugins=plugins, port=0) as nexus:
+        process = nexus.start(command)
+        assert process.wait() == 0, process.tail()
+        assert not any("Traceback" in line for line in process.lines())
 
 
 @pytest.mark.parametrize("command", ["serve", "worker"])
 def test_a_signal_ends_an_attempt_to_connect(tmp_path: Path, command: str) -> None:
-    """To a server that takes the connection and never says a word."""
+    """To a server that accepts the connection and never answers."""
     with create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql+psycopg://nexus@127.0.0.1:{silent.getsockname()[1]}/nexus"
         with installed(url, tmp_path, port=0) as nexus:
@@ -228,7 +225,7 @@ def test_a_signal_ends_an_attempt_to_connect(tmp_path: Path, command: str) -> No
 
 @pytest.mark.parametrize("command", ["serve", "worker"])
 @pytest.mark.parametrize("wrong", ["user", "database", "password"])
-def test_what_waiting_does_not_mend_ends_the_process_with_a_sentence(
+def test_a_database_error_that_waiting_can_not_fix_ends_the_process(
     there: Server, tmp_path: Path, command: str, wrong: str
 ) -> None:
     url = make_url(there.url)

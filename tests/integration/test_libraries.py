@@ -1,4 +1,4 @@
-"""Libraries: who is in them, what they hold, and what goes when nobody holds it any more."""
+"""Libraries: their members, their media, and what is deleted when no library holds it."""
 
 from uuid import UUID, uuid4
 
@@ -11,28 +11,22 @@ from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
 from nexus.libraries.catalog import (
     add_media,
-    create,
+    create_library,
     delete_library,
     delete_media,
-    get,
-    members,
-    mine,
+    get_library,
+    list_libraries,
+    list_members,
     remove_media,
     remove_member,
     set_member,
 )
 from nexus.media import queries
-from nexus.media.add import add_url, hold
+from nexus.media.add import add_url, hold_media
 from nexus.states.media import Status
-from tests.support import SetClock, history_of, new_media, row_of
-from tests.walks import new_file, put, whole
-
-
-def new_user(app: App) -> UUID:
-    user = uuid4()
-    with app.sessions.begin() as session:
-        access.ensure_user(session, user)
-    return user
+from tests.kit.clock import SetClock
+from tests.kit.media import everything_of, history_of, new_file, new_media, row_of, walk_media_to
+from tests.kit.users import new_user
 
 
 def default_of(app: App, user: UUID) -> UUID:
@@ -42,7 +36,7 @@ def default_of(app: App, user: UUID) -> UUID:
 
 def new_library(app: App, owner: UUID, **guests: Role) -> UUID:
     with app.sessions.begin() as session:
-        return create(session, owner, "Shared")
+        return create_library(session, owner, "Shared")
 
 
 def invite(app: App, library: UUID, owner: UUID, role: Role) -> UUID:
@@ -54,7 +48,7 @@ def invite(app: App, library: UUID, owner: UUID, role: Role) -> UUID:
 
 def roles(app: App, library: UUID, viewer: UUID) -> dict[UUID, str]:
     with app.sessions.read() as session:
-        return {row.user_id: row.role for row in members(session, library, viewer)}
+        return {row.user_id: row.role for row in list_members(session, library, viewer)}
 
 
 # the default library
@@ -63,16 +57,16 @@ def roles(app: App, library: UUID, viewer: UUID) -> dict[UUID, str]:
 def test_the_first_visit_makes_a_user_with_a_default_library(app: App) -> None:
     user = new_user(app)
     with app.sessions.begin() as session:
-        [library] = mine(session, user)
+        [library] = list_libraries(session, user)
         assert access.ensure_user(session, user) == library.id
-        assert len(mine(session, user)) == 1
+        assert len(list_libraries(session, user)) == 1
     assert (library.is_default, library.role) == (True, "admin")
     assert roles(app, library.id, user) == {user: "admin"}
 
 
-def test_someone_who_has_never_been_here_has_nothing(app: App) -> None:
+def test_a_user_who_never_signed_in_has_no_libraries(app: App) -> None:
     with app.sessions.read() as session:
-        assert mine(session, uuid4()) == []
+        assert list_libraries(session, uuid4()) == []
         with pytest.raises(NotFound):
             access.default_library(session, uuid4())
 
@@ -99,8 +93,8 @@ def test_strangers_are_not_told_that_a_default_library_exists(app: App) -> None:
             lambda: set_member(session, library, stranger, Role.ADMIN, stranger),
             lambda: delete_library(session, library, stranger),
             lambda: remove_member(session, library, stranger, stranger),
-            lambda: members(session, library, stranger),
-            lambda: get(session, library, stranger),
+            lambda: list_members(session, library, stranger),
+            lambda: get_library(session, library, stranger),
         ):
             with pytest.raises(NotFound):
                 act()
@@ -109,13 +103,13 @@ def test_strangers_are_not_told_that_a_default_library_exists(app: App) -> None:
 # libraries
 
 
-def test_whoever_makes_a_library_is_its_admin(app: App, clock: SetClock) -> None:
+def test_the_creator_of_a_library_is_its_admin(app: App, clock: SetClock) -> None:
     user = new_user(app)
     clock.forward(seconds=1)
     with app.sessions.begin() as session:
-        library = create(session, user, "  Reading\n list ")
-        assert get(session, library, user).name == "Reading list"
-        assert [row.id for row in mine(session, user)][1:] == [library]
+        library = create_library(session, user, "  Reading\n list ")
+        assert get_library(session, library, user).name == "Reading list"
+        assert [row.id for row in list_libraries(session, user)][1:] == [library]
     assert roles(app, library, user) == {user: "admin"}
 
 
@@ -123,19 +117,19 @@ def test_whoever_makes_a_library_is_its_admin(app: App, clock: SetClock) -> None
 def test_a_library_needs_a_name(app: App, name: str) -> None:
     user = new_user(app)
     with app.sessions.begin() as session, pytest.raises(InvalidRequest):
-        create(session, user, name)
+        create_library(session, user, name)
 
 
-def test_a_name_of_200_characters_is_enough(app: App) -> None:
+def test_a_library_name_has_at_most_200_characters(app: App) -> None:
     user = new_user(app)
     with app.sessions.begin() as session:
-        assert len(get(session, create(session, user, "ä" * 200), user).name) == 200
+        assert len(get_library(session, create_library(session, user, "ä" * 200), user).name) == 200
 
 
 # members
 
 
-def test_admins_let_people_in_and_change_their_roles(app: App) -> None:
+def test_admins_add_members_and_change_their_roles(app: App) -> None:
     owner = new_user(app)
     library = new_library(app, owner)
     guest = invite(app, library, owner, Role.MEMBER)
@@ -146,7 +140,7 @@ def test_admins_let_people_in_and_change_their_roles(app: App) -> None:
     assert roles(app, library, owner) == {owner: "member", guest: "admin"}
 
 
-def test_members_change_nothing(app: App) -> None:
+def test_members_can_not_change_a_library(app: App) -> None:
     owner = new_user(app)
     library = new_library(app, owner)
     member = invite(app, library, owner, Role.MEMBER)
@@ -166,10 +160,10 @@ def test_members_change_nothing(app: App) -> None:
             with pytest.raises(Forbidden):
                 act()
     assert roles(app, library, owner) == {owner: "admin", member: "member"}
-    assert len(whole(app.sessions, held).holders) == 2
+    assert len(everything_of(app.sessions, held).holders) == 2
 
 
-def test_a_user_who_never_signed_in_cannot_be_let_in(app: App) -> None:
+def test_a_user_who_never_signed_in_cannot_be_added(app: App) -> None:
     owner = new_user(app)
     library = new_library(app, owner)
     with app.sessions.begin() as session, pytest.raises(NotFound):
@@ -177,7 +171,7 @@ def test_a_user_who_never_signed_in_cannot_be_let_in(app: App) -> None:
 
 
 def undone(app: App, act: object) -> None:
-    """The verb raises Conflict, and its transaction leaves nothing."""
+    """The verb raises Conflict and changes nothing."""
     with pytest.raises(Conflict), app.sessions.begin() as session:
         act(session)
 
@@ -206,7 +200,7 @@ def test_everyone_may_leave_and_sees_nothing_afterwards(app: App) -> None:
             with pytest.raises(NotFound):
                 queries.get(session, media_id, user)
             with pytest.raises(NotFound):
-                get(session, library, user)
+                get_library(session, library, user)
         with pytest.raises(NotFound):
             remove_member(session, library, member, owner)
 
@@ -214,7 +208,7 @@ def test_everyone_may_leave_and_sees_nothing_afterwards(app: App) -> None:
 # what they hold
 
 
-def test_an_admin_puts_in_only_what_he_may_read(app: App) -> None:
+def test_an_admin_can_only_add_media_they_may_read(app: App) -> None:
     owner = new_user(app)
     library = new_library(app, owner)
     of_another = new_media(app)
@@ -222,19 +216,19 @@ def test_an_admin_puts_in_only_what_he_may_read(app: App) -> None:
         for unseen in (of_another, uuid4()):
             with pytest.raises(NotFound):
                 add_media(session, library, unseen, owner)
-    assert library not in whole(app.sessions, of_another).holders
+    assert library not in everything_of(app.sessions, of_another).holders
 
 
-def test_putting_in_twice_is_putting_in_once(app: App) -> None:
+def test_adding_a_media_twice_adds_it_once(app: App) -> None:
     owner = new_user(app)
     library, media_id = new_library(app, owner), new_media(app, owner)
     with app.sessions.begin() as session:
         add_media(session, library, media_id, owner)
         add_media(session, library, media_id, owner)
-    assert sorted(whole(app.sessions, media_id).holders) == sorted([library, default_of(app, owner)])
+    assert sorted(everything_of(app.sessions, media_id).holders) == sorted([library, default_of(app, owner)])
 
 
-def test_taking_out_keeps_a_media_that_another_library_holds(app: App) -> None:
+def test_removing_a_media_keeps_it_if_another_library_holds_it(app: App) -> None:
     owner = new_user(app)
     library, media_id = new_library(app, owner), new_media(app, owner)
     default = default_of(app, owner)
@@ -243,22 +237,22 @@ def test_taking_out_keeps_a_media_that_another_library_holds(app: App) -> None:
         remove_media(session, default, media_id, owner)
         with pytest.raises(NotFound):
             remove_media(session, default, media_id, owner)
-    assert whole(app.sessions, media_id).holders == [library]
+    assert everything_of(app.sessions, media_id).holders == [library]
     with app.sessions.begin() as session:
         remove_media(session, library, media_id, owner)
     assert_gone(app, media_id)
 
 
 def assert_gone(app: App, media_id: UUID) -> None:
-    after = whole(app.sessions, media_id)
+    after = everything_of(app.sessions, media_id)
     assert (after.row, after.history, after.texts, after.files, after.holders) == (None, [], [], [], [])
 
 
 @pytest.mark.parametrize("status", Status)
-def test_deleting_the_last_copy_takes_every_row_with_it(app: App, status: Status) -> None:
+def test_removing_a_media_from_its_last_library_deletes_every_row(app: App, status: Status) -> None:
     user = new_user(app)
     media_id = new_file(app, user, "e" * 64, stored=True)
-    attempt = put(app, media_id, status)
+    attempt = walk_media_to(app, media_id, status)
     with app.sessions.begin() as session:
         delete_media(session, media_id, user)
     assert_gone(app, media_id)
@@ -267,7 +261,7 @@ def test_deleting_the_last_copy_takes_every_row_with_it(app: App, status: Status
     assert attempt >= 0
 
 
-def test_deleting_takes_it_out_of_the_libraries_that_the_viewer_administers(app: App) -> None:
+def test_deleting_a_media_removes_it_from_every_library_that_the_viewer_administers(app: App) -> None:
     owner = new_user(app)
     library, media_id = new_library(app, owner), new_media(app, owner, "https://example.com/shared")
     other = new_user(app)
@@ -278,13 +272,13 @@ def test_deleting_takes_it_out_of_the_libraries_that_the_viewer_administers(app:
         with pytest.raises(NotFound):
             queries.get(session, media_id, owner)
         assert queries.get(session, media_id, other)
-    assert whole(app.sessions, media_id).holders == [default_of(app, other)]
+    assert everything_of(app.sessions, media_id).holders == [default_of(app, other)]
 
 
-def test_what_was_deleted_can_be_added_anew(app: App) -> None:
+def test_a_deleted_media_can_be_added_again(app: App) -> None:
     user = new_user(app)
     first = new_media(app, user, "https://example.com/again")
-    put(app, first, Status.READY)
+    walk_media_to(app, first, Status.READY)
     with app.sessions.begin() as session:
         delete_media(session, first, user)
         again = add_url(session, user, "web_article", "https://example.com/again", {})
@@ -294,30 +288,30 @@ def test_what_was_deleted_can_be_added_anew(app: App) -> None:
     assert len(history_of(app.sessions, again.media_id)) == 1
 
 
-def test_deleting_a_library_takes_what_nobody_else_holds(app: App) -> None:
+def test_deleting_a_library_deletes_media_that_nobody_else_holds(app: App) -> None:
     owner = new_user(app)
     library = new_library(app, owner)
     kept = new_media(app, owner)
     with app.sessions.begin() as session:
         add_media(session, library, kept, owner)
         alone = add_url(session, owner, "web_article", "https://example.com/alone", {}).media_id
-        hold(session, library, alone)
+        hold_media(session, library, alone)
         catalog.remove_media(session, access.default_library(session, owner), alone, owner)
         delete_library(session, library, owner)
         with pytest.raises(NotFound):
-            get(session, library, owner)
+            get_library(session, library, owner)
     assert_gone(app, alone)
-    assert whole(app.sessions, kept).holders == [default_of(app, owner)]
+    assert everything_of(app.sessions, kept).holders == [default_of(app, owner)]
 
 
 # visibility
 
 
-def test_a_viewer_reads_what_a_library_holds_with_him(app: App) -> None:
+def test_a_viewer_reads_only_media_in_their_libraries(app: App) -> None:
     owner, stranger = new_user(app), new_user(app)
     library, media_id = new_library(app, owner), new_media(app, owner)
     member = invite(app, library, owner, Role.MEMBER)
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
 
     def seen(session: Session, viewer: UUID) -> bool:
         try:
@@ -339,12 +333,12 @@ def test_a_viewer_reads_what_a_library_holds_with_him(app: App) -> None:
                 refused(session, media_id, stranger)
 
 
-def test_a_creator_who_lost_sight_of_his_media_may_not_retry_it(app: App) -> None:
-    """Acting needs reading, also for the creator."""
+def test_a_creator_who_can_no_longer_see_a_media_may_not_retry_it(app: App) -> None:
+    """Acting on a media requires reading it, even for its creator."""
     creator, keeper = new_user(app), new_user(app)
     media_id = new_media(app, creator, "https://example.com/x")
     new_media(app, keeper, "https://example.com/x")
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     with app.sessions.begin() as session:
         delete_media(session, media_id, creator)
         with pytest.raises(NotFound):

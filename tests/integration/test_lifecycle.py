@@ -13,31 +13,35 @@ from nexus.extract import Extraction
 from nexus.media.documents import Origin
 from nexus.media.files import locked
 from nexus.media.lifecycle import (
+    BACKLOG,
+    DEFAULT_LEASE,
     claim_due,
-    give_back,
     mark_failed,
     mark_ready_for_reading,
     release,
-    release_expired,
-    renew_leases,
     worker_start_attempt,
     worker_start_embedding,
 )
 from nexus.states.media import PUBLISHED, Kind, Stage, Status
-from tests.support import SetClock, history_of, make_settings, new_media, row_of
-from tests.walks import (
+from tests.kit.clock import SetClock
+from tests.kit.media import (
     TEXTS,
-    embedded,
     events_of,
-    fail,
+    everything_of,
+    fail_media,
+    finish_embedding,
+    history_of,
     new_file,
-    publish,
-    put,
-    start,
+    new_media,
+    publish_text,
+    row_of,
     start_embedding,
+    start_extraction,
     status_of,
-    whole,
+    walk_media_to,
 )
+from tests.kit.settings import make_settings
+from tests.kit.work import take_back_lost
 
 FAILURE = ("failure_stage", "last_error_code", "last_error_message", "failed_at")
 
@@ -51,7 +55,7 @@ def logged(call: Callable[[], object]) -> list[str]:
 # start
 
 
-def test_start_takes_a_pending_media_under_a_lease(app: App, clock: SetClock) -> None:
+def test_starting_claims_a_pending_media_under_a_lease(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
     clock.forward(seconds=3)
     with app.sessions.begin() as session:
@@ -65,36 +69,36 @@ def test_start_takes_a_pending_media_under_a_lease(app: App, clock: SetClock) ->
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.PENDING])
-def test_start_of_what_is_not_pending_changes_and_counts_nothing(app: App, status: Status) -> None:
+def test_starting_a_media_that_is_not_pending_changes_and_counts_nothing(app: App, status: Status) -> None:
     media_id = new_media(app)
-    put(app, media_id, status)
-    before = whole(app.sessions, media_id)
+    walk_media_to(app, media_id, status)
+    before = everything_of(app.sessions, media_id)
     with app.sessions.begin() as session, capture_logs() as lines:
         assert worker_start_attempt(session, media_id) is None
     assert [line["event"] for line in lines] == ["worker_start_attempt_noop"]
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
 
 
-def test_start_of_a_media_that_does_not_exist_is_a_no_op(app: App) -> None:
+def test_starting_a_media_that_does_not_exist_is_a_no_op(app: App) -> None:
     with app.sessions.begin() as session:
         assert worker_start_attempt(session, uuid4()) is None
 
 
 def test_a_media_is_not_due_before_its_time(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     with app.sessions.begin() as session:
         release(session, media_id, attempt, "E_FETCH_FAILED", session.now + timedelta(seconds=10))
     clock.forward(seconds=9.999)
     with app.sessions.begin() as session:
         assert worker_start_attempt(session, media_id) is None
     clock.forward(seconds=0.001)
-    assert start(app, media_id) == 2
+    assert start_extraction(app, media_id) == 2
 
 
 def test_lifecycle_functions_never_commit(app: App) -> None:
     media_id = new_media(app)
-    before = whole(app.sessions, media_id)
+    before = everything_of(app.sessions, media_id)
 
     def work() -> None:
         with app.sessions.begin() as session:
@@ -110,7 +114,7 @@ def test_lifecycle_functions_never_commit(app: App) -> None:
 
     with pytest.raises(ZeroDivisionError):
         work()
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
 
 
 @pytest.mark.parametrize("kind", [Kind.PDF, Kind.EPUB, Kind.TEXT])
@@ -124,7 +128,7 @@ def test_an_upload_without_its_bytes_is_not_due(app: App, kind: Kind) -> None:
     assert status_of(app.sessions, waiting) is Status.PENDING
 
 
-def test_claims_take_the_longest_waiting_first_and_only_this_users_kind(app: App, clock: SetClock) -> None:
+def test_claims_take_the_longest_waiting_media_of_the_asked_kinds_first(app: App, clock: SetClock) -> None:
     user = uuid4()
     new_media(app)
     new_media(app, user, kind="video")
@@ -143,12 +147,12 @@ def test_claims_take_the_longest_waiting_first_and_only_this_users_kind(app: App
 # readable
 
 
-def test_readable_writes_text_title_and_time_at_once(app: App, clock: SetClock) -> None:
+def test_marking_readable_writes_text_title_and_time_at_once(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     clock.forward(seconds=5)
-    assert publish(app, media_id, attempt)
-    after = whole(app.sessions, media_id)
+    assert publish_text(app, media_id, attempt)
+    after = everything_of(app.sessions, media_id)
     assert after.row.processing_status == "ready_for_reading"
     assert after.row.processing_completed_at == clock()
     assert (after.row.lease_expires_at, after.row.tries, after.row.processing_attempts) == (None, 0, 1)
@@ -157,77 +161,76 @@ def test_readable_writes_text_title_and_time_at_once(app: App, clock: SetClock) 
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.EXTRACTING])
-def test_readable_from_elsewhere_is_logged_and_writes_nothing(app: App, status: Status) -> None:
+def test_marking_readable_from_a_wrong_state_is_logged_and_writes_nothing(app: App, status: Status) -> None:
     media_id = new_media(app)
-    attempt = put(app, media_id, status)
-    before = whole(app.sessions, media_id)
-    assert logged(lambda: publish(app, media_id, attempt, ("other",))) == ["unexpected_state"]
-    assert whole(app.sessions, media_id) == before
+    attempt = walk_media_to(app, media_id, status)
+    before = everything_of(app.sessions, media_id)
+    assert logged(lambda: publish_text(app, media_id, attempt, ("other",))) == ["unexpected_state"]
+    assert everything_of(app.sessions, media_id) == before
 
 
-@pytest.mark.parametrize("write", [publish, fail])
-def test_a_result_that_is_written_twice_is_there_once_and_is_not_lost(
+@pytest.mark.parametrize("write", [publish_text, fail_media])
+def test_a_result_that_is_written_twice_is_stored_once(
     app: App, write: Callable[[App, UUID, int], bool]
 ) -> None:
-    """A worker writes again when it was not told whether its COMMIT was done."""
+    """A worker writes again if it does not know whether its COMMIT succeeded."""
     media_id = new_media(app)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     assert write(app, media_id, attempt)
-    before = whole(app.sessions, media_id)
+    before = everything_of(app.sessions, media_id)
     with capture_logs() as logs:
         assert write(app, media_id, attempt)
     assert [(line["event"], line["log_level"], line["repeated"]) for line in logs] == [
         ("unexpected_state", "info", True)
     ]
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
 
 
-def test_what_the_sweep_took_back_is_not_taken_for_its_workers_doing(app: App, clock: SetClock) -> None:
+def test_a_release_by_the_sweep_is_not_mistaken_for_its_workers(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     clock.forward(hours=1)
+    assert take_back_lost(app.tools) == 1
     with app.sessions.begin() as session:
-        assert release_expired(session, 0) == 1
         assert not release(session, media_id, attempt, "E_FETCH_FAILED", session.now)
 
 
 def lost_and_taken_over(app: App, clock: SetClock) -> tuple[UUID, int, int]:
     """A media whose worker froze, and whose second worker holds it now: the old and the new attempt."""
     media_id = new_media(app)
-    old = start(app, media_id)
+    old = start_extraction(app, media_id)
     clock.forward(hours=1)
-    with app.sessions.begin() as session:
-        assert release_expired(session, 0) == 1
-    return media_id, old, start(app, media_id)
+    assert take_back_lost(app.tools) == 1
+    return media_id, old, start_extraction(app, media_id)
 
 
 def test_a_worker_that_lost_its_lease_can_write_nothing(app: App, clock: SetClock) -> None:
     media_id, old, new = lost_and_taken_over(app, clock)
-    before = whole(app.sessions, media_id)
-    assert not publish(app, media_id, old)
-    assert not fail(app, media_id, old)
+    before = everything_of(app.sessions, media_id)
+    assert not publish_text(app, media_id, old)
+    assert not fail_media(app, media_id, old)
     with app.sessions.begin() as session:
         assert not release(session, media_id, old, "E_FETCH_FAILED", session.now)
-        assert not give_back(session, media_id, old)
-        renew_leases(session, [(media_id, old)], timedelta(days=1))
-    assert whole(app.sessions, media_id) == before
-    assert publish(app, media_id, new)
+        assert not release(session, media_id, old, None, session.now, counted=False)
+        BACKLOG.renew(session, [(media_id, old)], session.now + timedelta(days=1))
+    assert everything_of(app.sessions, media_id) == before
+    assert publish_text(app, media_id, new)
 
 
 def test_a_result_for_a_deleted_media_is_a_no_op(app: App) -> None:
-    assert not publish(app, uuid4(), 1)
-    assert not fail(app, uuid4(), 1)
-    assert not fail(app, uuid4(), None)
+    assert not publish_text(app, uuid4(), 1)
+    assert not fail_media(app, uuid4(), 1)
+    assert not fail_media(app, uuid4(), None)
 
 
 # fail
 
 
-def test_failure_sets_every_failure_field(app: App, clock: SetClock) -> None:
+def test_a_failure_sets_every_failure_field(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     clock.forward(seconds=7)
-    assert fail(app, media_id, attempt, Stage.TRANSCRIBE, "E_TRANSCRIPT_UNAVAILABLE", "It has none.")
+    assert fail_media(app, media_id, attempt, Stage.TRANSCRIBE, "E_TRANSCRIPT_UNAVAILABLE", "It has none.")
     row = row_of(app.sessions, media_id)
     assert row.processing_status == "failed"
     found = tuple(getattr(row, name) for name in FAILURE)
@@ -240,59 +243,59 @@ def test_failure_sets_every_failure_field(app: App, clock: SetClock) -> None:
 @pytest.mark.parametrize("with_attempt", [True, False])
 def test_a_late_failure_never_overwrites_a_success(app: App, status: Status, with_attempt: bool) -> None:
     media_id = new_media(app)
-    attempt = put(app, media_id, status)
-    before = whole(app.sessions, media_id)
-    events = logged(lambda: fail(app, media_id, attempt if with_attempt else None))
+    attempt = walk_media_to(app, media_id, status)
+    before = everything_of(app.sessions, media_id)
+    events = logged(lambda: fail_media(app, media_id, attempt if with_attempt else None))
     assert events == ["late_failure_ignored"]
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
 
 
 def test_the_late_failure_of_an_extraction_does_not_stop_the_embedding(app: App) -> None:
     media_id = new_media(app)
-    attempt = put(app, media_id, Status.EMBEDDING)
-    before = whole(app.sessions, media_id)
-    assert not fail(app, media_id, attempt - 1)
-    assert whole(app.sessions, media_id) == before
+    attempt = walk_media_to(app, media_id, Status.EMBEDDING)
+    before = everything_of(app.sessions, media_id)
+    assert not fail_media(app, media_id, attempt - 1)
+    assert everything_of(app.sessions, media_id) == before
 
 
 def test_a_second_failure_keeps_the_first(app: App) -> None:
     media_id = new_media(app)
-    attempt = put(app, media_id, Status.FAILED)
-    before = whole(app.sessions, media_id)
-    fail(app, media_id, attempt, Stage.OTHER, "E_OTHER", "Something else.")
-    assert whole(app.sessions, media_id) == before
+    attempt = walk_media_to(app, media_id, Status.FAILED)
+    before = everything_of(app.sessions, media_id)
+    fail_media(app, media_id, attempt, Stage.OTHER, "E_OTHER", "Something else.")
+    assert everything_of(app.sessions, media_id) == before
 
 
 @pytest.mark.parametrize("status", Status)
-def test_a_failure_without_an_attempt_applies_from_pending_alone(app: App, status: Status) -> None:
+def test_a_failure_without_an_attempt_applies_only_to_a_pending_media(app: App, status: Status) -> None:
     media_id = new_file(app, uuid4(), "b" * 64)
-    put(app, media_id, status)
-    before = whole(app.sessions, media_id)
-    applied = fail(app, media_id, None, Stage.UPLOAD, "E_UPLOAD_FAILED", "It never came.")
+    walk_media_to(app, media_id, status)
+    before = everything_of(app.sessions, media_id)
+    applied = fail_media(app, media_id, None, Stage.UPLOAD, "E_UPLOAD_FAILED", "It never came.")
     assert applied == (status is Status.PENDING)
     if applied:
         assert row_of(app.sessions, media_id).failure_stage == "upload"
     else:
-        assert whole(app.sessions, media_id) == before
+        assert everything_of(app.sessions, media_id) == before
 
 
 def test_a_failure_with_an_attempt_does_not_touch_a_pending_media(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     with app.sessions.begin() as session:
         release(session, media_id, attempt, "E_FETCH_FAILED", session.now)
-    before = whole(app.sessions, media_id)
-    assert not fail(app, media_id, attempt)
-    assert whole(app.sessions, media_id) == before
+    before = everything_of(app.sessions, media_id)
+    assert not fail_media(app, media_id, attempt)
+    assert everything_of(app.sessions, media_id) == before
 
 
 # release, leases
 
 
-def test_release_waits_and_keeps_counting_tries(app: App, clock: SetClock) -> None:
+def test_a_released_media_waits_and_keeps_counting_tries(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
     for attempt in (1, 2, 3):
-        assert start(app, media_id) == attempt
+        assert start_extraction(app, media_id) == attempt
         later = clock() + timedelta(seconds=30)
         with app.sessions.begin() as session:
             assert release(session, media_id, attempt, "E_FETCH_FAILED", later)
@@ -302,58 +305,55 @@ def test_release_waits_and_keeps_counting_tries(app: App, clock: SetClock) -> No
         clock.forward(seconds=30)
 
 
-def test_a_claim_given_back_is_due_at_once_and_costs_no_try(app: App) -> None:
+def test_a_claim_that_is_given_back_is_due_at_once_and_costs_no_try(app: App) -> None:
     media_id = new_media(app)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     with app.sessions.begin() as session:
-        assert give_back(session, media_id, attempt)
+        assert release(session, media_id, attempt, None, session.now, counted=False)
     row = row_of(app.sessions, media_id)
     assert (row.processing_status, row.tries, row.processing_attempts) == ("pending", 0, 1)
-    assert start(app, media_id) == 2
+    assert start_extraction(app, media_id) == 2
 
 
 def test_a_renewed_lease_does_not_expire(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     clock.forward(seconds=59)
     with app.sessions.begin() as session:
-        renew_leases(session, [(media_id, attempt)])
+        BACKLOG.renew(session, [(media_id, attempt)], session.now + DEFAULT_LEASE)
     clock.forward(seconds=59)
-    with app.sessions.begin() as session:
-        assert release_expired(session, 0) == 0
+    assert take_back_lost(app.tools) == 0
     clock.forward(seconds=1)
-    with app.sessions.begin() as session:
-        assert release_expired(session, 0) == 1
+    assert take_back_lost(app.tools) == 1
 
 
-def test_a_row_that_somebody_holds_does_not_keep_other_leases_from_being_renewed(
+def test_a_locked_row_does_not_block_the_renewal_of_other_leases(
     clean_postgres: str, tmp_path: Path, clock: SetClock
 ) -> None:
     app = build(make_settings(clean_postgres, tmp_path), clock)
     held, free = sorted([new_media(app), new_media(app)])
-    attempts = {media_id: start(app, media_id) for media_id in (held, free)}
+    attempts = {media_id: start_extraction(app, media_id) for media_id in (held, free)}
     before = row_of(app.sessions, held).lease_expires_at
     with locked(app.sessions, held), app.sessions.begin() as session:
-        renew_leases(session, list(attempts.items()), timedelta(hours=1))
+        BACKLOG.renew(session, list(attempts.items()), session.now + timedelta(hours=1))
     assert row_of(app.sessions, held).lease_expires_at == before
     assert row_of(app.sessions, free).lease_expires_at == clock() + timedelta(hours=1)
     app.close()
 
 
 @pytest.mark.parametrize("embedding", [False, True])
-def test_a_dead_worker_costs_a_try_and_the_third_one_fails_it(
+def test_a_dead_worker_costs_a_try_and_the_third_one_fails_the_media(
     app: App, clock: SetClock, embedding: bool
 ) -> None:
     media_id = new_media(app)
-    home, claim = Status.PENDING, start
+    home, claim = Status.PENDING, start_extraction
     if embedding:
-        put(app, media_id, Status.READY_FOR_READING)
+        walk_media_to(app, media_id, Status.READY_FOR_READING)
         home, claim = Status.READY_FOR_READING, start_embedding
     for last in (False, False, True):
         claim(app, media_id)
         clock.forward(hours=1)
-        with app.sessions.begin() as session:
-            assert release_expired(session, 0) == 1
+        assert take_back_lost(app.tools) == 1
         assert status_of(app.sessions, media_id) is (Status.FAILED if last else home)
     row = row_of(app.sessions, media_id)
     expected = ("embed", "E_EMBEDDING_TIMEOUT") if embedding else ("extract", "E_JOB_TIMEOUT")
@@ -364,37 +364,37 @@ def test_a_dead_worker_costs_a_try_and_the_third_one_fails_it(
 # embedding
 
 
-def test_embedding_is_claimed_counted_and_finished(app: App, clock: SetClock) -> None:
+def test_an_embedding_is_claimed_counted_and_finished(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
-    put(app, media_id, Status.READY_FOR_READING)
+    walk_media_to(app, media_id, Status.READY_FOR_READING)
     clock.forward(seconds=1)
     attempt = start_embedding(app, media_id)
     row = row_of(app.sessions, media_id)
     assert (row.processing_status, row.processing_attempts, row.tries) == ("embedding", 2, 1)
     assert row.lease_expires_at is not None
     clock.forward(seconds=1)
-    assert embedded(app, media_id, attempt)
+    assert finish_embedding(app, media_id, attempt)
     row = row_of(app.sessions, media_id)
     assert (row.processing_status, row.processing_completed_at) == ("ready", clock())
     assert (row.lease_expires_at, row.tries) == (None, 0)
-    assert whole(app.sessions, media_id).texts == list(TEXTS)
+    assert everything_of(app.sessions, media_id).texts == list(TEXTS)
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.READY_FOR_READING])
-def test_embedding_starts_from_ready_for_reading_alone(app: App, status: Status) -> None:
+def test_an_embedding_starts_only_from_ready_for_reading(app: App, status: Status) -> None:
     media_id = new_media(app)
-    put(app, media_id, status)
-    before = whole(app.sessions, media_id)
+    walk_media_to(app, media_id, status)
+    before = everything_of(app.sessions, media_id)
     with app.sessions.begin() as session:
         assert worker_start_embedding(session, media_id) is None
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
 
 
 def test_a_released_embedding_stays_readable_and_a_stale_one_writes_nothing(
     app: App, clock: SetClock
 ) -> None:
     media_id = new_media(app)
-    attempt = put(app, media_id, Status.EMBEDDING)
+    attempt = walk_media_to(app, media_id, Status.EMBEDDING)
     later = clock() + timedelta(seconds=10)
     with app.sessions.begin() as session:
         assert release(session, media_id, attempt, "E_EMBEDDING_FAILED", later)
@@ -403,9 +403,9 @@ def test_a_released_embedding_stays_readable_and_a_stale_one_writes_nothing(
         assert worker_start_embedding(session, media_id) is None
     clock.forward(seconds=10)
     start_embedding(app, media_id)
-    before = whole(app.sessions, media_id)
-    assert not embedded(app, media_id, attempt)
-    assert whole(app.sessions, media_id) == before
+    before = everything_of(app.sessions, media_id)
+    assert not finish_embedding(app, media_id, attempt)
+    assert everything_of(app.sessions, media_id) == before
 
 
 # history
@@ -414,11 +414,11 @@ def test_a_released_embedding_stays_readable_and_a_stale_one_writes_nothing(
 def test_every_move_leaves_one_row_of_history(app: App, clock: SetClock) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     clock.forward(seconds=1)
     with app.sessions.begin() as session:
         release(session, media_id, attempt, "E_FETCH_FAILED", session.now)
-    publish(app, media_id, start(app, media_id))
+    publish_text(app, media_id, start_extraction(app, media_id))
     attempt = start_embedding(app, media_id)
     with app.sessions.begin() as session:
         mark_failed(session, media_id, Stage.EMBED, "E_EMBEDDING_FAILED", "No.", attempt)

@@ -1,4 +1,4 @@
-"""Every cell of every machine, generated from its table: what applies, what is skipped, what is refused.
+"""Every cell of every machine, generated from its table: applied, skipped or refused.
 
 The media machine is walked in the database, through the guarded move and around it by plain SQL.
 """
@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, insert, literal_column, null, update
 
 from nexus.app import App
 from nexus.db.moves import MEDIA_ROWS, Missed, Move
+from nexus.db.rows import MediaRow
 from nexus.db.session import Row, Statement
 from nexus.db.tables import media
 from nexus.libraries import access
@@ -24,15 +25,14 @@ from nexus.states.job import JOB
 from nexus.states.machine import Edge, Machine, Verdict
 from nexus.states.media import HELD, MEDIA, RETRY_EMBEDDING, Stage, Status
 from nexus.states.story import STORY
-from tests.support import new_media
-from tests.walks import put, whole
+from tests.kit.media import everything_of, new_media, walk_media_to
 
 NO_FAILURE = dict.fromkeys(("failure_stage", "last_error_code", "last_error_message", "failed_at"), null())
 NOW = bindparam("now", type_=media.c.updated_at.type)
 
 
 def facts(target: Status) -> dict[str, Any]:
-    """What the CHECK constraints want of a row in this state."""
+    """What the CHECK constraints require of a row in this state."""
     return {
         **NO_FAILURE,
         "lease_expires_at": NOW if target in HELD else null(),
@@ -67,14 +67,16 @@ def unchanged(before: Row, after: Row, *but: str) -> bool:
 
 
 @pytest.mark.parametrize(("edge", "state"), cells(MEDIA))
-def test_every_cell_of_the_media_matrix(app: App, edge: Edge[Status], state: Status) -> None:
+def test_every_cell_of_the_media_table_holds_in_the_database(
+    app: App, edge: Edge[Status], state: Status
+) -> None:
     media_id = new_media(app)
-    put(app, media_id, state, stage_for(edge))
-    before = whole(app.sessions, media_id)
-    moved = Move(MEDIA_ROWS, edge, sets=facts(edge.target))
+    walk_media_to(app, media_id, state, stage_for(edge))
+    before = everything_of(app.sessions, media_id)
+    moved = Move(MEDIA_ROWS, edge, row=MediaRow, sets=facts(edge.target))
     with app.sessions.begin() as session:
         result = moved(session, media_id, actor="matrix", error_code="E_ANY")
-    after = whole(app.sessions, media_id)
+    after = everything_of(app.sessions, media_id)
     if state not in edge.sources:
         expected = Verdict.SKIP if state in edge.skips else Verdict.REFUSE
         assert result == Missed(expected, state, stale=False)
@@ -98,13 +100,13 @@ def test_a_fenced_move_of_another_attempt_is_stale_and_changes_nothing(app: App,
     moved = Move(MEDIA_ROWS, edge, sets=facts(edge.target), fenced=True)
     for state in sorted(edge.sources):
         media_id = new_media(app)
-        attempt = put(app, media_id, state, stage_for(edge))
-        before = whole(app.sessions, media_id)
+        attempt = walk_media_to(app, media_id, state, stage_for(edge))
+        before = everything_of(app.sessions, media_id)
         for wrong in (attempt - 1, attempt + 1):
             with app.sessions.begin() as session:
                 missed = moved(session, media_id, actor="matrix", fence=wrong)
             assert missed == Missed(Verdict.REFUSE, state, stale=True)
-        assert whole(app.sessions, media_id) == before
+        assert everything_of(app.sessions, media_id) == before
         with app.sessions.begin() as session:
             assert moved(session, media_id, actor="matrix", fence=attempt)
 
@@ -120,12 +122,12 @@ def test_a_move_can_be_narrowed_to_some_of_its_sources_but_not_to_none(app: App)
     fail = next(edge for edge in MEDIA if edge.verb == "fail")
     narrow = Move(MEDIA_ROWS, fail, sets=facts(Status.FAILED), only=frozenset({Status.PENDING}))
     media_id = new_media(app)
-    put(app, media_id, Status.EXTRACTING)
-    before = whole(app.sessions, media_id)
+    walk_media_to(app, media_id, Status.EXTRACTING)
+    before = everything_of(app.sessions, media_id)
     with app.sessions.begin() as session:
         missed = narrow(session, media_id, actor="matrix")
     assert missed == Missed(Verdict.REFUSE, Status.EXTRACTING, stale=True)
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
     with pytest.raises(ValueError, match="no source left"):
         Move(MEDIA_ROWS, fail, sets={}, only=frozenset({Status.READY}))
 
@@ -135,7 +137,7 @@ def test_a_move_can_be_narrowed_to_some_of_its_sources_but_not_to_none(app: App)
 
 @contextmanager
 def refused(expected: bool) -> Iterator[None]:
-    """By the trigger and nothing else, exactly when it is expected."""
+    """Only by the trigger, and exactly when it is expected."""
     if not expected:
         yield
         return
@@ -160,11 +162,11 @@ def set_status(app: App, media_id: UUID, target: Status) -> None:
 def test_plain_sql_changes_a_status_only_along_an_edge(app: App, source: Status, target: Status) -> None:
     legal = (source, target) in MEDIA.steps() or source is target
     media_id = new_media(app)
-    put(app, media_id, source, Stage.EMBED)
-    before = whole(app.sessions, media_id)
+    walk_media_to(app, media_id, source, Stage.EMBED)
+    before = everything_of(app.sessions, media_id)
     with refused(not legal):
         set_status(app, media_id, target)
-    after = whole(app.sessions, media_id)
+    after = everything_of(app.sessions, media_id)
     if legal:
         assert after.row.processing_status == target
     else:
@@ -174,14 +176,14 @@ def test_plain_sql_changes_a_status_only_along_an_edge(app: App, source: Status,
 def test_plain_sql_makes_readable_only_what_failed_to_be_embedded(app: App) -> None:
     for stage in set(Stage) - {Stage.EMBED}:
         media_id = new_media(app)
-        put(app, media_id, Status.FAILED, stage)
+        walk_media_to(app, media_id, Status.FAILED, stage)
         with refused(True):
             set_status(app, media_id, RETRY_EMBEDDING.target)
 
 
 def test_plain_sql_changes_no_row_when_one_of_many_is_off_the_edges(app: App) -> None:
     ready, pending = new_media(app), new_media(app)
-    put(app, ready, Status.READY)
+    walk_media_to(app, ready, Status.READY)
     everywhere = Statement(
         update(media).values(
             {"processing_status": literal_column("'extracting'"), **facts(Status.EXTRACTING)}
@@ -189,7 +191,7 @@ def test_plain_sql_changes_no_row_when_one_of_many_is_off_the_edges(app: App) ->
     )
     with refused(True), app.sessions.begin() as session:
         session.run(everywhere, now=session.now)
-    assert whole(app.sessions, pending).row.processing_status == "pending"
+    assert everything_of(app.sessions, pending).row.processing_status == "pending"
 
 
 def insert_with(app: App, status: str | None, now: datetime) -> None:
@@ -224,10 +226,10 @@ def test_no_status_outside_the_enum_can_be_written(app: App) -> None:
 
 @pytest.mark.parametrize("name", [*NO_FAILURE, "lease_expires_at"])
 def test_facts_that_belong_together_cannot_be_parted(app: App, name: str) -> None:
-    """A failed media has all of its failure fields, a held one its lease, and nobody else has them."""
+    """A failed media has all failure fields, a held one its lease, and no other media has them."""
     state = Status.EXTRACTING if name == "lease_expires_at" else Status.FAILED
     with_it, without_it = new_media(app), new_media(app)
-    put(app, with_it, state)
+    walk_media_to(app, with_it, state)
     value = NOW if name in {"lease_expires_at", "failed_at"} else literal_column("'other'")
     for media_id, given in ((with_it, null()), (without_it, value)):
         by_hand = Statement(update(media).where(media.c.id == bindparam("media_id")).values({name: given}))

@@ -6,19 +6,17 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from psycopg.sql import SQL, Identifier
-from sqlalchemy import CheckConstraint, Connection, inspect, make_url, text
+from sqlalchemy import CheckConstraint, Connection, inspect, text
 
 from nexus.db import migrate, triggers
 from nexus.db.moves import SUBJECTS
 from nexus.db.session import connect
 from nexus.db.tables import metadata
-from tests.conftest import execute
+from tests.kit.databases import empty_postgres
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,11 +27,8 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'fresh' / 'nexus.sqlite3'}"
         return
-    base = make_url(request.getfixturevalue("postgres_server_url")).set(drivername="postgresql+psycopg")
-    name = f"nexus_migrations_{uuid4().hex}"
-    execute(base, SQL("CREATE DATABASE {}").format(Identifier(name)))
-    yield base.set(database=name).render_as_string(hide_password=False)
-    execute(base, SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+    with empty_postgres(request.getfixturevalue("postgres_server_url")) as url:
+        yield url
 
 
 def squeezed(sql: str) -> str:
@@ -41,7 +36,7 @@ def squeezed(sql: str) -> str:
 
 
 def installed(connection: Connection) -> dict[str, str]:
-    """The triggers of the database by name, as the database tells them."""
+    """The triggers of the database, by name."""
     if connection.dialect.name == "sqlite":
         found = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"))
         return {name: squeezed(sql) for name, sql in found}
@@ -92,7 +87,7 @@ def told_by_postgres(connection: Connection) -> dict[str, object]:
     }
 
 
-def test_up_down_and_up_again(empty_url: str) -> None:
+def test_migrations_go_up_down_and_up_again(empty_url: str) -> None:
     migrate.upgrade(empty_url)
     assert migrate.current(empty_url) == migrate.head()
     before = schema(empty_url)
@@ -104,7 +99,7 @@ def test_up_down_and_up_again(empty_url: str) -> None:
     assert schema(empty_url) == before
 
 
-def test_upgrading_what_is_up_to_date_changes_nothing(empty_url: str) -> None:
+def test_upgrading_an_upgraded_database_changes_nothing(empty_url: str) -> None:
     migrate.upgrade(empty_url)
     before = schema(empty_url)
     migrate.upgrade(empty_url)
@@ -174,10 +169,10 @@ def test_processes_that_upgrade_an_empty_database_at_once_all_succeed(empty_url:
     assert set(schema(empty_url)["tables"]) == set(metadata.tables)
 
 
-def test_many_that_open_a_new_sqlite_database_at_once_all_come_in(
+def test_many_connections_that_open_a_new_sqlite_database_at_once_all_succeed(
     tmp_path: Path, migrated_sqlite: Path
 ) -> None:
-    """SQLite does not wait by itself while another turns its write-ahead log on."""
+    """SQLite does not wait while another connection turns on its write-ahead log."""
     openers = 4
 
     def enter(url: str, barrier: threading.Barrier) -> None:

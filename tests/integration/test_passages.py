@@ -1,4 +1,4 @@
-"""A text from any place in it: as much as a page shows, in order, with ways on and back that meet."""
+"""A text read from any place: one page at a time, in order, forwards and backwards."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from nexus.errors import NotFound, NotReady
 from nexus.media import passages
 from nexus.media.passages import LETTERS, Passage
 from nexus.storage import Storage, StorageError
-from tests.support import new_media
-from tests.walks import new_file, publish, start
+from tests.kit.media import new_file, new_media, publish_text, start_extraction
 
 
 def text_of(app: App, *texts: str) -> UUID:
     media_id = new_media(app)
-    assert publish(app, media_id, start(app, media_id), texts)
+    assert publish_text(app, media_id, start_extraction(app, media_id), texts)
     return media_id
 
 
@@ -36,7 +35,7 @@ def places(passage: Passage) -> list[int]:
 
 
 @pytest.mark.parametrize("length", [1, LETTERS // 30])
-def test_walking_on_and_back_shows_everything_once(app: App, length: int) -> None:
+def test_paging_forward_and_back_shows_every_passage_once(app: App, length: int) -> None:
     media_id = text_of(app, *(str(number).ljust(length, ".") for number in range(120)))
     seen, place = list[int](), 0
     while True:
@@ -56,13 +55,13 @@ def test_walking_on_and_back_shows_everything_once(app: App, length: int) -> Non
     assert back == seen
 
 
-def test_a_page_of_chapters_is_shorter_than_one_of_lines(app: App) -> None:
+def test_a_page_holds_fewer_long_chapters_than_short_lines(app: App) -> None:
     media_id = text_of(app, *("x" * (LETTERS // 2) for _ in range(5)))
     assert places(onward(app, media_id, 0)) == [0, 1]
     assert places(before(app, media_id, 5)) == [3, 4]
 
 
-def test_a_chapter_that_is_too_long_comes_alone(app: App) -> None:
+def test_a_very_long_chapter_fills_a_page_alone(app: App) -> None:
     media_id = text_of(app, "x" * (2 * LETTERS), "y")
     first = onward(app, media_id, 0)
     assert (places(first), first.before, first.after) == ([0], None, 1)
@@ -70,7 +69,7 @@ def test_a_chapter_that_is_too_long_comes_alone(app: App) -> None:
     assert (places(second), second.before, second.after) == ([1], 1, None)
 
 
-def test_places_that_are_empty_lead_nowhere(app: App) -> None:
+def test_an_empty_place_in_the_text_leads_nowhere(app: App) -> None:
     media_id = text_of(app, "", "one", "", "three", "")
     passage = onward(app, media_id, 0)
     assert (places(passage), passage.before, passage.after) == ([1, 3], None, None)
@@ -79,16 +78,16 @@ def test_places_that_are_empty_lead_nowhere(app: App) -> None:
 
 
 @pytest.mark.parametrize("place", [2, 3, 2**31 - 1])
-def test_beyond_the_end_the_last_of_it_is_shown(app: App, place: int) -> None:
+def test_a_place_beyond_the_end_shows_the_last_passages(app: App, place: int) -> None:
     media_id = text_of(app, "one", "two")
     assert places(onward(app, media_id, place)) == [0, 1]
 
 
-def test_what_has_no_text_has_no_passages(app: App) -> None:
+def test_an_item_without_text_has_no_passages(app: App) -> None:
     assert onward(app, new_media(app), 0) == before(app, uuid4(), 9) == Passage([], None, None)
 
 
-def test_a_pdf_is_given_as_it_is_stored(app: App) -> None:
+def test_a_pdf_is_served_as_it_is_stored(app: App) -> None:
     media_id = new_file(app, uuid4(), "0" * 64, stored=True)
     with app.sessions.read() as session:
         file = passages.pdf(session, media_id)
@@ -100,7 +99,7 @@ def test_a_pdf_is_given_as_it_is_stored(app: App) -> None:
         passages.stream(app.files, file)
 
 
-def test_a_store_that_is_away_is_said_before_the_first_byte(
+def test_an_unreachable_store_is_reported_before_the_first_byte(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     media_id = new_file(app, uuid4(), "0" * 64, stored=True)

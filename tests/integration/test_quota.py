@@ -14,13 +14,14 @@ from nexus.errors import InvalidUrl, RateLimited, TranscriptUnavailable
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.libraries import access
 from nexus.libraries.quota import Operation, check_quota, record_usage
-from nexus.media import runner
 from nexus.media.add import add_url
 from nexus.media.runner import Outcome
 from nexus.media.workbench import Tools
 from nexus.states.media import Kind, Status
-from tests.support import SetClock, history_of, make_settings, new_media, row_of
-from tests.walks import put
+from tests.kit.clock import SetClock
+from tests.kit.media import history_of, new_media, row_of, walk_media_to
+from tests.kit.settings import make_settings
+from tests.kit.work import extract_item
 
 TWO = {Operation.INGEST_URLS: 2}
 _USAGE = Statement(
@@ -45,13 +46,13 @@ def used(app: App, user: UUID) -> list[tuple[object, ...]]:
         return [tuple(row) for row in session.all(_USAGE, user_id=user)]
 
 
-def test_without_a_limit_usage_is_recorded_all_the_same(app: App, clock: SetClock) -> None:
+def test_usage_is_recorded_even_without_a_limit(app: App, clock: SetClock) -> None:
     user = uuid4()
     media_id = add(app, user, "one", {})
     assert used(app, user) == [("INGEST_URLS", 1, media_id, clock())]
 
 
-def test_a_limit_refuses_what_goes_beyond_it_and_changes_nothing(app: App) -> None:
+def test_an_operation_beyond_the_limit_is_refused_and_changes_nothing(app: App) -> None:
     user = uuid4()
     first = add(app, user, "one")
     add(app, user, "two")
@@ -63,12 +64,12 @@ def test_a_limit_refuses_what_goes_beyond_it_and_changes_nothing(app: App) -> No
     assert (RateLimited.code, RateLimited.status) == ("E_RATE_LIMITED", 429)
 
 
-def test_a_limit_of_nothing_lets_nothing_in(app: App) -> None:
+def test_a_limit_of_zero_refuses_everything(app: App) -> None:
     with pytest.raises(RateLimited):
         add(app, uuid4(), "one", {Operation.INGEST_URLS: 0})
 
 
-def test_the_day_rolls(app: App, clock: SetClock) -> None:
+def test_the_allowance_is_for_the_last_24_hours(app: App, clock: SetClock) -> None:
     user = uuid4()
     add(app, user, "one")
     clock.forward(hours=12)
@@ -96,14 +97,14 @@ def test_a_url_that_is_there_already_or_wrong_uses_nothing_up(app: App) -> None:
 def test_submitting_a_failed_url_again_costs_nothing(app: App) -> None:
     user = uuid4()
     media_id = add(app, user, "one")
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     add(app, user, "one")
     assert len(used(app, user)) == 1
     put_again = row_of(app.sessions, media_id)
     assert put_again.processing_status == "pending"
 
 
-def test_each_operation_has_its_own_account(app: App) -> None:
+def test_each_operation_is_counted_separately(app: App) -> None:
     user = uuid4()
     limits = {Operation.TRANSCRIBE_SECONDS: 100, Operation.LLM_TOKENS: 1000}
     with app.sessions.begin() as session:
@@ -118,15 +119,19 @@ def test_each_operation_has_its_own_account(app: App) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.VIDEO, Kind.PODCAST_EPISODE])
 class TestTranscription:
-    """What an extractor of another package does with sound, charged to whoever added it."""
+    """What an extractor for audio does, charged to the user who added the media."""
 
-    def test_is_asked_for_before_and_counted_after(self, app: App, clock: SetClock, kind: Kind) -> None:
+    def test_a_transcription_is_allowed_before_and_counted_after(
+        self, app: App, clock: SetClock, kind: Kind
+    ) -> None:
         user, media_id = something_to_hear(app, kind)
         AVAILABLE_EXTRACTORS[kind] = transcribe
-        assert runner.run(limited(app, 100), media_id) is Outcome.READABLE
+        assert extract_item(limited(app, 100), media_id) is Outcome.READABLE
         assert used(app, user)[-1] == ("TRANSCRIBE_SECONDS", 91, media_id, clock())
 
-    def test_waits_for_tomorrow_without_using_up_a_try(self, app: App, clock: SetClock, kind: Kind) -> None:
+    def test_a_transcription_beyond_the_allowance_waits_without_using_up_a_try(
+        self, app: App, clock: SetClock, kind: Kind
+    ) -> None:
         user, media_id = something_to_hear(app, kind)
         AVAILABLE_EXTRACTORS[kind] = transcribe
         with app.sessions.begin() as session:
@@ -134,22 +139,22 @@ class TestTranscription:
         before = used(app, user)
         tools = limited(app, 100)
         for waited in range(1, 6):
-            assert runner.run(tools, media_id) is Outcome.RELEASED
+            assert extract_item(tools, media_id) is Outcome.RELEASED
             row = row_of(app.sessions, media_id)
             assert (row.processing_status, row.tries, row.last_error_code) == ("pending", 0, None)
             assert row.processing_attempts == waited
             assert row.run_after == clock() + timedelta(hours=1)
-            assert runner.run(tools, media_id) is Outcome.NOTHING
+            assert extract_item(tools, media_id) is None
             clock.forward(hours=1)
         assert used(app, user) == before
         assert history_of(app.sessions, media_id)[-1].error_code == "E_TRANSCRIPTION_QUOTA"
         clock.forward(hours=19)
-        assert runner.run(tools, media_id) is Outcome.READABLE
+        assert extract_item(tools, media_id) is Outcome.READABLE
 
-    def test_counts_also_when_there_is_no_text_in_it(self, app: App, clock: SetClock, kind: Kind) -> None:
+    def test_a_transcription_without_text_is_counted_too(self, app: App, clock: SetClock, kind: Kind) -> None:
         user, media_id = something_to_hear(app, kind)
         AVAILABLE_EXTRACTORS[kind] = transcribe_in_vain
-        assert runner.run(limited(app, 100), media_id) is Outcome.FAILED
+        assert extract_item(limited(app, 100), media_id) is Outcome.FAILED
         assert used(app, user)[-1] == ("TRANSCRIBE_SECONDS", 91, media_id, clock())
         assert row_of(app.sessions, media_id).failure_stage == "transcribe"
 
@@ -180,7 +185,7 @@ def transcribe_in_vain(source: Source) -> Extraction:
     raise TranscriptUnavailable
 
 
-def test_limits_come_from_the_settings(sqlite_url: str, tmp_path: object) -> None:
+def test_allowances_come_from_the_settings(sqlite_url: str, tmp_path: object) -> None:
     built = build(make_settings(sqlite_url, tmp_path, quota_ingest_urls=3, quota_llm_tokens=0))
     assert built.limits == {Operation.INGEST_URLS: 3, Operation.LLM_TOKENS: 0}
     built.close()

@@ -2,17 +2,14 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import exists, func, select, table, text
 
-from nexus.app import App, build
+from nexus.app import App
 from nexus.db.session import Statement
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import library_media, media, memberships, users
@@ -20,14 +17,16 @@ from nexus.errors import Conflict, Forbidden, InvalidState, NotFound, RateLimite
 from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
 from nexus.libraries.quota import Operation
-from nexus.media.add import Added, add_url, hold
+from nexus.media.add import Added, add_url, hold_media
 from nexus.media.lifecycle import claim_due, mark_failed, retry_media, worker_start_attempt
-from nexus.states.media import MEDIA, Kind, Stage, Status
-from tests.support import history_of, make_settings, new_media, row_of
-from tests.walks import put, whole
+from nexus.settings import Settings
+from nexus.states.media import Kind, Stage, Status
+from tests.kit.crowd import THREADS, Crowd
+from tests.kit.media import assert_media_replays, everything_of, history_of, new_media, row_of, walk_media_to
+from tests.kit.settings import make_settings
+from tests.kit.users import new_user
 
-T = TypeVar("T")
-THREADS = 32
+pytestmark = pytest.mark.wall_clock
 
 _COUNTS = Statement(
     select(
@@ -49,38 +48,9 @@ _BLOCKED = Statement(
 )
 
 
-class Crowd:
-    """Threads that all begin at the same moment."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._pool = ThreadPoolExecutor(size)
-
-    def rush(self, work: Callable[[int], T]) -> list[T]:
-        barrier = threading.Barrier(self.size)
-
-        def one(place: int) -> T:
-            barrier.wait(60)
-            return work(place)
-
-        return [done.result(120) for done in [self._pool.submit(one, n) for n in range(self.size)]]
-
-    def close(self) -> None:
-        self._pool.shutdown()
-
-
 @pytest.fixture
-def app(clean_postgres: str, tmp_path: Path) -> Iterator[App]:
-    built = build(make_settings(clean_postgres, tmp_path, database_pool=40))
-    yield built
-    built.close()
-
-
-@pytest.fixture
-def crowd() -> Iterator[Crowd]:
-    made = Crowd(THREADS)
-    yield made
-    made.close()
+def settings(clean_postgres: str, tmp_path: Path) -> Settings:
+    return make_settings(clean_postgres, tmp_path, database_pool=40)
 
 
 def counts(app: App) -> dict[str, int]:
@@ -93,30 +63,7 @@ def unheld(app: App) -> list[UUID]:
         return [row.id for row in session.all(_UNHELD)]
 
 
-def known_user(app: App) -> UUID:
-    user = uuid4()
-    with app.sessions.begin() as session:
-        access.ensure_user(session, user)
-    return user
-
-
-def assert_consistent(app: App, media_id: UUID) -> None:
-    """The history is one walk along the machine's edges, and it ends where the row is."""
-    row, entries = row_of(app.sessions, media_id), history_of(app.sessions, media_id)
-    steps = {edge.verb: edge for edge in MEDIA}
-    state = None
-    for entry in entries:
-        assert entry.from_status == state, [tuple(entry) for entry in entries]
-        if entry.event != "create":
-            assert Status(entry.from_status) in steps[entry.event].sources
-            assert steps[entry.event].target == entry.to_status
-        state = entry.to_status
-    assert row.processing_status == state
-    claims = [entry for entry in entries if entry.event in {"start", "embed"}]
-    assert [entry.attempt for entry in claims] == list(range(1, row.processing_attempts + 1))
-
-
-def test_one_of_many_workers_wins_each_time(app: App, crowd: Crowd) -> None:
+def test_one_of_many_racing_workers_claims_a_media(app: App, crowd: Crowd) -> None:
     user = uuid4()
     for _ in range(200):
         media_id = new_media(app, user)
@@ -154,7 +101,7 @@ def test_batches_claim_every_media_once_and_never_more_than_they_ask_for(app: Ap
         assert {row_of(app.sessions, media_id).processing_attempts for media_id in waiting} == {1}
 
 
-def test_the_first_requests_of_a_user_make_him_once(app: App, crowd: Crowd) -> None:
+def test_simultaneous_first_requests_of_a_user_create_them_once(app: App, crowd: Crowd) -> None:
     for round_ in range(1, 21):
         user = uuid4()
 
@@ -178,13 +125,13 @@ def test_one_url_from_many_users_is_one_media_in_all_their_libraries(app: App, c
         added = crowd.rush(submit)
         assert len({one.media_id for one in added}) == 1
         assert [one.created for one in added].count(True) == 1
-        assert len(whole(app.sessions, added[0].media_id).holders) == THREADS
+        assert len(everything_of(app.sessions, added[0].media_id).holders) == THREADS
         assert [entry.event for entry in history_of(app.sessions, added[0].media_id)] == ["create"]
         assert counts(app)["media"] == round_
 
 
-def test_a_quota_is_not_exceeded_by_requests_that_come_at_once(app: App, crowd: Crowd) -> None:
-    user = known_user(app)
+def test_simultaneous_requests_do_not_exceed_a_quota(app: App, crowd: Crowd) -> None:
+    user = new_user(app)
 
     def submit(place: int) -> bool:
         try:
@@ -203,7 +150,7 @@ def test_a_quota_is_not_exceeded_by_requests_that_come_at_once(app: App, crowd: 
 def test_retry_start_and_failure_racing_leave_one_consistent_walk(app: App, crowd: Crowd) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    attempt = put(app, media_id, Status.FAILED)
+    attempt = walk_media_to(app, media_id, Status.FAILED)
 
     def act(place: int) -> None:
         with app.sessions.begin() as session:
@@ -223,12 +170,12 @@ def test_retry_start_and_failure_racing_leave_one_consistent_walk(app: App, crow
 
     for _ in range(40):
         crowd.rush(act)
-        assert_consistent(app, media_id)
+        assert_media_replays(app, media_id)
         attempt = row_of(app.sessions, media_id).processing_attempts
     assert attempt > 1, "nothing raced"
 
 
-def test_of_many_retries_at_once_one_succeeds(app: App, crowd: Crowd) -> None:
+def test_one_of_many_simultaneous_retries_succeeds(app: App, crowd: Crowd) -> None:
     user = uuid4()
 
     def retry(_: int) -> bool:
@@ -241,9 +188,9 @@ def test_of_many_retries_at_once_one_succeeds(app: App, crowd: Crowd) -> None:
 
     for _ in range(20):
         media_id = new_media(app, user)
-        put(app, media_id, Status.FAILED)
+        walk_media_to(app, media_id, Status.FAILED)
         assert crowd.rush(retry).count(True) == 1
-        assert_consistent(app, media_id)
+        assert_media_replays(app, media_id)
 
 
 def test_a_failed_url_submitted_by_many_at_once_is_retried_once(app: App, crowd: Crowd) -> None:
@@ -251,7 +198,7 @@ def test_a_failed_url_submitted_by_many_at_once_is_retried_once(app: App, crowd:
     for round_ in range(10):
         url = f"https://example.com/{round_}"
         media_id = new_media(app, user, url)
-        put(app, media_id, Status.FAILED)
+        walk_media_to(app, media_id, Status.FAILED)
 
         def submit(_: int, url: str = url) -> UUID:
             with app.sessions.begin() as session:
@@ -262,9 +209,9 @@ def test_a_failed_url_submitted_by_many_at_once_is_retried_once(app: App, crowd:
 
 
 def test_deleting_and_adding_one_url_at_once_never_leaves_a_media_that_no_library_holds(app: App) -> None:
-    """Whoever adds has it afterwards, unless he deleted it himself; nobody ever sees a broken reference."""
+    """Everyone who adds it has it, unless they deleted it themselves; nobody ever sees a broken reference."""
     crowd = Crowd(12)
-    deleters = [known_user(app) for _ in range(6)]
+    deleters = [new_user(app) for _ in range(6)]
     for round_ in range(60):
         url = f"https://example.com/{round_}"
         media_id = new_media(app, deleters[0], url)
@@ -289,13 +236,13 @@ def test_deleting_and_adding_one_url_at_once_never_leaves_a_media_that_no_librar
             with app.sessions.read() as session:
                 access.require_readable(session, found, user)
         for found in {found for _, found in added}:
-            assert_consistent(app, found)
+            assert_media_replays(app, found)
     crowd.close()
 
 
 def test_many_users_adding_and_deleting_for_a_while_leave_nothing_behind(app: App) -> None:
     crowd = Crowd(12)
-    people = [known_user(app) for _ in range(crowd.size)]
+    people = [new_user(app) for _ in range(crowd.size)]
     urls = [f"https://example.com/{n}" for n in range(3)]
 
     def live(place: int) -> None:
@@ -312,11 +259,11 @@ def test_many_users_adding_and_deleting_for_a_while_leave_nothing_behind(app: Ap
     assert [counts(app)[name] for name in ("media", "library_media")] == [0, 0]
 
 
-def test_deleting_a_library_waits_for_what_is_being_put_into_it(app: App) -> None:
+def test_deleting_a_library_waits_for_media_that_are_being_added(app: App) -> None:
     """The addition is not committed yet when the deletion looks at what the library holds."""
-    user = known_user(app)
+    user = new_user(app)
     with app.sessions.begin() as session:
-        library = catalog.create(session, user, "Short-lived")
+        library = catalog.create_library(session, user, "Short-lived")
 
     def delete() -> None:
         with app.sessions.begin() as session:
@@ -335,7 +282,7 @@ def test_deleting_a_library_waits_for_what_is_being_put_into_it(app: App) -> Non
 
 
 def wait_until_blocked(app: App) -> None:
-    """Until another session of this database waits for a lock."""
+    """Wait until another session of this database waits for a lock."""
     turn = threading.Event()
     for _ in range(3000):
         with app.sessions.read() as session:
@@ -345,13 +292,13 @@ def wait_until_blocked(app: App) -> None:
     raise AssertionError("nobody waits for a lock")
 
 
-def test_deleting_a_library_while_things_are_put_into_it_never_breaks_a_reference(app: App) -> None:
+def test_deleting_a_library_while_media_are_added_never_breaks_a_reference(app: App) -> None:
     crowd = Crowd(6)
-    user = known_user(app)
+    user = new_user(app)
     kept = new_media(app, user)
     for round_ in range(40):
         with app.sessions.begin() as session:
-            library = catalog.create(session, user, f"Library {round_}")
+            library = catalog.create_library(session, user, f"Library {round_}")
 
         def act(place: int, library: UUID = library, url: str = f"https://example.com/{round_}") -> None:
             try:
@@ -361,7 +308,9 @@ def test_deleting_a_library_while_things_are_put_into_it_never_breaks_a_referenc
                             catalog.delete_library(session, library, user)
                         case 1:
                             access.keep_library(session, library)
-                            hold(session, library, add_url(session, user, "web_article", url, {}).media_id)
+                            hold_media(
+                                session, library, add_url(session, user, "web_article", url, {}).media_id
+                            )
                         case 2:
                             catalog.add_media(session, library, kept, user)
             except NotFound:
@@ -375,10 +324,10 @@ def test_deleting_a_library_while_things_are_put_into_it_never_breaks_a_referenc
 @pytest.mark.parametrize("leaving", [False, True])
 def test_two_admins_who_remove_each_other_leave_one(app: App, leaving: bool) -> None:
     crowd = Crowd(2)
-    pair = [known_user(app), known_user(app)]
+    pair = [new_user(app), new_user(app)]
     for _ in range(40):
         with app.sessions.begin() as session:
-            library = catalog.create(session, pair[0], "Shared")
+            library = catalog.create_library(session, pair[0], "Shared")
             catalog.set_member(session, library, pair[1], Role.ADMIN, pair[0])
 
         def act(place: int, library: UUID = library) -> bool:
@@ -395,6 +344,8 @@ def test_two_admins_who_remove_each_other_leave_one(app: App, leaving: bool) -> 
 
         assert sorted(crowd.rush(act)) == [False, True]
         with app.sessions.read() as session:
-            everyone = [row for user in pair for row in catalog.mine(session, user) if row.id == library]
+            everyone = [
+                row for user in pair for row in catalog.list_libraries(session, user) if row.id == library
+            ]
         assert [row.role for row in everyone].count("admin") == 1
     crowd.close()

@@ -1,4 +1,4 @@
-"""Reading: lists that show each media once and in order, pages of text and history, and cursors nobody can break."""
+"""Reading: lists that show each media once and in order, pages of text and history, and robust cursors."""
 
 import base64
 import json
@@ -13,8 +13,16 @@ from nexus.libraries import catalog
 from nexus.libraries.access import Role
 from nexus.media import queries
 from nexus.states.media import Status
-from tests.support import SetClock, new_media
-from tests.walks import TEXTS, let_in, new_file, publish, put, start
+from tests.kit.clock import SetClock
+from tests.kit.media import (
+    TEXTS,
+    new_file,
+    new_media,
+    publish_text,
+    share_media,
+    start_extraction,
+    walk_media_to,
+)
 
 
 def pages(
@@ -53,11 +61,11 @@ def put_into(app: App, library: UUID, media_id: UUID, user: UUID) -> None:
 
 def new_library(app: App, user: UUID) -> UUID:
     with app.sessions.begin() as session:
-        return catalog.create(session, user, "Another")
+        return catalog.create_library(session, user, "Another")
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 6, 7, 200])
-def test_the_latest_comes_first_on_pages_of_any_size(app: App, clock: SetClock, most: int) -> None:
+def test_lists_show_the_latest_first_on_pages_of_any_size(app: App, clock: SetClock, most: int) -> None:
     user = uuid4()
     expected = shelf(app, clock, user, 6)
     shelf(app, clock, uuid4(), 2)
@@ -66,14 +74,14 @@ def test_the_latest_comes_first_on_pages_of_any_size(app: App, clock: SetClock, 
     assert all(len(page) == most for page in found[:-1])
 
 
-def test_media_added_at_the_same_moment_stand_in_one_order_across_pages(app: App) -> None:
+def test_media_added_at_the_same_moment_have_one_order_across_pages(app: App) -> None:
     user = uuid4()
     made = [new_media(app, user) for _ in range(7)]
     assert flat(pages(app, user, 2)) == sorted(made, reverse=True)
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
-def test_a_media_in_several_libraries_stands_once_where_it_was_added_last(
+def test_a_media_in_several_libraries_is_listed_once_by_its_latest_addition(
     app: App, clock: SetClock, most: int
 ) -> None:
     user = uuid4()
@@ -93,7 +101,7 @@ def test_a_list_is_stable_while_more_is_added(app: App, clock: SetClock) -> None
     assert flat(found) == expected
 
 
-def test_a_media_put_elsewhere_while_paging_is_not_shown_twice(app: App, clock: SetClock) -> None:
+def test_a_media_added_to_another_library_while_paging_is_not_shown_twice(app: App, clock: SetClock) -> None:
     user = uuid4()
     expected = shelf(app, clock, user, 4)
     library = new_library(app, user)
@@ -105,7 +113,7 @@ def test_a_media_put_elsewhere_while_paging_is_not_shown_twice(app: App, clock: 
 def test_the_list_of_one_library_holds_all_of_it_and_nothing_else(
     app: App, clock: SetClock, most: int
 ) -> None:
-    """Also what another library of the viewer got later."""
+    """Including media that were added later to another library of the viewer."""
     user = uuid4()
     library = new_library_with_user(app, user)
     made = shelf(app, clock, user, 5)
@@ -124,10 +132,10 @@ def new_library_with_user(app: App, user: UUID) -> UUID:
     return new_library(app, user)
 
 
-def test_the_list_of_a_library_is_for_its_members(app: App) -> None:
+def test_only_members_can_list_a_library(app: App) -> None:
     owner, member, stranger = uuid4(), uuid4(), uuid4()
     media_id = new_media(app, owner)
-    library = let_in(app, owner, media_id, (member, Role.MEMBER))
+    library = share_media(app, owner, media_id, (member, Role.MEMBER))
     assert flat(pages(app, member, 5, library_id=library)) == [media_id]
     for unknown in (library, uuid4()):
         with app.sessions.read() as session, pytest.raises(NotFound):
@@ -139,24 +147,24 @@ def test_a_list_can_be_narrowed_to_a_status(app: App, clock: SetClock, most: int
     user = uuid4()
     made = shelf(app, clock, user, 6)
     for media_id in made[::2]:
-        put(app, media_id, Status.FAILED)
+        walk_media_to(app, media_id, Status.FAILED)
     assert flat(pages(app, user, most, status=Status.FAILED)) == made[::2]
     assert flat(pages(app, user, most, status=Status.PENDING)) == made[1::2]
     assert flat(pages(app, user, most, status=Status.READY)) == []
 
 
-def test_someone_who_has_never_been_here_sees_an_empty_list(app: App) -> None:
+def test_a_user_who_never_signed_in_sees_an_empty_list(app: App) -> None:
     assert pages(app, uuid4(), 5) == [[]]
 
 
-def test_a_view_tells_what_can_be_done_with_it(app: App) -> None:
+def test_a_media_view_holds_its_capabilities(app: App) -> None:
     user = uuid4()
     article, waiting, stored = (
         new_media(app, user),
         new_file(app, user, None),
         new_file(app, user, "f" * 64, stored=True),
     )
-    put(app, article, Status.READY_FOR_READING)
+    walk_media_to(app, article, Status.READY_FOR_READING)
     with app.sessions.read() as session:
         views = {view.row.id: view for view in queries.newest(session, user).items}
         assert views[article].capabilities.can_quote
@@ -170,11 +178,11 @@ def test_a_view_tells_what_can_be_done_with_it(app: App) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 8])
-def test_text_comes_in_reading_order(app: App, most: int) -> None:
+def test_fragments_are_listed_in_reading_order(app: App, most: int) -> None:
     user = uuid4()
     media_id = new_media(app, user)
     texts = tuple(f"piece {n}" for n in range(7))
-    publish(app, media_id, start(app, media_id), texts)
+    publish_text(app, media_id, start_extraction(app, media_id), texts)
     assert [row.text for row in numbered(app, queries.text, media_id, user, most)] == list(texts)
 
 
@@ -190,10 +198,10 @@ def numbered(app: App, reader: Callable[..., queries.Page], media_id: UUID, user
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 6])
-def test_history_comes_in_order(app: App, most: int) -> None:
+def test_history_is_listed_from_first_to_last(app: App, most: int) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    put(app, media_id, Status.READY)
+    walk_media_to(app, media_id, Status.READY)
     found = [row.event for row in numbered(app, queries.events, media_id, user, most)]
     assert found == ["create", "start", "readable", "embed", "embedded"]
 
@@ -235,10 +243,10 @@ RUBBISH = [
 
 
 @pytest.mark.parametrize("cursor", RUBBISH, ids=range(len(RUBBISH)))
-def test_a_cursor_that_nexus_never_gave_out_is_an_invalid_request(app: App, cursor: str) -> None:
+def test_a_forged_cursor_is_an_invalid_request(app: App, cursor: str) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    publish(app, media_id, start(app, media_id), TEXTS)
+    publish_text(app, media_id, start_extraction(app, media_id), TEXTS)
     with app.sessions.read() as session:
         with pytest.raises(InvalidRequest):
             queries.newest(session, user, cursor=cursor)
@@ -251,7 +259,7 @@ def test_a_cursor_of_one_list_does_not_break_another(app: App, clock: SetClock) 
     user = uuid4()
     shelf(app, clock, user, 2)
     media_id = new_media(app, user)
-    put(app, media_id, Status.READY)
+    walk_media_to(app, media_id, Status.READY)
     with app.sessions.read() as session:
         of_media = queries.newest(session, user, most=1).next_cursor
         of_history = queries.events(session, media_id, user, most=1).next_cursor

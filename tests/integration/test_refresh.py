@@ -1,4 +1,4 @@
-"""Reading anew: the good copy stays until a better one takes its place, whatever happens on the way."""
+"""Refreshes: the old text stays until a new one replaces it, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -26,15 +26,25 @@ from nexus.errors import (
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fragment, Source
 from nexus.libraries import catalog
 from nexus.libraries.access import Role
-from nexus.media import refresh, runner
+from nexus.media import refresh
 from nexus.media.runner import Outcome
 from nexus.media.workbench import Unchanged
-from nexus.queue.local import Local
+from nexus.queue import Queue, Work
+from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind, Status
-from nexus.upkeep import sweep
 from nexus.worker.threads import Workers
-from tests.support import SetClock, make_settings, new_media, row_of
-from tests.walks import embedded, let_in, put, start_embedding, status_of
+from tests.kit.clock import SetClock
+from tests.kit.media import (
+    finish_embedding,
+    new_media,
+    row_of,
+    share_media,
+    start_embedding,
+    status_of,
+    walk_media_to,
+)
+from tests.kit.settings import make_settings
+from tests.kit.work import extract_item, refresh_item, sweep
 
 _DOCUMENT = Statement(select(documents).where(documents.c.media_id == bindparam("media_id")))
 _FRAGMENTS = Statement(
@@ -58,12 +68,12 @@ def fails(error: WorkError) -> None:
 def readable(app: App, user: UUID, *texts: str) -> UUID:
     reads(*texts)
     media_id = new_media(app, user)
-    assert runner.run(app.tools, media_id) is Outcome.READABLE
+    assert extract_item(app.tools, media_id) is Outcome.READABLE
     return media_id
 
 
 def ask(app: App, media_id: UUID, user: UUID) -> None:
-    refresh.request(app.sessions, Local(), media_id, user, None)
+    refresh.request(app.sessions, LocalQueue(), media_id, user, None)
 
 
 def one(app: App, statement: Statement, media_id: UUID) -> Row:
@@ -86,11 +96,11 @@ def user() -> UUID:
     return uuid4()
 
 
-def test_a_new_revision_takes_the_old_ones_place(app: App, user: UUID) -> None:
+def test_a_refresh_replaces_the_old_revision(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     reads("new", "more", title="A new title")
-    assert refresh.run(app.tools, media_id) == "revision 2"
+    assert refresh_item(app.tools, media_id) == "revision 2"
     assert texts_of(app, media_id) == ["new", "more"]
     row = row_of(app.sessions, media_id)
     assert (row.title, row.processing_status, row.processing_attempts) == (
@@ -102,7 +112,7 @@ def test_a_new_revision_takes_the_old_ones_place(app: App, user: UUID) -> None:
     assert one(app, _REFRESH, media_id) is None
 
 
-def test_the_old_text_is_there_while_the_new_one_is_read(app: App, user: UUID) -> None:
+def test_the_old_text_is_readable_during_a_refresh(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     seen: list[list[str]] = []
 
@@ -112,7 +122,7 @@ def test_the_old_text_is_there_while_the_new_one_is_read(app: App, user: UUID) -
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     ask(app, media_id, user)
-    refresh.run(app.tools, media_id)
+    refresh_item(app.tools, media_id)
     assert (seen, texts_of(app, media_id)) == ([["old"]], ["new"])
     assert row_of(app.sessions, media_id).title == "A title"
 
@@ -123,7 +133,7 @@ def test_a_fragment_keeps_its_id_while_its_text_stays(app: App, user: UUID) -> N
     assert len(set(first)) == 3
     ask(app, media_id, user)
     reads("zero", "twice", "one")
-    refresh.run(app.tools, media_id)
+    refresh_item(app.tools, media_id)
     second = ids_of(app, media_id)
     assert second[1:] == [first[1], first[0]]
     assert second[0] not in first
@@ -133,19 +143,19 @@ def test_a_failed_refresh_keeps_the_text_and_says_why(app: App, user: UUID) -> N
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     fails(ExtractionFailed("The page is empty now."))
-    assert refresh.run(app.tools, media_id) == "failed"
+    assert refresh_item(app.tools, media_id) == "failed"
     assert texts_of(app, media_id) == ["old"]
     assert status_of(app.sessions, media_id) is Status.READY_FOR_READING
     told = one(app, _REFRESH, media_id)
     assert (told.error_code, told.error_message) == ("E_EXTRACTION_FAILED", "The page is empty now.")
-    assert refresh.run(app.tools, media_id) is None
+    assert refresh_item(app.tools, media_id) is None
 
     ask(app, media_id, user)
     reads("new")
-    assert refresh.run(app.tools, media_id) == "revision 2"
+    assert refresh_item(app.tools, media_id) == "revision 2"
 
 
-def test_an_extractor_that_breaks_keeps_the_text(app: App, user: UUID) -> None:
+def test_a_refresh_whose_extractor_breaks_keeps_the_text(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
 
@@ -153,24 +163,26 @@ def test_an_extractor_that_breaks_keeps_the_text(app: App, user: UUID) -> None:
         raise RuntimeError
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
-    assert refresh.run(app.tools, media_id) == "failed"
+    assert refresh_item(app.tools, media_id) == "failed"
     assert texts_of(app, media_id) == ["old"]
 
 
-def test_a_passing_fault_is_tried_three_times(app: App, user: UUID, clock: SetClock) -> None:
+def test_a_refresh_is_tried_three_times_after_transient_failures(
+    app: App, user: UUID, clock: SetClock
+) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     fails(FetchFailed())
     outcomes = []
     for _ in range(3):
-        outcomes.append(refresh.run(app.tools, media_id))
-        assert refresh.run(app.tools, media_id) is None, "it is put off"
+        outcomes.append(refresh_item(app.tools, media_id))
+        assert refresh_item(app.tools, media_id) is None, "it is put off"
         clock.forward(minutes=5)
     assert outcomes == ["released", "released", "failed"]
     assert texts_of(app, media_id) == ["old"]
 
 
-def test_what_has_not_changed_stays_as_it_is(app: App, user: UUID) -> None:
+def test_a_refresh_of_an_unchanged_page_changes_nothing(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
 
@@ -178,100 +190,105 @@ def test_what_has_not_changed_stays_as_it_is(app: App, user: UUID) -> None:
         raise Unchanged
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
-    assert refresh.run(app.tools, media_id) == "unchanged"
+    assert refresh_item(app.tools, media_id) == "unchanged"
     assert one(app, _DOCUMENT, media_id).revision == 1
     assert one(app, _REFRESH, media_id) is None
 
 
-def test_html_and_facts_change_with_the_text(app: App, user: UUID) -> None:
+def test_a_refresh_replaces_html_and_facts_with_the_text(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction(None, (Fragment("new", "<p>new</p>"),))
-    refresh.run(app.tools, media_id)
+    refresh_item(app.tools, media_id)
     with app.sessions.read() as session:
         (row,) = session.all(_FRAGMENTS, media_id=media_id)
     assert (row.text, row.html) == ("new", "<p>new</p>")
 
 
-def test_a_worker_that_lost_its_lease_writes_nothing(app: App, user: UUID, clock: SetClock) -> None:
+def test_a_refresh_that_lost_its_lease_writes_nothing(app: App, user: UUID, clock: SetClock) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     inner: list[object] = []
 
     def slow(source: Source) -> Extraction:
         clock.forward(hours=1)
-        sweep.run(app.tools, Local())
+        sweep(app.tools, LocalQueue())
         clock.forward(minutes=1)
         reads("by the second")
-        inner.append(refresh.run(app.tools, source.media_id))
+        inner.append(refresh_item(app.tools, source.media_id))
         return Extraction.plain(None, "too late")
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = slow
-    outcome = refresh.run(app.tools, media_id)
+    outcome = refresh_item(app.tools, media_id)
     assert (outcome, inner) == ("stale", ["revision 2"])
     assert texts_of(app, media_id) == ["by the second"]
 
 
-def test_a_refresh_whose_worker_is_gone_says_so(app: App, user: UUID, clock: SetClock) -> None:
-    media_id = readable(app, user, "old")
-    ask(app, media_id, user)
+def lose_worker(app: App, media_id: UUID, clock: SetClock) -> None:
+    """A worker dies in the middle of the refresh, and its lease ends."""
 
     def die(source: Source) -> Extraction:
         raise KeyboardInterrupt
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = die
+    with pytest.raises(KeyboardInterrupt):
+        refresh_item(app.tools, media_id)
+    clock.forward(hours=1)
+
+
+def test_a_refresh_whose_worker_is_gone_fails_with_a_timeout(app: App, user: UUID, clock: SetClock) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
     for _ in range(3):
-        with pytest.raises(KeyboardInterrupt):
-            refresh.run(app.tools, media_id)
-        clock.forward(hours=1)
-        assert sweep.run(app.tools, Local()).released == 1
+        lose_worker(app, media_id, clock)
+        assert sweep(app.tools, LocalQueue()).released == 1
         clock.forward(hours=1)
     assert one(app, _REFRESH, media_id).error_code == "E_JOB_TIMEOUT"
     assert texts_of(app, media_id) == ["old"]
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.EXTRACTING, Status.FAILED, Status.EMBEDDING])
-def test_only_what_is_readable_and_at_rest_is_read_anew(app: App, user: UUID, status: Status) -> None:
+def test_only_readable_items_at_rest_can_be_refreshed(app: App, user: UUID, status: Status) -> None:
     media_id = new_media(app, user)
-    put(app, media_id, status)
+    walk_media_to(app, media_id, status)
     with pytest.raises(InvalidState):
         ask(app, media_id, user)
     assert one(app, _REFRESH, media_id) is None
 
 
-def test_a_refresh_waits_while_vectors_are_made(app: App, user: UUID, clock: SetClock) -> None:
+def test_a_refresh_waits_for_a_running_embedding(app: App, user: UUID, clock: SetClock) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     reads("new")
     attempt = start_embedding(app, media_id)
-    assert refresh.run(app.tools, media_id) == "released"
+    assert refresh_item(app.tools, media_id) == "released"
     assert texts_of(app, media_id) == ["old"]
-    assert embedded(app, media_id, attempt)
+    assert finish_embedding(app, media_id, attempt)
     clock.forward(minutes=1)
-    assert refresh.run(app.tools, media_id) == "revision 2"
+    assert refresh_item(app.tools, media_id) == "revision 2"
 
 
-def test_only_who_may_change_it_may_ask(app: App, user: UUID) -> None:
+def test_only_users_who_may_change_an_item_can_refresh_it(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     member, stranger = uuid4(), uuid4()
-    let_in(app, user, media_id, (member, Role.MEMBER))
+    share_media(app, user, media_id, (member, Role.MEMBER))
     with pytest.raises(Forbidden):
         ask(app, media_id, member)
     with pytest.raises(NotFound):
         ask(app, media_id, stranger)
 
 
-def test_asking_twice_is_the_same_as_once(app: App, user: UUID) -> None:
+def test_requesting_a_refresh_twice_runs_it_once(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     ask(app, media_id, user)
     reads("new")
-    assert refresh.run(app.tools, media_id) == "revision 2"
-    assert refresh.run(app.tools, media_id) is None
+    assert refresh_item(app.tools, media_id) == "revision 2"
+    assert refresh_item(app.tools, media_id) is None
 
 
 class AskedMeanwhile:
-    """An extractor whose ends are given. While it comes to the first of them, somebody asks for another refresh."""
+    """An extractor with given outcomes. During the first of them, somebody asks for another refresh."""
 
     def __init__(self, app: App, user: UUID, *ends: str | Exception) -> None:
         self._app, self._user, self._ends = app, user, list(ends)
@@ -295,14 +312,14 @@ ENDS: list[str | Exception] = ["first", Unchanged(), ExtractionFailed(), FetchFa
 def test_a_refresh_that_is_asked_for_during_another_is_done_after_it(
     app: App, user: UUID, end: str | Exception
 ) -> None:
-    """However the older one ends; all at one moment of the clock, and once."""
+    """However the older one ends; at once, and only once."""
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     extract = AskedMeanwhile(app, user, end, "second")
-    assert str(refresh.run(app.tools, media_id)).startswith("revision ")
+    assert str(refresh_item(app.tools, media_id)).startswith("revision ")
     assert (texts_of(app, media_id), extract.begun) == (["second"], 2)
     assert one(app, _REFRESH, media_id) is None
-    assert refresh.run(app.tools, media_id) is None
+    assert refresh_item(app.tools, media_id) is None
 
 
 def test_a_refresh_that_is_asked_for_during_another_has_all_its_tries(
@@ -312,12 +329,12 @@ def test_a_refresh_that_is_asked_for_during_another_has_all_its_tries(
     ask(app, media_id, user)
     fails(FetchFailed())
     for _ in range(2):
-        assert refresh.run(app.tools, media_id) == "released"
+        assert refresh_item(app.tools, media_id) == "released"
         clock.forward(minutes=5)
     AskedMeanwhile(app, user, *[FetchFailed()] * 4)
     outcomes = []
     for _ in range(3):
-        outcomes.append(refresh.run(app.tools, media_id))
+        outcomes.append(refresh_item(app.tools, media_id))
         clock.forward(minutes=5)
     assert outcomes == ["released", "released", "failed"]
     assert one(app, _REFRESH, media_id).error_code == "E_FETCH_FAILED"
@@ -328,22 +345,15 @@ def test_a_refresh_that_is_asked_for_while_a_lost_worker_holds_it_is_due_at_once
 ) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
-
-    def die(source: Source) -> Extraction:
-        raise KeyboardInterrupt
-
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = die
     for _ in range(3):
-        with pytest.raises(KeyboardInterrupt):
-            refresh.run(app.tools, media_id)
-        clock.forward(hours=1)
+        lose_worker(app, media_id, clock)
         ask(app, media_id, user)
-        assert sweep.run(app.tools, Local()).released == 1
+        assert sweep(app.tools, LocalQueue()).released == 1
     reads("new")
-    assert refresh.run(app.tools, media_id) == "revision 2"
+    assert refresh_item(app.tools, media_id) == "revision 2"
 
 
-def test_workers_take_refreshes_up_by_themselves(app: App, user: UUID) -> None:
+def test_workers_find_due_refreshes_by_polling(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     reads("new")
@@ -358,55 +368,40 @@ def test_workers_take_refreshes_up_by_themselves(app: App, user: UUID) -> None:
     assert not worker.run_once()
 
 
-def test_a_wake_up_is_enough_for_a_refresh(app: App, user: UUID) -> None:
-    """As a Celery task does it."""
+def test_a_wake_up_makes_a_worker_run_a_refresh(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     reads("new")
-    assert runner.run(app.tools, media_id) is Outcome.READABLE
+    told = Told()
+    sweep(app.tools, told)
+    assert app.kernel.run(told.told[0]) == "revision 2"
     assert texts_of(app, media_id) == ["new"]
-    assert runner.run(app.tools, media_id) is Outcome.NOTHING
+    assert app.kernel.run(told.told[0]) is None
 
 
-class Told:
-    """A queue whose workers wait to be told."""
+class Told(Queue):
+    """A queue whose workers do not poll."""
 
     workers_look = False
 
-    def __init__(self, *, idle: bool = True) -> None:
-        self.ids: list[UUID] = []
-        self._idle = idle
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Work] = []
 
-    def announce(self, media_id: UUID, request_id: str | None) -> bool:
-        self.ids.append(media_id)
+    def tell(self, work: Work) -> bool:
+        self.told.append(work)
         return True
-
-    def idle(self) -> bool:
-        return self._idle
-
-
-def test_the_sweep_reminds_a_busy_queue_of_a_refresh_that_is_overdue(
-    app: App, user: UUID, clock: SetClock
-) -> None:
-    media_id = readable(app, user, "old")
-    ask(app, media_id, user)
-    queue = Told(idle=False)
-    sweep.run(app.tools, queue)
-    assert queue.ids == []
-    clock.forward(seconds=sweep.OVERDUE.total_seconds())
-    sweep.run(app.tools, queue)
-    assert queue.ids == [media_id]
 
 
 def test_the_sweep_announces_a_forgotten_refresh(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     queue = Told()
-    sweep.run(app.tools, queue)
-    assert queue.ids == [media_id]
+    sweep(app.tools, queue)
+    assert queue.told == [Work(refresh.REFRESH, media_id)]
 
 
-def test_what_another_extractor_read_is_outdated(app: App, user: UUID) -> None:
+def test_an_item_read_by_an_older_extractor_is_outdated(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     with app.sessions.read() as session:
         assert refresh.outdated(session, app.tools, user) == []
@@ -435,19 +430,19 @@ def at_once(count: int, act: Callable[[], object]) -> list[object]:
     return results
 
 
-def test_one_of_many_workers_does_a_refresh(clean_postgres: str, tmp_path: Path) -> None:
+def test_one_of_many_workers_runs_a_refresh(clean_postgres: str, tmp_path: Path) -> None:
     app = build(make_settings(clean_postgres, tmp_path, database_pool=20))
     user = uuid4()
     media_id = readable(app, user, "old")
     reads("new")
     for revision in range(2, 42):
         ask(app, media_id, user)
-        results = at_once(8, lambda: refresh.run(app.tools, media_id))
+        results = at_once(8, lambda: refresh_item(app.tools, media_id))
         assert sorted(results, key=str) == [None] * 7 + [f"revision {revision}"]
     app.close()
 
 
-def test_a_media_that_is_deleted_meanwhile_stays_deleted(app: App, user: UUID) -> None:
+def test_a_media_deleted_during_a_refresh_stays_deleted(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
 
@@ -457,7 +452,7 @@ def test_a_media_that_is_deleted_meanwhile_stays_deleted(app: App, user: UUID) -
         return Extraction.plain(None, "new")
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
-    assert refresh.run(app.tools, media_id) == "stale"
+    assert refresh_item(app.tools, media_id) == "stale"
     assert texts_of(app, media_id) == []
 
 
@@ -469,16 +464,16 @@ def test_the_lease_of_a_refresh_is_as_short_as_any_and_renewed(app: App, user: U
     def extract(source: Source) -> Extraction:
         left.append(one(app, _REFRESH, media_id).lease_expires_at - clock())
         clock.forward(seconds=50)
+        app.tools.leases.renew()
         with app.sessions.begin() as session:
-            refresh.renew_leases(session, app.tools.refresh_leases.held(), app.tools.refresh_leases.length)
-            refresh.renew_leases(session, [(media_id, 7)], timedelta(days=1))
+            refresh.BACKLOG.renew(session, [(media_id, 7)], session.now + timedelta(days=1))
         left.append(one(app, _REFRESH, media_id).lease_expires_at - clock())
         return Extraction.plain(None, "new")
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
-    assert refresh.run(app.tools, media_id) == "revision 2"
+    assert refresh_item(app.tools, media_id) == "revision 2"
     assert left == [timedelta(seconds=60)] * 2
-    assert app.tools.refresh_leases.held() == []
+    assert app.tools.leases.held() == []
 
 
 def test_no_refresh_is_lost_to_one_that_ends_at_the_same_moment(clean_postgres: str, tmp_path: Path) -> None:
@@ -494,14 +489,12 @@ def test_no_refresh_is_lost_to_one_that_ends_at_the_same_moment(clean_postgres: 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     for number in range(1, 151):
         ask(app, media_id, user)
-        worker = threading.Thread(target=refresh.run, args=(app.tools, media_id))
+        worker = threading.Thread(target=refresh_item, args=(app.tools, media_id))
         worker.start()
-        threading.Event().wait(
-            number % 15 / 1000
-        )  # anywhere on its way: before, inside and after its last write
+        threading.Event().wait(number % 15 / 1000)  # at any moment: before, during and after its last write
         asked[0] = number
         ask(app, media_id, user)
-        refresh.run(app.tools, media_id)  # a worker that is told of the second request
+        refresh_item(app.tools, media_id)  # a worker that is told of the second request
         worker.join()
         assert (one(app, _REFRESH, media_id), texts_of(app, media_id)) == (None, [str(number)])
     app.close()

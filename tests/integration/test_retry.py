@@ -1,4 +1,4 @@
-"""Retry: no residue of what failed, only by those who may, only of what has failed."""
+"""Retry: only of failed media, only by users with rights, and without a trace of the failure."""
 
 from uuid import UUID, uuid4
 
@@ -12,27 +12,30 @@ from nexus.errors import Forbidden, InvalidState, NotFound
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries import access
 from nexus.libraries.access import Role
-from nexus.media import runner, submit
+from nexus.media import submit
 from nexus.media.add import add_url
 from nexus.media.lifecycle import retry_media
-from nexus.media.runner import Outcome
 from nexus.states.media import Kind, Stage, Status
-from tests.support import SetClock, history_of, new_media, row_of
-from tests.walks import (
+from tests.kit.clock import SetClock
+from tests.kit.media import (
     TEXTS,
-    embedded,
     events_of,
-    fail,
-    good,
-    let_in,
+    everything_of,
+    fail_media,
+    finish_embedding,
+    good_extractor,
+    history_of,
     new_file,
-    publish,
-    put,
-    start,
+    new_media,
+    publish_text,
+    row_of,
+    share_media,
     start_embedding,
+    start_extraction,
     status_of,
-    whole,
+    walk_media_to,
 )
+from tests.kit.work import extract_item
 
 CLEARED = (
     "failure_stage",
@@ -54,20 +57,20 @@ def retry(app: App, media_id: UUID, user: UUID) -> None:
 def failed_file(app: App, user: UUID, stage: Stage) -> UUID:
     """A stored upload that failed at a stage and left fragments behind."""
     media_id = new_file(app, user, "c" * 64, stored=True)
-    attempt = start(app, media_id)
+    attempt = start_extraction(app, media_id)
     with app.sessions.begin() as session:
         session.run(_LEFTOVER, media_id=media_id, position=0, id=uuid4(), text="half of it", html=None)
-    assert fail(app, media_id, attempt, stage, "E_ANY", "It failed.")
+    assert fail_media(app, media_id, attempt, stage, "E_ANY", "It failed.")
     return media_id
 
 
 @pytest.mark.parametrize("stage", [Stage.UPLOAD, Stage.EXTRACT, Stage.TRANSCRIBE, Stage.OTHER])
-def test_retry_leaves_no_residue(app: App, clock: SetClock, stage: Stage) -> None:
+def test_a_retry_leaves_no_trace_of_the_failure(app: App, clock: SetClock, stage: Stage) -> None:
     user = uuid4()
     media_id = failed_file(app, user, stage)
     clock.forward(seconds=1)
     retry(app, media_id, user)
-    after = whole(app.sessions, media_id)
+    after = everything_of(app.sessions, media_id)
     assert (after.row.processing_status, after.row.status_before) == ("pending", "failed")
     assert [getattr(after.row, name) for name in CLEARED] == [None] * len(CLEARED)
     assert (after.row.tries, after.row.run_after) == (0, clock())
@@ -80,59 +83,59 @@ def test_retry_leaves_no_residue(app: App, clock: SetClock, stage: Stage) -> Non
 def test_a_retried_upload_waits_for_its_bytes(app: App) -> None:
     user = uuid4()
     media_id = new_file(app, user, None)
-    fail(app, media_id, None, Stage.UPLOAD, "E_UPLOAD_FAILED", "It never came.")
+    fail_media(app, media_id, None, Stage.UPLOAD, "E_UPLOAD_FAILED", "It never came.")
     retry(app, media_id, user)
     assert status_of(app.sessions, media_id) is Status.PENDING
-    AVAILABLE_EXTRACTORS[Kind.PDF] = good
-    assert runner.run(app.tools, media_id) is Outcome.NOTHING
+    AVAILABLE_EXTRACTORS[Kind.PDF] = good_extractor
+    assert extract_item(app.tools, media_id) is None
     assert events_of(app.sessions, media_id) == ["create", "fail", "retry"]
 
 
-def test_retry_of_a_failed_embedding_keeps_the_text(app: App, clock: SetClock) -> None:
+def test_retrying_a_failed_embedding_keeps_the_text(app: App, clock: SetClock) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    attempt = put(app, media_id, Status.EMBEDDING)
-    fail(app, media_id, attempt, Stage.EMBED, "E_EMBEDDING_FAILED", "No vectors.")
+    attempt = walk_media_to(app, media_id, Status.EMBEDDING)
+    fail_media(app, media_id, attempt, Stage.EMBED, "E_EMBEDDING_FAILED", "No vectors.")
     clock.forward(seconds=1)
     retry(app, media_id, user)
-    after = whole(app.sessions, media_id)
+    after = everything_of(app.sessions, media_id)
     assert after.row.processing_status == "ready_for_reading"
     assert [getattr(after.row, name) for name in CLEARED] == [None] * len(CLEARED)
     assert (after.row.tries, after.row.processing_attempts) == (0, 2)
     assert after.texts == list(TEXTS)
     assert after.history[-1].event == "retry_embedding"
-    assert embedded(app, media_id, start_embedding(app, media_id))
+    assert finish_embedding(app, media_id, start_embedding(app, media_id))
     assert row_of(app.sessions, media_id).processing_completed_at == clock()
 
 
-def test_the_attempts_of_a_retried_media_go_on_so_that_old_results_stay_stale(app: App) -> None:
+def test_a_retried_media_keeps_counting_attempts_so_that_old_results_stay_stale(app: App) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    old = put(app, media_id, Status.FAILED)
+    old = walk_media_to(app, media_id, Status.FAILED)
     retry(app, media_id, user)
-    new = start(app, media_id)
+    new = start_extraction(app, media_id)
     assert new == old + 1
-    assert not publish(app, media_id, old)
-    assert publish(app, media_id, new)
-    assert whole(app.sessions, media_id).texts == list(TEXTS)
+    assert not publish_text(app, media_id, old)
+    assert publish_text(app, media_id, new)
+    assert everything_of(app.sessions, media_id).texts == list(TEXTS)
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.FAILED])
-def test_retry_of_what_has_not_failed_is_refused(app: App, status: Status) -> None:
+def test_retrying_a_media_that_has_not_failed_is_refused(app: App, status: Status) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    put(app, media_id, status)
-    before = whole(app.sessions, media_id)
+    walk_media_to(app, media_id, status)
+    before = everything_of(app.sessions, media_id)
     with pytest.raises(InvalidState):
         retry(app, media_id, user)
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
     assert (InvalidState.code, InvalidState.status) == ("E_INVALID_STATE", 409)
 
 
-def test_two_retries_in_a_row_are_one(app: App) -> None:
+def test_the_second_of_two_retries_is_refused(app: App) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     retry(app, media_id, user)
     with pytest.raises(InvalidState):
         retry(app, media_id, user)
@@ -142,10 +145,10 @@ def test_two_retries_in_a_row_are_one(app: App) -> None:
 def test_the_creator_and_admins_of_a_holding_library_may_retry(app: App) -> None:
     creator, admin = uuid4(), uuid4()
     media_id = new_media(app, creator)
-    let_in(app, creator, media_id, (admin, Role.ADMIN))
+    share_media(app, creator, media_id, (admin, Role.ADMIN))
     for actor in (creator, admin):
-        attempt = start(app, media_id)
-        fail(app, media_id, attempt)
+        attempt = start_extraction(app, media_id)
+        fail_media(app, media_id, attempt)
         retry(app, media_id, actor)
         assert history_of(app.sessions, media_id)[-1].actor == str(actor)
 
@@ -153,32 +156,32 @@ def test_the_creator_and_admins_of_a_holding_library_may_retry(app: App) -> None
 def test_a_member_may_not_retry_and_is_told_so(app: App) -> None:
     creator, member = uuid4(), uuid4()
     media_id = new_media(app, creator)
-    let_in(app, creator, media_id, (member, Role.MEMBER))
-    put(app, media_id, Status.FAILED)
-    before = whole(app.sessions, media_id)
+    share_media(app, creator, media_id, (member, Role.MEMBER))
+    walk_media_to(app, media_id, Status.FAILED)
+    before = everything_of(app.sessions, media_id)
     with pytest.raises(Forbidden):
         retry(app, media_id, member)
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
 
 
 def test_a_stranger_is_not_told_that_the_media_exists(app: App) -> None:
     media_id = new_media(app)
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     with app.sessions.begin() as session:
         access.ensure_user(session, stranger := uuid4())
-    before = whole(app.sessions, media_id)
+    before = everything_of(app.sessions, media_id)
     with pytest.raises(NotFound) as of_existing:
         retry(app, media_id, stranger)
     with pytest.raises(NotFound) as of_nothing:
         retry(app, uuid4(), stranger)
     assert of_existing.value.message == of_nothing.value.message
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
 
 
-def test_rights_are_checked_before_the_state(app: App) -> None:
+def test_rights_to_retry_are_checked_before_the_state(app: App) -> None:
     creator, member = uuid4(), uuid4()
     media_id = new_media(app, creator)
-    let_in(app, creator, media_id, (member, Role.MEMBER))
+    share_media(app, creator, media_id, (member, Role.MEMBER))
     with pytest.raises(Forbidden):
         retry(app, media_id, member)
     with pytest.raises(NotFound):
@@ -191,26 +194,26 @@ def test_rights_are_checked_before_the_state(app: App) -> None:
 def test_submitting_a_failed_url_again_reuses_and_retries_its_row(app: App) -> None:
     first, second = uuid4(), uuid4()
     media_id = new_media(app, first, "https://example.com/one")
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     with app.sessions.begin() as session:
         added = add_url(session, second, "web_article", "https://EXAMPLE.com/one?utm_source=x", {})
     assert (added.media_id, added.created, added.due) == (media_id, False, True)
     assert status_of(app.sessions, media_id) is Status.PENDING
     assert history_of(app.sessions, media_id)[-1].actor == str(second)
-    assert len(whole(app.sessions, media_id).holders) == 2
+    assert len(everything_of(app.sessions, media_id).holders) == 2
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.FAILED])
 def test_submitting_a_url_again_leaves_its_media_alone(app: App, status: Status) -> None:
     user = uuid4()
     media_id = new_media(app, user, "https://example.com/one")
-    put(app, media_id, status)
-    before = whole(app.sessions, media_id)
+    walk_media_to(app, media_id, status)
+    before = everything_of(app.sessions, media_id)
     with app.sessions.begin() as session:
         added = add_url(session, user, "web_article", "https://example.com/one#part", {})
     assert (added.media_id, added.created) == (media_id, False)
     assert added.due == (status is Status.PENDING)
-    assert whole(app.sessions, media_id) == before
+    assert everything_of(app.sessions, media_id) == before
 
 
 def test_one_url_is_one_media_per_kind(app: App) -> None:
@@ -233,8 +236,8 @@ def test_every_spelling_of_a_youtube_video_is_one_media(app: App) -> None:
 def test_a_whole_retry_request_announces_only_what_can_be_extracted(app: App) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    put(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, Status.FAILED)
     assert submit.retry(app.sessions, app.queue, media_id, user) is False
-    fail(app, media_id, start(app, media_id))
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    fail_media(app, media_id, start_extraction(app, media_id))
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     assert submit.retry(app.sessions, app.queue, media_id, user) is True

@@ -15,28 +15,28 @@ from structlog.testing import capture_logs
 
 from nexus.errors import EmptyContent, ExtractionFailed, ParserCrashed, PdfDamaged, describe
 from nexus.extract import Extraction, Fragment, Hints
-from nexus.extract.child.outside import PIECE
-from nexus.extract.sandbox import LONGEST_MESSAGE, Limits, Sandbox
-from tests.readers import RICH
+from nexus.extract.child.handles import PIECE
+from nexus.extract.sandbox import LONGEST_MESSAGE, ParserLimits, Sandbox
+from tests.kit.sandbox_readers import RICH
 
-LIMITS = Limits(seconds=30.0, memory_bytes=256 * 1024 * 1024, output_bytes=4 * 1024 * 1024)
+LIMITS = ParserLimits(seconds=30.0, memory_bytes=256 * 1024 * 1024, output_bytes=4 * 1024 * 1024)
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    made = Sandbox(LIMITS, processes=2, preload=("tests.readers",))
+    made = Sandbox(LIMITS, processes=2, preload=("tests.kit.sandbox_readers",))
     yield made
     made.close()
 
 
-def test_a_result_comes_back_exactly(sandbox: Sandbox) -> None:
-    assert sandbox.read("tests.readers:rich", b"") == RICH
+def test_an_extraction_comes_back_from_the_sandbox_exactly(sandbox: Sandbox) -> None:
+    assert sandbox.read("tests.kit.sandbox_readers:rich", b"") == RICH
 
 
-def test_bytes_and_hints_arrive_exactly(sandbox: Sandbox) -> None:
+def test_bytes_and_hints_reach_a_reader_exactly(sandbox: Sandbox) -> None:
     data = os.urandom(3_000_001)
     hints = Hints("https://example.com/ä", "text/html", None, "")
-    digest, seen = sandbox.read("tests.readers:echo", data, hints).fragments
+    digest, seen = sandbox.read("tests.kit.sandbox_readers:echo", data, hints).fragments
     assert (digest.text, seen.text) == (hashlib.sha256(data).hexdigest(), repr(hints))
 
 
@@ -47,7 +47,7 @@ def test_an_open_file_arrives_exactly_and_is_never_in_memory_as_a_whole(
     (tmp_path / "file").write_bytes(data)
     with (tmp_path / "file").open("rb") as file:
         tracemalloc.start()
-        found = sandbox.read("tests.readers:echo", file)
+        found = sandbox.read("tests.kit.sandbox_readers:echo", file)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert found.fragments[0].text == hashlib.sha256(data).hexdigest()
@@ -57,23 +57,23 @@ def test_an_open_file_arrives_exactly_and_is_never_in_memory_as_a_whole(
 def test_an_empty_file_arrives_empty(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (tmp_path / "file").open("rb") as file:
-        found = sandbox.read("tests.readers:echo", file)
+        found = sandbox.read("tests.kit.sandbox_readers:echo", file)
     assert found.fragments[0].text == hashlib.sha256(b"").hexdigest()
 
 
 def test_a_file_that_is_read_a_second_time_is_sent_from_its_beginning(tmp_path: Path) -> None:
-    sandbox = Sandbox(LIMITS, processes=1, preload=("tests.readers",))
-    first = sandbox.read("tests.readers:poison", b"").fragments[0].text
+    sandbox = Sandbox(LIMITS, processes=1, preload=("tests.kit.sandbox_readers",))
+    first = sandbox.read("tests.kit.sandbox_readers:poison", b"").fragments[0].text
     (tmp_path / "file").write_bytes(b"x" * PIECE)
     with (tmp_path / "file").open("rb") as file:
-        second = sandbox.read("tests.readers:delicate", file).fragments
+        second = sandbox.read("tests.kit.sandbox_readers:delicate", file).fragments
     assert second[0].text != first
     assert second[1].text == str(PIECE)
     sandbox.close()
 
 
 def test_half_a_surrogate_pair_is_replaced_and_offsets_stay(sandbox: Sandbox) -> None:
-    found = sandbox.read("tests.readers:surrogates", b"")
+    found = sandbox.read("tests.kit.sandbox_readers:surrogates", b"")
     marks = "\ufffd\ufffd\ufffdx"
     assert found == Extraction("a\ufffdb", (Fragment(marks, f"<p>{marks}</p>"),))
 
@@ -81,19 +81,23 @@ def test_half_a_surrogate_pair_is_replaced_and_offsets_stay(sandbox: Sandbox) ->
 def test_many_threads_each_get_their_own_result(sandbox: Sandbox) -> None:
     documents = [str(n).encode() * 5000 for n in range(200)]
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda data: sandbox.read("tests.readers:echo", data), documents))
+        found = list(
+            threads.map(lambda data: sandbox.read("tests.kit.sandbox_readers:echo", data), documents)
+        )
     assert [one.fragments[0].text for one in found] == [
         hashlib.sha256(data).hexdigest() for data in documents
     ]
 
 
-def test_waiting_for_a_process_is_not_counted(tmp_path: Path) -> None:
+def test_waiting_for_a_free_parser_does_not_use_up_the_time_limit(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    sandbox = Sandbox(LIMITS, processes=1, preload=("tests.readers",))
+    sandbox = Sandbox(LIMITS, processes=1, preload=("tests.kit.sandbox_readers",))
     with ThreadPoolExecutor(2) as threads:
-        first = threads.submit(sandbox.read, "tests.readers:gate", bytes(gate))
+        first = threads.submit(sandbox.read, "tests.kit.sandbox_readers:gate", bytes(gate))
         wait_until_busy(sandbox)
-        second = threads.submit(sandbox.read, "tests.readers:nothing", b"", limits=Limits(seconds=4.0))
+        second = threads.submit(
+            sandbox.read, "tests.kit.sandbox_readers:nothing", b"", limits=ParserLimits(seconds=4.0)
+        )
         with pytest.raises(StillWaiting):
             second.result(4.1)
         gate.touch()
@@ -107,12 +111,12 @@ def wait_until_busy(sandbox: Sandbox) -> None:
         pass
 
 
-def test_the_error_of_a_reader_is_the_error_of_the_read(sandbox: Sandbox) -> None:
+def test_an_error_of_a_reader_reaches_the_caller(sandbox: Sandbox) -> None:
     with pytest.raises(EmptyContent) as empty:
-        sandbox.read("tests.readers:no_text", b"")
+        sandbox.read("tests.kit.sandbox_readers:no_text", b"")
     assert empty.value.message == describe(EmptyContent)
     with pytest.raises(PdfDamaged, match="page 7") as damaged:
-        sandbox.read("tests.readers:damaged", b"")
+        sandbox.read("tests.kit.sandbox_readers:damaged", b"")
     assert len(damaged.value.message) == LONGEST_MESSAGE
 
 
@@ -124,13 +128,13 @@ def test_the_error_of_a_reader_is_the_error_of_the_read(sandbox: Sandbox) -> Non
         ("recursion", "RecursionError"),
         ("leaves", "SystemExit"),
         ("gives_nothing", "AttributeError"),
-        ("gives_something_else", "TypeError"),
+        ("gives_something_else", "ValidationError"),
     ],
 )
-def test_what_else_a_reader_raises_is_logged_by_name_alone(
+def test_other_exceptions_of_a_reader_are_logged_by_name_only(
     sandbox: Sandbox, reader: str, reason: str
 ) -> None:
-    name = f"tests.readers:{reader}"
+    name = f"tests.kit.sandbox_readers:{reader}"
     with capture_logs() as lines, pytest.raises(ExtractionFailed) as failed:
         sandbox.read(name, b"")
     assert type(failed.value) is ExtractionFailed
@@ -142,7 +146,7 @@ def test_what_else_a_reader_raises_is_logged_by_name_alone(
     ("reader", "reason"),
     [
         ("tests.no_such_module:read", "ModuleNotFoundError"),
-        ("tests.readers:no_such_function", "AttributeError"),
+        ("tests.kit.sandbox_readers:no_such_function", "AttributeError"),
     ],
 )
 def test_a_reader_that_does_not_exist_is_a_crash_with_a_line_in_the_log(
@@ -151,13 +155,13 @@ def test_a_reader_that_does_not_exist_is_a_crash_with_a_line_in_the_log(
     with capture_logs() as lines, pytest.raises(ParserCrashed):
         sandbox.read(reader, b"")
     assert lines == [{"event": "reader_unknown", "log_level": "error", "reader": reader, "reason": reason}]
-    assert sandbox.read("tests.readers:rich", b"") == RICH
+    assert sandbox.read("tests.kit.sandbox_readers:rich", b"") == RICH
 
 
-def test_a_module_that_can_not_be_preloaded_harms_no_other() -> None:
-    sandbox = Sandbox(LIMITS, preload=("tests.no_such_module", "tests.readers"))
+def test_a_module_that_can_not_be_preloaded_does_not_affect_others() -> None:
+    sandbox = Sandbox(LIMITS, preload=("tests.no_such_module", "tests.kit.sandbox_readers"))
     with capture_logs() as lines:
-        assert sandbox.read("tests.readers:rich", b"") == RICH
+        assert sandbox.read("tests.kit.sandbox_readers:rich", b"") == RICH
     sandbox.close()
     assert [line["event"] for line in lines] == ["reader_unknown"]
 
@@ -165,8 +169,8 @@ def test_a_module_that_can_not_be_preloaded_harms_no_other() -> None:
 def test_a_reader_is_found_wherever_this_process_imports_from(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in a folder that is named later, relative to where this process works."""
-    sandbox.read("tests.readers:nothing", b"")
+    """Even in a folder added to the path later, relative to the working directory."""
+    sandbox.read("tests.kit.sandbox_readers:nothing", b"")
     package = tmp_path / "plugins" / "a_package_of_readers"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
@@ -183,6 +187,6 @@ def test_a_reader_is_found_wherever_this_process_imports_from(
     assert found == Extraction.plain(None, "a late import")
 
 
-def test_libraries_may_import_more_of_what_is_installed(sandbox: Sandbox) -> None:
-    found = sandbox.read("tests.readers:late_import", b"")
+def test_readers_may_import_installed_modules_late(sandbox: Sandbox) -> None:
+    found = sandbox.read("tests.kit.sandbox_readers:late_import", b"")
     assert [one.text for one in found.fragments] == ["wsgiref.util", "can_ada", "nexus.urls"]

@@ -1,4 +1,4 @@
-"""The processes themselves: killed, used up, closed. None is left over, and no document pays for another."""
+"""The parser processes: killed, replaced, closed. None is left over, and no document affects another."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ import pytest
 
 from nexus.errors import ExtractionFailed, ParserCrashed, ParserMemory, ParserTimeout
 from nexus.extract import Extraction, Hints
-from nexus.extract.child import outside, wire
-from nexus.extract.child.outside import Nursery
-from nexus.extract.child.wire import Request
-from nexus.extract.sandbox import Limits, Sandbox, SandboxClosed
-from tests.processes import ROOT, eventually
+from nexus.extract.child import frames, handles, messages
+from nexus.extract.child.handles import NurseryHandle
+from nexus.extract.child.messages import ReadRequest
+from nexus.extract.sandbox import ParserLimits, Sandbox, SandboxClosed
+from tests.kit.processes import ROOT
+from tests.kit.waiting import eventually
 
 MIB = 1024 * 1024
-LIMITS = Limits(seconds=30.0, memory_bytes=256 * MIB)
+LIMITS = ParserLimits(seconds=30.0, memory_bytes=256 * MIB)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks at processes as Linux shows them")
 
 
 def new_sandbox(processes: int = 1, documents: int = 200) -> Sandbox:
-    return Sandbox(LIMITS, processes, ("tests.readers",), documents)
+    return Sandbox(LIMITS, processes, ("tests.kit.sandbox_readers",), documents)
 
 
 @pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
+def own_sandbox() -> Iterator[Sandbox]:
     made = new_sandbox()
     yield made
     made.close()
 
 
 def text(sandbox: Sandbox, reader: str, data: bytes = b"") -> str:
-    return sandbox.read(f"tests.readers:{reader}", data).fragments[0].text
+    return sandbox.read(f"tests.kit.sandbox_readers:{reader}", data).fragments[0].text
 
 
 def nursery_of(sandbox: Sandbox) -> int:
@@ -49,14 +50,14 @@ def nursery_of(sandbox: Sandbox) -> int:
 
 
 def children(pid: int) -> list[int]:
-    """Those too that have ended and were not reaped."""
+    """Including zombies."""
     with suppress(FileNotFoundError, ProcessLookupError):
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
 
 
 def gone(pid: int) -> bool:
-    """Also a process that whoever inherited it has not reaped."""
+    """Also true of a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -65,11 +66,11 @@ def gone(pid: int) -> bool:
 
 @contextmanager
 def reading(sandbox: Sandbox, gate: Path) -> Iterator[tuple[Future[Extraction], int]]:
-    """A read that has begun and does not end before the gate opens, and the process that does it."""
+    """A running read that ends when the gate opens, and its process."""
     before = set(children(nursery_of(sandbox))) if sandbox._nursery else set()
     with ThreadPoolExecutor(1) as thread:
         try:
-            found = thread.submit(sandbox.read, "tests.readers:gate", bytes(gate))
+            found = thread.submit(sandbox.read, "tests.kit.sandbox_readers:gate", bytes(gate))
             yield found, eventually(lambda: busy(sandbox, before), "the read begins")
         finally:
             gate.touch()
@@ -83,43 +84,45 @@ def busy(sandbox: Sandbox, before: set[int]) -> int | None:
     return found[0] if found else None
 
 
-def test_a_parser_that_is_killed_costs_its_document_alone(sandbox: Sandbox, tmp_path: Path) -> None:
-    with reading(sandbox, tmp_path / "gate") as (found, parser):
+def test_a_parser_that_is_killed_costs_its_document_alone(own_sandbox: Sandbox, tmp_path: Path) -> None:
+    with reading(own_sandbox, tmp_path / "gate") as (found, parser):
         os.kill(parser, signal.SIGKILL)
         with pytest.raises(ParserCrashed):
             found.result()
-    assert text(sandbox, "nothing") == "text"
+    assert text(own_sandbox, "nothing") == "text"
 
 
-def test_a_document_whose_process_read_others_before_is_read_again(sandbox: Sandbox, tmp_path: Path) -> None:
-    text(sandbox, "gate", b"/")
-    with reading(sandbox, tmp_path / "gate") as (found, parser):
+def test_a_document_whose_process_read_others_before_is_read_again(
+    own_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    text(own_sandbox, "gate", b"/")
+    with reading(own_sandbox, tmp_path / "gate") as (found, parser):
         os.kill(parser, signal.SIGKILL)
-        eventually(lambda: children(nursery_of(sandbox)) not in ([], [parser]), "another reads it")
+        eventually(lambda: children(nursery_of(own_sandbox)) not in ([], [parser]), "another reads it")
         (tmp_path / "gate").touch()
         assert found.result().fragments[0].text == "through the gate"
 
 
-def test_a_parser_that_is_killed_while_it_waits_costs_nothing(sandbox: Sandbox) -> None:
-    first = int(text(sandbox, "process"))
+def test_a_parser_that_is_killed_while_it_waits_costs_nothing(own_sandbox: Sandbox) -> None:
+    first = int(text(own_sandbox, "process"))
     os.kill(first, signal.SIGKILL)
     eventually(lambda: gone(first), "it has ended")
-    assert int(text(sandbox, "process")) != first
+    assert int(text(own_sandbox, "process")) != first
 
 
-def test_a_nursery_that_is_killed_costs_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
-    text(sandbox, "nothing")
-    first = nursery_of(sandbox)
-    with reading(sandbox, tmp_path / "gate") as (found, parser):
+def test_a_nursery_that_is_killed_costs_nothing(own_sandbox: Sandbox, tmp_path: Path) -> None:
+    text(own_sandbox, "nothing")
+    first = nursery_of(own_sandbox)
+    with reading(own_sandbox, tmp_path / "gate") as (found, parser):
         os.kill(first, signal.SIGKILL)
         eventually(lambda: gone(parser), "its parser ends with it")
         (tmp_path / "gate").touch()
         assert found.result().fragments[0].text == "through the gate"
-    second = nursery_of(sandbox)
+    second = nursery_of(own_sandbox)
     os.kill(second, signal.SIGKILL)
     eventually(lambda: gone(second), "the next one ends, too")
-    assert text(sandbox, "nothing") == "text"
-    assert len({first, second, nursery_of(sandbox)}) == 3
+    assert text(own_sandbox, "nothing") == "text"
+    assert len({first, second, nursery_of(own_sandbox)}) == 3
 
 
 def test_a_nursery_that_does_not_answer_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,26 +131,28 @@ def test_a_nursery_that_does_not_answer_is_replaced(monkeypatch: pytest.MonkeyPa
     first = nursery_of(sandbox)
     os.kill(first, signal.SIGSTOP)
     with monkeypatch.context() as impatient:
-        impatient.setattr(outside, "LAST_SECONDS", 0.01)
-        impatient.setattr(outside, "PATIENCE", 0.1)
+        impatient.setattr(handles, "LAST_SECONDS", 0.01)
+        impatient.setattr(handles, "PATIENCE", 0.1)
         assert sandbox._nursery is not None
-        with pytest.raises(outside.NurseryGone):
+        with pytest.raises(handles.NurseryGone):
             sandbox._nursery.fork()
     assert gone(first)
     assert text(sandbox, "nothing") == "text"
     sandbox.close()
 
 
-def test_a_nursery_that_never_comes_up_is_a_crash(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside, "START", "raise SystemExit(1)")
+def test_a_nursery_that_never_starts_is_a_crash(
+    own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handles, "START", "raise SystemExit(1)")
     with pytest.raises(ParserCrashed):
-        text(sandbox, "nothing")
+        text(own_sandbox, "nothing")
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(ParserCrashed):
-        text(sandbox, "nothing")
+        text(own_sandbox, "nothing")
 
 
-#: As if the kernel had neither: unknown calls, and a machine whose calls nobody knows.
+#: As if the kernel had neither: unknown system calls, and an unknown architecture.
 OLDER = """
 import sys; sys.path[:] = sys.argv[2:]
 from nexus.extract.child import kernel, nursery
@@ -157,21 +162,21 @@ nursery.main()
 """
 
 
-def test_limits_hold_on_a_kernel_that_takes_nothing_away(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+def test_limits_hold_on_a_kernel_without_sandbox_features(
+    own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outside, "START", OLDER)
+    monkeypatch.setattr(handles, "START", OLDER)
     assert (
         Path("/etc/passwd").read_text()
-        in sandbox.read("tests.readers:attempt", b"read the users").fragments[1].text
+        in own_sandbox.read("tests.kit.sandbox_readers:attempt", b"read the users").fragments[1].text
     )
     with pytest.raises(ParserTimeout):
-        sandbox.read("tests.readers:spin", b"", limits=Limits(seconds=0.1))
+        own_sandbox.read("tests.kit.sandbox_readers:spin", b"", limits=ParserLimits(seconds=0.1))
     with pytest.raises(ParserMemory):
-        sandbox.read("tests.readers:eat", b"", limits=Limits(memory_bytes=64 * MIB))
+        own_sandbox.read("tests.kit.sandbox_readers:eat", b"", limits=ParserLimits(memory_bytes=64 * MIB))
 
 
-def test_two_workers_read_alike() -> None:
+def test_two_sandboxes_read_a_document_identically() -> None:
     sandboxes = [new_sandbox(), new_sandbox()]
     assert len({text(sandbox, "order") for sandbox in sandboxes}) == 1
     for sandbox in sandboxes:
@@ -185,15 +190,15 @@ def test_a_process_is_replaced_after_so_many_documents() -> None:
     assert [seen.count(pid) for pid in dict.fromkeys(seen)] == [3, 3, 1]
 
 
-def test_a_process_that_has_grown_is_replaced(sandbox: Sandbox) -> None:
-    small = [text(sandbox, "grow", b"1000") for _ in range(2)]
-    large = text(sandbox, "grow", str(100 * MIB).encode())
-    after = text(sandbox, "grow", b"1000")
+def test_a_process_that_has_grown_is_replaced(own_sandbox: Sandbox) -> None:
+    small = [text(own_sandbox, "grow", b"1000") for _ in range(2)]
+    large = text(own_sandbox, "grow", str(100 * MIB).encode())
+    after = text(own_sandbox, "grow", b"1000")
     assert small == [large] * 2
     assert after != large
 
 
-def test_close_ends_everything_at_once(tmp_path: Path) -> None:
+def test_closing_a_sandbox_ends_everything_at_once(tmp_path: Path) -> None:
     sandbox = new_sandbox()
     with reading(sandbox, tmp_path / "gate") as (found, parser):
         nursery = nursery_of(sandbox)
@@ -214,12 +219,12 @@ def test_a_sandbox_that_was_never_used_starts_nothing() -> None:
 
 ABANDONED = """
 import sys, threading
-from nexus.extract.sandbox import Limits, Sandbox
-sandbox = Sandbox(Limits(seconds=600), 2, ("tests.readers",))
-sandbox.read("tests.readers:nothing", b"")
+from nexus.extract.sandbox import ParserLimits, Sandbox
+sandbox = Sandbox(ParserLimits(seconds=600), 2, ("tests.kit.sandbox_readers",))
+sandbox.read("tests.kit.sandbox_readers:nothing", b"")
 print(sandbox._nursery._process.pid, flush=True)
 for reader in ("spin", "ignores_signals"):
-    threading.Thread(target=sandbox.read, args=("tests.readers:" + reader, b"")).start()
+    threading.Thread(target=sandbox.read, args=("tests.kit.sandbox_readers:" + reader, b"")).start()
 """
 
 
@@ -240,7 +245,7 @@ def two(pids: list[int]) -> list[int]:
     return pids if len(pids) == 2 else []
 
 
-def test_nothing_is_left_over_after_many_documents() -> None:
+def test_no_descriptor_or_process_is_left_after_many_documents() -> None:
     sandbox = new_sandbox(processes=2, documents=20)
     text(sandbox, "nothing")
     before = open_files()
@@ -267,36 +272,34 @@ def outcome(act: Callable[[], str]) -> str:
         return type(error).__name__
 
 
-def test_an_interrupted_read_takes_its_process_along(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The answer still comes, and would be taken for that of the next document."""
-    first = text(sandbox, "process")
+def test_an_interrupted_read_ends_its_process(own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer still arrives, and would be mistaken for that of the next document."""
+    first = text(own_sandbox, "process")
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as during:
-        during.setattr(wire, "receive", interrupted)
-        during.setattr(Nursery, "end", lambda *_: None)
+        during.setattr(frames, "receive_frame", interrupted)
+        during.setattr(NurseryHandle, "end", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
-            text(sandbox, "process")
-    assert text(sandbox, "process") != first
+            text(own_sandbox, "process")
+    assert text(own_sandbox, "process") != first
 
 
-def test_processor_time_is_limited_where_nobody_looks_at_the_clock() -> None:
-    nursery = Nursery()
-    nursery.learn("tests.readers:spin")
+def test_processor_time_is_limited_even_if_nobody_watches_the_clock() -> None:
+    nursery = NurseryHandle()
+    nursery.learn("tests.kit.sandbox_readers:spin")
     parser = nursery.fork()
-    request = Request("tests.readers:spin", 0, 0.0, 64 * MIB, MIB, Hints())
-    parser.line.sendall(wire.frame(wire.request_values(request)))
+    request = ReadRequest("tests.kit.sandbox_readers:spin", 0, 0.0, 64 * MIB, MIB, Hints())
+    parser.line.sendall(frames.frame(messages.encode(request)))
     with pytest.raises(EOFError):
-        wire.receive(parser.line)
+        frames.receive_frame(parser.line)
     assert parser.end().out_of_time
     nursery.close()
 
 
-def test_threads_that_come_at_once_share_one_nursery() -> None:
+def test_simultaneous_threads_share_one_nursery() -> None:
     sandbox = new_sandbox(processes=4)
     together = threading.Barrier(4)
 

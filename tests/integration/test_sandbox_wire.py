@@ -1,4 +1,4 @@
-"""What a parser may send: anything. What is made of it: an extraction or an error, and no more memory than agreed."""
+"""Whatever a parser sends becomes an extraction or an error, within the agreed memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus.extract import Asset, Extraction, Facts, Fragment, Heading, Hints
-from nexus.extract.child import wire
-from nexus.extract.child.wire import BadFrame, Request, TooLarge
+from nexus.extract.child import frames, messages
+from nexus.extract.child.frames import BadFrame, FrameTooLarge
+from nexus.extract.child.messages import MOST_ITEMS, ReadDone, ReadRefused, ReadRequest
 
 MOST = 100_000
 TAG = b"the tag!"
@@ -27,37 +28,59 @@ extractions = st.builds(
     st.lists(st.builds(Heading, words, st.integers(0, 100), words)).map(tuple),
     st.lists(st.builds(Asset, words, words, st.binary())).map(tuple),
 )
+#: Anything that MessagePack can say, most of it in the shape of an answer.
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | words | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(words, inner),
+    max_leaves=20,
+)
+answers = st.tuples(st.sampled_from(["ReadDone", "ReadRefused"]), values, values, values, values) | values
 
 
-def received(data: bytes, tag: bytes | None = TAG) -> list[bytes | None]:
-    """What is understood of these bytes when nothing follows them."""
+def received(data: bytes, tag: bytes | None = TAG) -> bytes:
+    """What these bytes decode to if nothing follows them."""
     mine, theirs = socket.socketpair()
     with mine, theirs:
         theirs.sendall(data)
         theirs.close()
-        return list(wire.receive(mine, MOST, tag=tag)[1])
+        return bytes(frames.receive_frame(mine, MOST, tag=tag)[1])
+
+
+def array(size: int) -> bytes:
+    """The beginning of an array as MessagePack writes it."""
+    return b"\xdd" + struct.pack("!I", size)
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(extractions)
-def test_an_extraction_comes_out_as_it_went_in(found: Extraction) -> None:
-    values = received(wire.frame(wire.extraction_values(found), TAG))
-    assert wire.extraction_of(iter(values)) == found
+def test_an_extraction_survives_encoding_unchanged(found: Extraction) -> None:
+    body = received(frames.frame(messages.encode_done(7, found, MOST), TAG))
+    answer = messages.decode_answer(bytearray(body))
+    assert isinstance(answer, ReadDone)
+    assert (answer.grown, answer.extraction()) == (7, found)
+    assert messages.unpack_extraction(messages.pack_extraction(found)) == found
 
 
 @settings(deadline=None, derandomize=True)
 @given(maybe, maybe, st.floats(0, 1e6))
-def test_a_request_comes_out_as_it_went_in(url: str | None, filename: str | None, seconds: float) -> None:
-    request = Request("a.b:c", 7, seconds, 2**40, 5, Hints(url, None, "utf-8", filename))
-    values = received(wire.frame(wire.request_values(request), TAG))
-    assert wire.request_of(iter(values)) == request
+def test_a_request_survives_encoding_unchanged(url: str | None, filename: str | None, seconds: float) -> None:
+    request = ReadRequest("a.b:c", 7, seconds, 2**40, 5, Hints(url, None, "utf-8", filename))
+    assert messages.decode(ReadRequest, received(frames.frame(messages.encode(request), TAG))) == request
 
 
 @settings(deadline=None, derandomize=True)
-@given(st.lists(st.none() | st.sampled_from([b"0", b"1", b"2", b"999999999", b"-1"]) | st.binary()))
-def test_values_that_are_no_extraction_are_refused(values: list[bytes | None]) -> None:
+@given(answers)
+def test_messages_that_are_not_an_answer_are_refused(value: object) -> None:
     with suppress(BadFrame):
-        assert isinstance(wire.extraction_of(iter(values)), Extraction)
+        answer = messages.decode_answer(bytearray(messages.encode(value)))
+        assert isinstance(answer, ReadDone | ReadRefused)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.binary())
+def test_bytes_that_are_not_an_answer_are_refused(data: bytes) -> None:
+    with pytest.raises(BadFrame):
+        messages.decode_answer(bytearray(data))
 
 
 @settings(deadline=None, derandomize=True)
@@ -68,33 +91,63 @@ def test_bytes_that_are_no_frame_are_refused(data: bytes) -> None:
 
 
 @settings(deadline=None, derandomize=True)
-@given(st.binary(), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
-def test_lengths_that_lie_are_refused(rest: bytes, count: int, size: int) -> None:
-    with suppress(BadFrame, EOFError):
-        received(wire.HEAD.pack(TAG, count, size) + rest)
+@given(st.binary(), st.integers(1, 2**64 - 1))
+def test_frames_with_wrong_lengths_are_refused(rest: bytes, excess: int) -> None:
+    with pytest.raises((BadFrame, EOFError)):
+        received(frames.HEAD.pack(TAG, min(len(rest) + excess, 2**64 - 1)) + rest)
 
 
-@pytest.mark.parametrize("lengths", [(4,), (2, 2), (wire.NOTHING - 1, 4), (wire.NOTHING,)])
-def test_values_that_do_not_add_up_are_refused(lengths: tuple[int, ...]) -> None:
-    listed = struct.pack(f"!{len(lengths)}Q", *lengths)
+def test_a_frame_beyond_the_size_limit_is_refused_before_it_is_read() -> None:
+    with pytest.raises(FrameTooLarge):
+        received(frames.HEAD.pack(TAG, MOST + 1))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b"\xc0"
+        + array(MOST_ITEMS + 1)
+        + b"\x92\xa0\xc0" * (MOST_ITEMS + 1)
+        + b"\x96"
+        + b"\xc0" * 6
+        + b"\x90\x90",
+        b"\xc0" + array(2**32 - 1),
+        b"\xc0\x90\x96" + b"\xc0" * 6 + b"\x91\x93\xa0\xff\xa0\x90",
+        b"\xc0\x90\x96" + b"\xc0" * 6 + b"\x91\x93\xa0\xcf" + b"\xff" * 8 + b"\xa0\x90",
+        b"\xdb\xff\xff\xff\xff",
+        b"\x91" * 10_000,
+    ],
+    ids=[
+        "too many fragments",
+        "fragments that are not there",
+        "a level below zero",
+        "a level no database holds",
+        "a string that is not there",
+        "an abyss",
+    ],
+)
+def test_a_list_or_number_out_of_bounds_is_refused(fields: bytes) -> None:
     with pytest.raises(BadFrame):
-        received(wire.HEAD.pack(TAG, len(lengths), 3) + listed + b"abc")
+        messages.unpack_extraction(b"\x95" + fields)
 
 
-@pytest.mark.parametrize(("count", "size"), [(1, MOST), (MOST // 8, 0), (wire.MOST_VALUES + 1, 0)])
-def test_more_than_was_agreed_is_refused_before_it_is_read(count: int, size: int) -> None:
-    with pytest.raises(TooLarge):
-        received(wire.HEAD.pack(TAG, count, size))
+def test_more_items_than_the_worker_takes_are_not_sent() -> None:
+    with pytest.raises(FrameTooLarge):
+        messages.encode_done(0, Extraction.plain(None, *[""] * (MOST_ITEMS + 1)), 2**40)
 
 
 def test_the_answer_to_another_request_is_refused() -> None:
-    answer = wire.frame(["text"], b"another!")
-    assert received(answer, tag=None) == [b"text"]
+    answer = frames.frame(b"text", b"another!")
+    assert received(answer, tag=None) == b"text"
     with pytest.raises(BadFrame):
         received(answer)
 
 
-def test_an_extraction_with_something_after_it_is_refused() -> None:
-    values = received(wire.frame([*wire.extraction_values(Extraction.plain(None, "text")), b""], TAG))
+@pytest.mark.parametrize("extra", [b"\xc0", b"\x00", b"x"])
+def test_an_extraction_with_trailing_bytes_is_refused(extra: bytes) -> None:
+    packed = messages.pack_extraction(Extraction.plain(None, "text"))
     with pytest.raises(BadFrame):
-        wire.extraction_of(iter(values))
+        messages.unpack_extraction(packed + extra)
+    assert packed[0] == 0x95, "an array of five"
+    with pytest.raises(BadFrame):
+        messages.unpack_extraction(b"\x96" + packed[1:] + extra)

@@ -1,4 +1,4 @@
-"""The promises of tests/servers.py: other tests build on them."""
+"""The promises of tests/kit/servers, on which other tests build."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ import psycopg
 import pytest
 from redis import Redis
 
-from tests import servers
+from tests.kit import servers
 
 ROOT = Path(__file__).parents[2]
 
 #: A process that starts both servers, says where they are and waits to be killed.
 PARENT = """
 import time
-from tests import servers
+from tests.kit import servers
 with servers.postgres_server() as postgres, servers.redis_server() as redis:
     print(postgres.pid, postgres.folder, redis.pid, redis.folder, flush=True)
     time.sleep(600)
@@ -67,7 +67,7 @@ def test_postgres_keeps_what_it_committed_when_killed_if_durable() -> None:
     assert not server.folder.exists()
 
 
-def test_redis_answers(redis_url: str) -> None:
+def test_redis_answers_a_ping(redis_url: str) -> None:
     with Redis.from_url(redis_url) as client:
         assert client.ping()
 

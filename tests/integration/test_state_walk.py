@@ -1,4 +1,4 @@
-"""Random walks: whatever workers, sweeps and people do, in whatever order, a small model says what comes of it."""
+"""Random walks: whatever workers, sweeps and users do, in any order, a small model predicts the outcome."""
 
 import shutil
 import tempfile
@@ -22,21 +22,21 @@ from nexus.libraries import catalog
 from nexus.media.add import add_url
 from nexus.media.documents import Origin
 from nexus.media.lifecycle import (
-    MAX_TRIES,
-    give_back,
+    BACKLOG,
     mark_embedded,
     mark_failed,
     mark_ready_for_reading,
     release,
-    release_expired,
-    renew_leases,
     retry_media,
     worker_start_attempt,
     worker_start_embedding,
 )
 from nexus.states.media import MEDIA, Stage, Status
-from tests.support import SetClock, make_settings
-from tests.walks import whole
+from nexus.work.retry import MAX_TRIES
+from tests.kit.clock import SetClock
+from tests.kit.media import everything_of
+from tests.kit.settings import make_settings
+from tests.kit.work import take_back_lost
 
 LEASE = timedelta(seconds=60)
 PAUSE = timedelta(seconds=20)
@@ -51,7 +51,7 @@ _ALL = Statement(select(func.count().label("media")).select_from(media))
 
 @dataclass
 class Model:
-    """What the specification says of one media."""
+    """The specification's model of one media."""
 
     run_after: datetime
     status: Status = S.PENDING
@@ -98,7 +98,7 @@ class Model:
 
 
 class Walk(RuleBasedStateMachine):
-    """Every attempt is remembered for ever: workers freeze, wake up, and deliver what they have."""
+    """Every attempt is remembered: workers freeze, wake up, and deliver their result."""
 
     def __init__(self, template: Path) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(url=ANY_URL, muddled=RARELY, report=st.sampled_from(REPORTS))
     def work(self, url: str, muddled: bool, report: str) -> None:
-        """A worker claims, and then reports or, when there is no report, is never heard of again."""
+        """A worker claims a media, and then reports or disappears."""
         media_id, model = self.model(url)
         readable = model is not None and model.status is S.READY_FOR_READING
         verb = "embed" if readable != muddled else "start"
@@ -156,7 +156,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(report=st.sampled_from(REPORTS), which=st.integers(0, 99))
     def late_report(self, report: str, which: int) -> None:
-        """The worker of any attempt there ever was, of media that may be gone, wakes up."""
+        """The worker of any earlier attempt wakes up; its media may be gone."""
         self.report(report, self.issued[-1 - which % len(self.issued)])
 
     def report(self, name: str, attempt: tuple[UUID, int]) -> None:
@@ -214,8 +214,8 @@ class Walk(RuleBasedStateMachine):
 
     def report_untouched(self, attempt: tuple[UUID, int]) -> None:
         with self.app.sessions.begin() as session:
-            done = give_back(session, *attempt)
-        model = self.holder(attempt, S.EXTRACTING)
+            done = release(session, *attempt, None, session.now, counted=False)
+        model = self.holder(attempt, S.EXTRACTING, S.EMBEDDING)
         assert done == (model is not None)
         if model:
             model.tries -= 1
@@ -223,7 +223,7 @@ class Walk(RuleBasedStateMachine):
 
     def report_life(self, attempt: tuple[UUID, int]) -> None:
         with self.app.sessions.begin() as session:
-            renew_leases(session, [attempt], LEASE)
+            BACKLOG.renew(session, [attempt], session.now + LEASE)
         if model := self.holder(attempt, S.EXTRACTING, S.EMBEDDING):
             model.lease = self.clock() + LEASE
 
@@ -245,8 +245,7 @@ class Walk(RuleBasedStateMachine):
     @rule()
     def sweep(self) -> None:
         now = self.clock()
-        with self.app.sessions.begin() as session:
-            released = release_expired(session, 0)
+        released = take_back_lost(self.app.tools)
         expired = [model for model in self.models.values() if model.lease and model.lease <= now]
         assert released == len(expired)
         for model in expired:
@@ -284,7 +283,7 @@ class Walk(RuleBasedStateMachine):
     @invariant()
     def the_database_is_as_the_model_says(self) -> None:
         for media_id, model in self.models.items():
-            found = whole(self.app.sessions, media_id)
+            found = everything_of(self.app.sessions, media_id)
             row = found.row
             assert Status(row.processing_status) is model.status
             assert (row.processing_attempts, row.tries) == (model.attempts, model.tries)
@@ -298,7 +297,7 @@ class Walk(RuleBasedStateMachine):
 
 
 def replayed(entries: list[Row]) -> tuple[str | None, int]:
-    """Where the history leads, step by step along the machine's edges: the status and the attempts."""
+    """The status and the attempts that the history leads to, step by step along the machine's edges."""
     edges = {edge.verb: edge for edge in MEDIA}
     state, attempt = None, 0
     for entry in entries:

@@ -16,8 +16,17 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import submit
 from nexus.states.media import Kind, Status
 from nexus.worker import tasks  # noqa: F401 registers the tasks
-from tests.support import SetClock, make_settings, new_media, row_of
-from tests.walks import events_of, good, put, status_of, whole
+from tests.kit.clock import SetClock
+from tests.kit.media import (
+    events_of,
+    everything_of,
+    good_extractor,
+    new_media,
+    row_of,
+    status_of,
+    walk_media_to,
+)
+from tests.kit.settings import make_settings
 
 
 @pytest.fixture
@@ -35,11 +44,11 @@ def apply(app: App, name: str, *arguments: object, **options: object) -> None:
     app.queue.app.tasks[name].apply(args=arguments, kwargs=options, throw=True).get()
 
 
-def test_without_an_extractor_the_task_changes_nothing(eager: App) -> None:
+def test_a_task_without_an_extractor_changes_nothing(eager: App) -> None:
     media_id = new_media(eager)
-    before = whole(eager.sessions, media_id)
+    before = everything_of(eager.sessions, media_id)
     apply(eager, "ingest_media", str(media_id), "request-1")
-    assert whole(eager.sessions, media_id) == before
+    assert everything_of(eager.sessions, media_id) == before
 
 
 def test_a_forced_run_walks_the_failure_path(eager: App) -> None:
@@ -52,15 +61,15 @@ def test_a_forced_run_walks_the_failure_path(eager: App) -> None:
     assert events_of(eager.sessions, media_id) == ["create", "start", "fail"]
 
 
-def test_a_forced_run_of_what_is_not_pending_changes_nothing(eager: App) -> None:
+def test_a_forced_run_of_a_media_that_is_not_pending_changes_nothing(eager: App) -> None:
     media_id = new_media(eager)
-    put(eager, media_id, Status.READY_FOR_READING)
-    before = whole(eager.sessions, media_id)
+    walk_media_to(eager, media_id, Status.READY_FOR_READING)
+    before = everything_of(eager.sessions, media_id)
     apply(eager, "ingest_media", media_id, _test_force_run=True)
-    assert whole(eager.sessions, media_id) == before
+    assert everything_of(eager.sessions, media_id) == before
 
 
-def test_force_run_forbidden_in_prod(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_forced_run_is_forbidden_in_prod(sqlite_url: str, tmp_path: Path) -> None:
     """Refused before any database session is opened."""
     settings = make_settings(sqlite_url, tmp_path, env="prod", queue="celery", celery_always_eager=True)
     app = build(settings)
@@ -75,17 +84,17 @@ def test_force_run_forbidden_in_prod(sqlite_url: str, tmp_path: Path) -> None:
 
 
 def test_a_duplicate_delivery_does_the_work_once(eager: App) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     media_id = new_media(eager)
     apply(eager, "ingest_media", str(media_id))
-    before = whole(eager.sessions, media_id)
+    before = everything_of(eager.sessions, media_id)
     assert before.row.processing_status == "ready_for_reading"
     apply(eager, "ingest_media", str(media_id))
-    assert whole(eager.sessions, media_id) == before
+    assert everything_of(eager.sessions, media_id) == before
 
 
 def test_an_announcement_runs_the_task(eager: App) -> None:
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     added = submit.url(
         eager.sessions, eager.queue, eager.limits, uuid4(), "web_article", "https://example.com/"
     )
@@ -93,7 +102,7 @@ def test_an_announcement_runs_the_task(eager: App) -> None:
     assert status_of(eager.sessions, added.media_id) is Status.READY_FOR_READING
 
 
-def test_a_transient_failure_comes_back_and_the_database_decides_when(eager: App) -> None:
+def test_a_task_that_fails_transiently_runs_again_when_the_database_says(eager: App) -> None:
     calls = []
 
     def extract(source: Source) -> Extraction:
@@ -114,18 +123,18 @@ def test_the_retry_task_resets_and_announces(eager: App) -> None:
     apply(eager, "retry_media", str(media_id), str(user))
     assert status_of(eager.sessions, media_id) is Status.PENDING
     apply(eager, "ingest_media", str(media_id), _test_force_run=True)
-    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     apply(eager, "retry_media", str(media_id), str(user), "request-2")
     assert status_of(eager.sessions, media_id) is Status.READY_FOR_READING
 
 
-def test_the_retry_task_refuses_what_has_not_failed(eager: App) -> None:
+def test_the_retry_task_refuses_a_media_that_has_not_failed(eager: App) -> None:
     user = uuid4()
     media_id = new_media(eager, user)
-    before = whole(eager.sessions, media_id)
+    before = everything_of(eager.sessions, media_id)
     with pytest.raises(InvalidState):
         apply(eager, "retry_media", str(media_id), str(user))
-    assert whole(eager.sessions, media_id) == before
+    assert everything_of(eager.sessions, media_id) == before
 
 
 def test_log_lines_of_a_task_carry_its_request_and_media(eager: App) -> None:
@@ -133,7 +142,7 @@ def test_log_lines_of_a_task_carry_its_request_and_media(eager: App) -> None:
 
     def extract(source: Source) -> Extraction:
         seen.append(structlog.contextvars.get_contextvars())
-        return good(source)
+        return good_extractor(source)
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     media_id = new_media(eager)

@@ -1,4 +1,4 @@
-"""Upkeep: workers remove what crashes left behind by themselves, by its age, and nothing that anybody needs."""
+"""Upkeep: workers remove old leftovers of crashes, and nothing that anybody needs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ from nexus.errors import InvalidFileType
 from nexus.libraries import access
 from nexus.settings import Settings
 from nexus.states.media import Kind
-from nexus.storage.local import DRAFTS, Local
+from nexus.storage.local import PARTS, LocalStorage
 from nexus.upkeep import clean
 from nexus.worker import threads
 from nexus.worker.threads import Sweeper, Upkeep, rounds
-from tests import servers
-from tests.disks import stuck
-from tests.files import Person, count, pdf, stored
-from tests.processes import Nexus, eventually, fresh_postgres, installed
-from tests.support import SetClock, make_settings, row_of
+from tests.kit import servers
+from tests.kit.clock import SetClock
+from tests.kit.databases import fresh_postgres
+from tests.kit.faults.broken_disks import stuck
+from tests.kit.installation import Nexus, installed
+from tests.kit.media import row_of
+from tests.kit.settings import make_settings
+from tests.kit.uploads import Uploader, count_media, stored_paths, unique_pdf
+from tests.kit.waiting import eventually
+
+pytestmark = pytest.mark.usefixtures("true_time")
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -38,14 +44,8 @@ _BEGAN = Statement(
 )
 
 
-@pytest.fixture(autouse=True)
-def now(clock: SetClock) -> None:
-    """Objects have the time of the machine."""
-    clock.time = datetime.now(UTC)
-
-
-def local(app: App) -> Local:
-    assert isinstance(app.files.storage, Local)
+def local(app: App) -> LocalStorage:
+    assert isinstance(app.files.storage, LocalStorage)
     return app.files.storage
 
 
@@ -61,12 +61,12 @@ def aged(app: App, path: str, age: timedelta) -> str:
 
 def there(app: App) -> set[str]:
     """Objects and drafts."""
-    return {*stored(app), *(draft.path for draft in local(app).drafts())}
+    return {*stored_paths(app), *(draft.path for draft in local(app).partial_files())}
 
 
-def in_use_for_long(app: App) -> Person:
+def in_use_for_long(app: App) -> Uploader:
     """Somebody who has used this database for months."""
-    me = Person(app)
+    me = Uploader(app)
     with app.sessions.begin() as session:
         access.ensure_user(session, me.id)
         session.run(_FIRST_CAME, then=session.now - 90 * DAY)
@@ -74,8 +74,8 @@ def in_use_for_long(app: App) -> Person:
 
 
 def crashed(app: App) -> tuple[UUID, set[str]]:
-    """What crashes have left that is old enough to go: an upload, and what else is in the store."""
-    begun = in_use_for_long(app).begin(pdf())
+    """Leftovers of crashes that are old enough to go: an upload, and objects in the store."""
+    begun = in_use_for_long(app).begin(unique_pdf())
     long_ago = app.sessions.clock() - app.files.upload_life - HOUR
     with app.sessions.begin() as session:
         session.run(_BEGAN, row_id=begun.media_id, began=long_ago)
@@ -85,29 +85,29 @@ def crashed(app: App) -> tuple[UUID, set[str]]:
         aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", old),
         aged(app, f"{app.files.prefix}media/{uuid4()}/fetched-1.pdf", old),
         aged(app, f"test_runs/{uuid4().hex}/media/{uuid4()}/original.pdf", old),
-        aged(app, f"{DRAFTS}/{uuid4().hex}", old),
+        aged(app, f"{PARTS}/{uuid4().hex}", old),
     }
 
 
 def needed(app: App) -> set[str]:
-    """What stays, however old its bytes are, or because it is young."""
-    me = Person(app)
-    confirmed, sent = me.upload(pdf()), me.sent(pdf())
+    """What must stay: needed however old, or too young."""
+    me = Uploader(app)
+    confirmed, sent = me.upload(unique_pdf()), me.sent(unique_pdf())
     kept = {app.files.path(media_id, Kind.PDF) for media_id in (confirmed, sent)}
     for path in kept:
         aged(app, path, 2 * DAY)
     return kept | {
         aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", DAY / 2),
         aged(app, f"test_runs/{uuid4().hex}/media/{uuid4()}/original.pdf", DAY / 2),
-        aged(app, f"{DRAFTS}/{uuid4().hex}", DAY / 2),
+        aged(app, f"{PARTS}/{uuid4().hex}", DAY / 2),
     }
 
 
 @pytest.fixture(params=["serve", "worker", "celery"])
-def nexus(
+def nexus_and_command(
     request: pytest.FixtureRequest, postgres_server_url: str, redis_url: str, tmp_path: Path
 ) -> Iterator[tuple[Nexus, str]]:
-    """An installation whose upkeep comes after a moment, and the command that works in it."""
+    """An installation with upkeep almost at once, and the command that runs it."""
     command = "serve" if request.param == "serve" else "worker"
     more = {"queue": "celery", "redis_url": redis_url} if request.param == "celery" else {}
     with (
@@ -117,10 +117,10 @@ def nexus(
         yield made, command
 
 
-def test_a_process_that_works_removes_what_crashes_left_and_nothing_that_is_needed(
-    nexus: tuple[Nexus, str],
+def test_a_working_process_removes_leftovers_of_crashes_and_nothing_else(
+    nexus_and_command: tuple[Nexus, str],
 ) -> None:
-    made, command = nexus
+    made, command = nexus_and_command
     upload, left = crashed(made.app)
     kept = needed(made.app)
     process = made.start(command)
@@ -134,7 +134,7 @@ def test_a_process_that_works_removes_what_crashes_left_and_nothing_that_is_need
 
 @contextmanager
 def keeping_up(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Upkeep in this process; what is given waits until another round is over."""
+    """Run upkeep in this process; calling the result waits for another round."""
     over = threading.Semaphore(0)
     real = Upkeep._keep_up
 
@@ -162,19 +162,21 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
     return make_settings(database_url, tmp_path, upkeep_hours=0.00001)
 
 
-def test_it_goes_by_the_clock_of_the_app(app: App, clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upkeep_follows_the_clock_of_the_app(
+    app: App, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     in_use_for_long(app)
     orphan = aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", timedelta(0))
     with keeping_up(app, monkeypatch) as rounds_over:
         clock.forward(hours=23, minutes=59)
         rounds_over()
-        assert stored(app) == [orphan]
+        assert stored_paths(app) == [orphan]
         clock.forward(minutes=2)
         rounds_over()
-        assert stored(app) == []
+        assert stored_paths(app) == []
 
 
-def test_one_object_that_can_not_be_removed_does_not_keep_the_others(
+def test_upkeep_goes_on_after_an_object_that_can_not_be_removed(
     app: App, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_use_for_long(app)
@@ -183,30 +185,30 @@ def test_one_object_that_can_not_be_removed_does_not_keep_the_others(
     clock.forward(hours=25)
     with keeping_up(app, monkeypatch) as rounds_over:
         rounds_over()
-        assert [path for path in stored(app) if "in the way" not in path] == []
+        assert [path for path in stored_paths(app) if "in the way" not in path] == []
 
 
-def test_files_of_another_database_stay(app: App, clock: SetClock) -> None:
+def test_upkeep_keeps_files_of_another_database(app: App, clock: SetClock) -> None:
     """A new database on an old folder: by mistake, or until a copy of the old one is restored."""
     theirs = aged(app, f"{app.files.prefix}media/{uuid4()}/original.pdf", 3 * DAY)
     for first_user_came in (False, True):
         if first_user_came:
-            Person(app).upload(pdf())
+            Uploader(app).upload(unique_pdf())
         clock.forward(days=2)
-        assert list(clean.clean_safely(app.sessions, app.files, lambda: False)) == []
-        assert theirs in stored(app)
+        assert list(clean.remove_safe_leftovers(app.sessions, app.files, lambda: False)) == []
+        assert theirs in stored_paths(app)
 
 
-def test_names_that_this_version_does_not_give_stay(app: App, clock: SetClock) -> None:
+def test_upkeep_keeps_objects_whose_names_it_does_not_know(app: App, clock: SetClock) -> None:
     in_use_for_long(app)
     unknown = aged(app, f"{app.files.prefix}media/{uuid4()}/r2/original.pdf", timedelta(0))
     clock.forward(days=2)
-    assert list(clean.clean_safely(app.sessions, app.files, lambda: False)) == []
-    assert stored(app) == [unknown]
+    assert list(clean.remove_safe_leftovers(app.sessions, app.files, lambda: False)) == []
+    assert stored_paths(app) == [unknown]
 
 
-def test_a_stop_ends_the_look_through_a_store_in_which_all_is_well(app: App, clock: SetClock) -> None:
-    in_use_for_long(app).upload(pdf())
+def test_a_stop_ends_upkeep_in_the_middle_of_a_healthy_store(app: App, clock: SetClock) -> None:
+    in_use_for_long(app).upload(unique_pdf())
     clock.forward(days=2)
     looks = []
 
@@ -214,25 +216,27 @@ def test_a_stop_ends_the_look_through_a_store_in_which_all_is_well(app: App, clo
         looks.append(True)
         return True
 
-    assert list(clean.clean_safely(app.sessions, app.files, stopped)) == []
+    assert list(clean.remove_safe_leftovers(app.sessions, app.files, stopped)) == []
     assert len(looks) == 1
 
 
-def test_several_at_once_are_harmless(clean_postgres: str, tmp_path: Path, clock: SetClock) -> None:
-    """And on PostgreSQL one at a time lists the store."""
+def test_several_simultaneous_upkeeps_do_no_harm(
+    clean_postgres: str, tmp_path: Path, clock: SetClock
+) -> None:
+    """On PostgreSQL, only one of them lists the store at a time."""
     with ExitStack() as stack:
         apps = [build(make_settings(clean_postgres, tmp_path), clock) for _ in range(2)]
         for app in apps:
             stack.callback(app.close)
-        with clean.alone(apps[0].sessions) as first, clean.alone(apps[1].sessions) as second:
+        with clean.only_cleaner(apps[0].sessions) as first, clean.only_cleaner(apps[1].sessions) as second:
             assert (first, second) == (True, False)
-        with clean.alone(apps[1].sessions) as after:
+        with clean.only_cleaner(apps[1].sessions) as after:
             assert after
 
 
-def test_what_is_begun_to_be_needed_after_it_was_listed_stays(app: App, clock: SetClock) -> None:
-    """A user tries an upload again that had failed, between the look and the removal."""
-    me = Person(app)
+def test_upkeep_keeps_an_object_that_becomes_needed_after_it_was_listed(app: App, clock: SetClock) -> None:
+    """A user retries a failed upload between the listing and the removal."""
+    me = Uploader(app)
     media_id = me.sent(b"no pdf")
     with pytest.raises(InvalidFileType):
         me.confirm(media_id)
@@ -240,20 +244,18 @@ def test_what_is_begun_to_be_needed_after_it_was_listed_stays(app: App, clock: S
     clock.forward(hours=2)
     (orphan,) = clean.orphaned_objects(app.sessions, app.files)
     assert orphan.path == path
-    me.send(me.begin_again(media_id), body := pdf())
+    me.send(me.begin_again(media_id), body := unique_pdf())
     assert not clean._remove_orphan(app.sessions, app.files, path)
     assert b"".join(app.files.storage.stream(path)) == body
-    assert (me.confirm(media_id).media_id, count(app)) == (media_id, 1)
+    assert (me.confirm(media_id).media_id, count_media(app)) == (media_id, 1)
 
 
-def test_an_installation_in_a_test_run_keeps_its_own_files(
-    database_url: str, tmp_path: Path, clock: SetClock
-) -> None:
+def test_upkeep_of_a_test_run_keeps_its_own_files(database_url: str, tmp_path: Path, clock: SetClock) -> None:
     app = build(make_settings(database_url, tmp_path, storage_prefix=f"test_runs/{uuid4().hex}/"), clock)
-    media_id = Person(app).upload(pdf())
+    media_id = Uploader(app).upload(unique_pdf())
     clock.forward(days=3)
-    assert list(clean.clean(app.sessions, app.files, remove=True)) == []
-    assert stored(app) == [app.files.path(media_id, Kind.PDF)]
+    assert list(clean.find_leftovers(app.sessions, app.files, remove=True)) == []
+    assert stored_paths(app) == [app.files.path(media_id, Kind.PDF)]
     app.close()
 
 
@@ -278,7 +280,7 @@ SUPABASE = {
     ],
     ids=str,
 )
-def test_it_is_off_for_a_bucket_that_may_be_shared_unless_set(
+def test_upkeep_is_off_for_a_bucket_that_may_be_shared_unless_set(
     sqlite_url: str, tmp_path: Path, given: dict[str, str], wanted: bool
 ) -> None:
     app = build(make_settings(sqlite_url, tmp_path, **given))
@@ -286,7 +288,7 @@ def test_it_is_off_for_a_bucket_that_may_be_shared_unless_set(
     app.close()
 
 
-def test_a_start_has_more_urgent_things_to_do(sqlite_url: str, tmp_path: Path) -> None:
+def test_upkeep_does_not_run_at_the_start(sqlite_url: str, tmp_path: Path) -> None:
     app = build(make_settings(sqlite_url, tmp_path))
     assert Upkeep(app)._first_seconds == threads.FIRST_UPKEEP_SECONDS
     app.close()

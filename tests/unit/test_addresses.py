@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 import pytest
 
 from nexus.errors import FetchBlockedAddress, FetchUnknownHost
-from nexus.fetch import Fetcher, Limits, System, pairs
+from nexus.fetch import Fetcher, FetchLimits, System, parse_host_ports
 from nexus.fetch.addresses import CLOSED_V4, CLOSED_V6, OPEN_V6, Address, is_public
 from nexus.fetch.guard import Guard
 
@@ -69,7 +69,7 @@ def test_a_special_block_is_closed_from_its_first_address_to_its_last(
     assert not is_public(block.broadcast_address)
 
 
-#: Where the next address belongs to another special block, or there is none.
+#: Blocks whose next address belongs to another special block, or does not exist.
 CLOSED_ON_BOTH_SIDES = {
     IPv4Address("223.255.255.255"): True,
     IPv4Address("240.0.0.0"): False,
@@ -79,7 +79,7 @@ CLOSED_ON_BOTH_SIDES = {
 
 
 @pytest.mark.parametrize("block", [*CLOSED_V4, *CLOSED_V6], ids=str)
-def test_a_special_block_ends_where_it_ends(block: IPv4Network | IPv6Network) -> None:
+def test_the_neighbours_of_a_special_block_are_public(block: IPv4Network | IPv6Network) -> None:
     first, last = block.network_address, block.broadcast_address
     if int(first) > 0:
         before = last_before(first)
@@ -89,7 +89,7 @@ def test_a_special_block_ends_where_it_ends(block: IPv4Network | IPv6Network) ->
         assert is_public(after) is CLOSED_ON_BOTH_SIDES.get(after, True)
 
 
-def test_ipv6_is_open_only_where_sites_are_given_addresses() -> None:
+def test_ipv6_is_open_only_in_the_global_unicast_space() -> None:
     first, last = OPEN_V6.network_address, OPEN_V6.broadcast_address
     assert is_public(first)
     assert is_public(last)
@@ -275,25 +275,25 @@ def nothing_is_looked_up(*_: object, **__: object) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def fetcher() -> Fetcher:
+def offline_fetcher() -> Fetcher:
     return Fetcher(system=System(resolve=nothing_is_looked_up, connect=nothing_is_opened))
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_no_spelling_of_a_private_host_is_dialled(fetcher: Fetcher, scheme: str) -> None:
-    let_through = [host for host in HOSTS if not is_refused(fetcher, f"{scheme}://{host}/")]
+def test_no_spelling_of_a_private_host_is_dialled(offline_fetcher: Fetcher, scheme: str) -> None:
+    let_through = [host for host in HOSTS if not is_refused(offline_fetcher, f"{scheme}://{host}/")]
     assert let_through == []
 
 
 @pytest.mark.parametrize("port", [80, 443, 8080, 8443])
-def test_no_spelling_of_a_private_host_is_dialled_on_any_port(fetcher: Fetcher, port: int) -> None:
-    let_through = [host for host in HOSTS if not is_refused(fetcher, f"http://{host}:{port}/page")]
+def test_no_spelling_of_a_private_host_is_dialled_on_any_port(offline_fetcher: Fetcher, port: int) -> None:
+    let_through = [host for host in HOSTS if not is_refused(offline_fetcher, f"http://{host}:{port}/page")]
     assert let_through == []
 
 
 @pytest.mark.parametrize("url", URLS)
-def test_no_misleading_address_is_dialled(fetcher: Fetcher, url: str) -> None:
-    assert is_refused(fetcher, url)
+def test_no_misleading_address_is_dialled(offline_fetcher: Fetcher, url: str) -> None:
+    assert is_refused(offline_fetcher, url)
 
 
 def is_refused(fetcher: Fetcher, url: str) -> bool:
@@ -363,7 +363,7 @@ def answering(*addresses: str) -> Fetcher:
 
 
 class Dialled(Exception):
-    """Where a fetch was about to go."""
+    """The address that a fetch was about to connect to."""
 
 
 def dial(address: Address, port: int, seconds: float) -> socket.socket:
@@ -415,11 +415,11 @@ def test_a_name_is_looked_up_once_and_its_checked_address_is_dialled() -> None:
 
 # the allow-list
 
-ALLOW = pairs(["127.0.0.1:9000", "[::1]:9000", "intern.test:9000", "LOCALHOST:80"])
+ALLOW = parse_host_ports(["127.0.0.1:9000", "[::1]:9000", "intern.test:9000", "LOCALHOST:80"])
 
 
 def test_a_listed_pair_passes_the_checks_of_address_and_port() -> None:
-    guard = Guard(Limits().ports, ALLOW)
+    guard = Guard(FetchLimits().ports, ALLOW)
     for host in ("127.0.0.1", "0x7f000001", "[::1]", "[0:0:0:0:0:0:0:1]", "intern.test", "INTERN.test"):
         target = guard.target(f"http://{host}:9000/")
         guard.check(target.host, target.port, [ip_address("127.0.0.1")])
@@ -442,13 +442,13 @@ def test_a_listed_pair_passes_the_checks_of_address_and_port() -> None:
         "ftp://127.0.0.1:9000/",
     ],
 )
-def test_what_is_not_listed_exactly_is_refused(url: str) -> None:
+def test_a_pair_that_is_not_listed_exactly_is_refused(url: str) -> None:
     with pytest.raises(FetchBlockedAddress):
-        Guard(Limits().ports, ALLOW).target(url)
+        Guard(FetchLimits().ports, ALLOW).target(url)
 
 
 def test_a_listed_name_does_not_open_other_ports_or_names_at_its_address() -> None:
-    guard = Guard(Limits().ports, ALLOW)
+    guard = Guard(FetchLimits().ports, ALLOW)
     for host, port in (("intern.test", 80), ("other.test", 9000), ("localhost", 8080)):
         with pytest.raises(FetchBlockedAddress):
             guard.check(host, port, [ip_address("127.0.0.1")])
@@ -484,4 +484,4 @@ def test_a_listed_name_does_not_open_other_ports_or_names_at_its_address() -> No
 )
 def test_an_entry_that_is_no_pair_is_an_error(entry: str) -> None:
     with pytest.raises(ValueError, match="is not a host:port pair"):
-        pairs([entry])
+        parse_host_ports([entry])

@@ -1,4 +1,4 @@
-"""The article reader: text without the noise around it, titles, charsets, gates on both sides, and monsters."""
+"""The article reader: text without its surroundings, titles, charsets, refusals, and pathological pages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from nexus.errors import BlockedPage, EmptyContent, LoginWall, PageTooLarge
 from nexus.extract import Extraction, Hints
-from nexus.extract.article import LARGEST, read
-from nexus.extract.article.charset import decode
+from nexus.extract.article import LARGEST, read_article
+from nexus.extract.charsets import decode_page
 
 ENGLISH = [
     "The harbour was quiet that morning, and the old ferry had not left its place for more than two weeks.",
@@ -52,7 +52,7 @@ def page(content: str, head: str = "<title>The ferry</title>", lang: str = "en")
 def article(
     data: bytes, url: str | None = "https://example.com/news/the-ferry-runs-again.html"
 ) -> Extraction:
-    return read(data, Hints(url=url))
+    return read_article(data, Hints(url=url))
 
 
 def text(data: bytes) -> str:
@@ -60,7 +60,7 @@ def text(data: bytes) -> str:
 
 
 @pytest.mark.parametrize("sentences", [ENGLISH, GERMAN, CHINESE], ids=["English", "German", "Chinese"])
-def test_the_text_is_kept_and_the_noise_is_not(sentences: list[str]) -> None:
+def test_an_articles_text_is_kept_and_its_surroundings_are_not(sentences: list[str]) -> None:
     found = text(page(f"<h1>The ferry</h1>{paragraphs(sentences)}"))
     for sentence in sentences:
         assert sentence in found
@@ -68,7 +68,7 @@ def test_the_text_is_kept_and_the_noise_is_not(sentences: list[str]) -> None:
         assert noise not in found
 
 
-def test_structure_stays() -> None:
+def test_the_structure_of_an_article_is_kept() -> None:
     content = (
         f"<h1>The ferry</h1>{paragraphs(ENGLISH, 1)}<h2>What it costs</h2>"
         f"<p>{ENGLISH[1]} It is <em>not cheap</em>, and the <a href='/prices'>prices of the ferry</a> are known.</p>"
@@ -106,7 +106,7 @@ HIDING = ("hidden", 'aria-hidden="true"', 'style="display: none"', 'style="color
 
 
 @pytest.mark.parametrize("how", HIDING)
-def test_what_a_page_hides_is_not_its_text(how: str) -> None:
+def test_hidden_text_of_a_page_is_left_out(how: str) -> None:
     secret = f"<div {how}><p>{GERMAN[0]} {GERMAN[1]}</p></div>"
     found = text(page(f"<h1>The ferry</h1>{paragraphs(ENGLISH)}{secret}{paragraphs(ENGLISH)}"))
     assert ENGLISH[3] in found
@@ -133,12 +133,12 @@ TITLES = {
 
 
 @pytest.mark.parametrize("case", TITLES)
-def test_titles(case: str) -> None:
+def test_the_title_of_an_article_is_found(case: str) -> None:
     head, heading, expected = TITLES[case]
     assert article(page(f"<h1>{heading}</h1>{paragraphs(ENGLISH)}", head)).title == expected
 
 
-def test_what_the_page_says_of_itself() -> None:
+def test_metadata_of_an_article_is_read() -> None:
     head = (
         f'{SITE}<title>The ferry</title><meta name="author" content="Ann Oar">'
         '<meta property="article:published_time" content="2025-10-03T08:00:00+02:00">'
@@ -170,9 +170,9 @@ CHARSETS: dict[str, tuple[bytes, str | None, str]] = {
 
 
 @pytest.mark.parametrize("case", CHARSETS)
-def test_charsets_as_browsers_take_them(case: str) -> None:
+def test_charsets_are_decoded_as_browsers_decode_them(case: str) -> None:
     data, header, expected = CHARSETS[case]
-    assert decode(data, header).endswith(expected)
+    assert decode_page(data, header).endswith(expected)
 
 
 CHALLENGES = [
@@ -192,7 +192,7 @@ def test_a_check_for_robots_is_no_article(html: str) -> None:
         article(f"<html>{html}</html>".encode())
 
 
-def test_an_article_about_captchas_is_one() -> None:
+def test_an_article_about_captchas_is_an_article() -> None:
     about = f"<h1>The captcha</h1><p>Please verify you are human: we all know the sentence. {ENGLISH[0]}</p>"
     assert "verify you are human" in text(page(about + paragraphs(ENGLISH, 4)))
 
@@ -212,7 +212,7 @@ def test_a_login_or_a_paywall_is_no_article(html: str) -> None:
         article(f"<html><body>{html}</body></html>".encode())
 
 
-def test_an_open_article_with_a_login_form_beside_it_is_one() -> None:
+def test_an_open_article_with_a_login_form_is_an_article() -> None:
     form = "<form><p>Log in</p><input type=password></form>"
     assert ENGLISH[2] in text(page(paragraphs(ENGLISH, 3) + form))
 
@@ -251,17 +251,19 @@ def test_a_short_page_keeps_its_few_sentences() -> None:
 
 
 @pytest.mark.parametrize("monster", MONSTERS)
-def test_monsters_end_and_keep_their_text(monster: str) -> None:
+def test_pathological_pages_are_read_in_time_and_keep_their_text(monster: str) -> None:
     found = text(f"<html><body>{MONSTERS[monster]()}</body></html>".encode())
     assert "ferry" in found.replace("\x00", "")
 
 
 @pytest.mark.parametrize("rows", [2, 3, 6])
 def test_the_cells_of_a_table_are_kept_together(rows: int) -> None:
-    """They are short, and judged one by one some of them would go missing."""
+    """They are short: judged one by one, some would be dropped."""
     years = range(2014, 2014 + rows)
     cells = "".join(f"<tr><td>{year}</td><td>{year - 1900} million</td></tr>" for year in years)
     table = f"<table><tr><th>Year</th><th>Estimate</th></tr>{cells}</table>"
-    text = read(page("".join(f"<p>{line}</p>" for line in ENGLISH) + table), Hints()).fragments[0].text
+    text = (
+        read_article(page("".join(f"<p>{line}</p>" for line in ENGLISH) + table), Hints()).fragments[0].text
+    )
     wanted = ["Year", "Estimate", *(f"{year}\t{year - 1900} million" for year in years)]
     assert [cell for cell in wanted if cell in text] == wanted

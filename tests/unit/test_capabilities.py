@@ -95,7 +95,7 @@ def by_the_rules(one: Facts) -> dict[str, bool]:
 
 @pytest.mark.parametrize("status", Status)
 @pytest.mark.parametrize("kind", Kind)
-def test_every_combination_of_facts(kind: Kind, status: Status) -> None:
+def test_capabilities_follow_the_rules_for_every_combination_of_facts(kind: Kind, status: Status) -> None:
     codes = [code for code in CODES if (code is not None) == (status is Status.FAILED)]
     for code, (file, plain, playback) in product(codes, FACTS):
         found = derive(kind, status, code, has_file=file, has_plain_text=plain, has_playback_url=playback)
@@ -110,7 +110,7 @@ def test_nothing_is_possible_without_facts() -> None:
         assert derive(kind, Status.EXTRACTING, None) == nothing
 
 
-def test_the_names_are_those_of_the_contract() -> None:
+def test_capabilities_have_the_names_of_the_contract() -> None:
     assert list(asdict(derive(Kind.PDF, Status.PENDING, None))) == [
         "can_read",
         "can_highlight",
@@ -122,7 +122,7 @@ def test_the_names_are_those_of_the_contract() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.VIDEO, Kind.PODCAST_EPISODE])
-def test_a_video_without_a_transcript_plays_and_does_not_read(kind: Kind) -> None:
+def test_a_video_without_a_transcript_can_be_played_but_not_read(kind: Kind) -> None:
     found = derive(kind, Status.FAILED, "E_TRANSCRIPT_UNAVAILABLE", has_playback_url=True)
     assert found == Capabilities(
         can_read=False,
@@ -135,7 +135,7 @@ def test_a_video_without_a_transcript_plays_and_does_not_read(kind: Kind) -> Non
 
 
 @pytest.mark.parametrize("status", Status)
-def test_a_video_plays_from_the_moment_its_address_is_known(status: Status) -> None:
+def test_a_video_can_be_played_as_soon_as_its_address_is_known(status: Status) -> None:
     code = "E_EXTRACTION_FAILED" if status is Status.FAILED else None
     assert derive(Kind.VIDEO, status, code, has_playback_url=True).can_play
     assert not derive(Kind.VIDEO, status, code, has_playback_url=False).can_play
@@ -148,7 +148,7 @@ def test_a_failed_embedding_takes_nothing_away_from_the_reader(kind: Kind, code:
 
 
 @pytest.mark.parametrize("status", Status)
-def test_a_pdf_reads_as_soon_as_its_file_is_stored(status: Status) -> None:
+def test_a_pdf_is_readable_as_soon_as_its_file_is_stored(status: Status) -> None:
     code = "E_EXTRACTION_FAILED" if status is Status.FAILED else None
     stored = derive(Kind.PDF, status, code, has_file=True)
     assert stored.can_read
@@ -158,7 +158,7 @@ def test_a_pdf_reads_as_soon_as_its_file_is_stored(status: Status) -> None:
 
 
 @pytest.mark.parametrize("code", ["E_PDF_DAMAGED", "E_PDF_ENCRYPTED"])
-def test_a_pdf_that_no_viewer_can_open_is_only_downloaded(code: str) -> None:
+def test_a_pdf_that_no_viewer_can_open_can_only_be_downloaded(code: str) -> None:
     found = derive(Kind.PDF, Status.FAILED, code, has_file=True)
     assert found == Capabilities(
         can_read=False,
@@ -170,6 +170,6 @@ def test_a_pdf_that_no_viewer_can_open_is_only_downloaded(code: str) -> None:
     )
 
 
-def test_each_flag_says_what_it_means_and_needs() -> None:
+def test_each_capability_documents_what_it_means_and_needs() -> None:
     assert list(FLAGS) == [field.name for field in fields(Capabilities)]
     assert all(flag.means and flag.needs for flag in FLAGS.values())

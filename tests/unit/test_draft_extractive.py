@@ -1,4 +1,4 @@
-"""A draft without a model: the article's own sentences, each exactly where it says that it stands."""
+"""A draft without a model: the article's own sentences, each with its exact place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus.draft import Article, Claim, Draft, Evidence, drafter
+from nexus.draft import Article, Claim, Draft, Evidence, make_drafter
 from nexus.draft.extractive import MOST_CLAIMS, Extractive
 from nexus.errors.draft import DraftTooShort
 
@@ -61,7 +61,7 @@ def test_the_news_comes_first_and_the_rest_is_background() -> None:
     assert (draft.model, draft.tokens_used) == ("extractive", 0)
 
 
-def test_nothing_is_said_twice() -> None:
+def test_an_extractive_draft_says_nothing_twice() -> None:
     texts = [claim.text for claim in claims(drafted(NEWS))]
     assert len(texts) == len(set(texts))
     near = "The old bridge in the town was closed on Tuesday after cracks were found"
@@ -69,7 +69,7 @@ def test_nothing_is_said_twice() -> None:
     assert sum(near in claim.text for claim in claims(draft)) == 1
 
 
-def test_what_is_no_statement_about_the_world_is_left_out() -> None:
+def test_sentences_that_are_no_statements_are_left_out() -> None:
     said = " ".join(claim.text for claim in claims(drafted(NEWS)))
     for notice in (
         "Read more",
@@ -90,7 +90,7 @@ def test_claims_stand_in_reading_order() -> None:
         assert len(part) <= MOST_CLAIMS
 
 
-def test_what_matters_is_found_where_it_does_not_come_first() -> None:
+def test_the_news_is_found_even_if_it_does_not_come_first() -> None:
     idle = " ".join(
         f"On day {at} the weather in {name} was mild." for at, name in enumerate(("Rome", "Oslo", "Lima"))
     )
@@ -123,7 +123,7 @@ def test_what_matters_is_found_where_it_does_not_come_first() -> None:
         ),
     ],
 )
-def test_other_languages_need_no_settings(title: str, text: str, lead: str) -> None:
+def test_texts_in_other_languages_are_drafted_without_settings(title: str, text: str, lead: str) -> None:
     draft = drafted(text, title)
     require_grounded(draft, text)
     assert draft.what_happened[0].text == lead
@@ -143,13 +143,13 @@ def test_a_headline_is_made_to_fit() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "Hardly a word.", "!" * 5000, "\u200b" * 500, "— " * 400])
-def test_too_little_to_say_is_said(text: str) -> None:
+def test_a_text_that_is_too_short_for_a_draft_is_reported(text: str) -> None:
     with pytest.raises(DraftTooShort) as caught:
         drafted(text)
     assert caught.value.transient is False
 
 
-def test_more_text_than_is_taken_is_an_error_of_the_caller() -> None:
+def test_a_text_beyond_the_limit_is_an_error_of_the_caller() -> None:
     with pytest.raises(ValueError, match="50001"):
         Article("A title", "x" * 50_001, "")
 
@@ -172,29 +172,27 @@ def test_a_draft_of_the_wrong_size_can_not_be_made() -> None:
             Draft(**{**good, **wrong})  # type: ignore[arg-type]
 
 
-def test_without_an_address_and_a_key_no_client_of_a_model_is_loaded() -> None:
-    code = (
-        "import sys, nexus.draft as d; print(type(d.drafter('', '', 'm')).__name__, 'openai' in sys.modules)"
-    )
+def test_the_client_of_a_model_is_not_loaded_without_an_address_and_a_key() -> None:
+    code = "import sys, nexus.draft as d; print(type(d.make_drafter('', '', 'm')).__name__, 'openai' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["Extractive", "False"]
 
 
-def test_an_address_or_a_key_means_a_model() -> None:
-    assert drafter("http://127.0.0.1:9/v1", "", "m").costs_tokens
-    assert drafter("", "key", "m").costs_tokens
-    assert not drafter("", "", "m").costs_tokens
+def test_an_address_or_a_key_selects_the_model() -> None:
+    assert make_drafter("http://127.0.0.1:9/v1", "", "m").costs_tokens
+    assert make_drafter("", "key", "m").costs_tokens
+    assert not make_drafter("", "", "m").costs_tokens
 
 
-def test_a_key_is_not_shown_where_a_drafter_is() -> None:
-    assert "secret" not in repr(drafter("", "secret", "m"))
+def test_the_repr_of_a_drafter_does_not_show_its_key() -> None:
+    assert "secret" not in repr(make_drafter("", "secret", "m"))
 
 
 @settings(deadline=None, derandomize=True)
 @given(
     st.text(), st.text(alphabet=st.one_of(st.sampled_from(" \n.!?。”'a Bc1"), st.characters()), max_size=2000)
 )
-def test_no_text_breaks_it(title: str, text: str) -> None:
+def test_any_text_gives_a_draft_or_a_known_error(title: str, text: str) -> None:
     try:
         draft = drafted(text, title)
     except DraftTooShort:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nexus.draft.grounding import MOST_GAP, Source
+from nexus.draft.grounding import MOST_GAP, QuotableText
 
 TEXT = (
     "“We can’t agree — ever,” said Zoë.\n\nThe cost was 5.3 million, the ﬁrm’s co\u00adworkers wrote in the café. "
@@ -30,7 +30,7 @@ words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=40)
 
 
 def place(quote: str, text: str = TEXT) -> str | None:
-    span = Source(text).find(quote)
+    span = QuotableText(text).find(quote)
     return None if span is None else text[span[0] : span[1]]
 
 
@@ -93,7 +93,7 @@ def test_a_quote_is_found_however_its_marks_are_written(quote: str, stands: str)
         "7 degrees",
     ],
 )
-def test_what_is_not_there_is_not_found(quote: str) -> None:
+def test_a_quote_that_is_not_in_the_text_is_not_found(quote: str) -> None:
     assert place(quote) is None
 
 
@@ -106,9 +106,9 @@ def test_the_parts_of_a_shortened_quote_stand_close_together() -> None:
     assert place(quote, far + near) == near
 
 
-def test_many_quotes_in_a_long_text_of_one_word_are_no_work() -> None:
-    """The worst that a text and a quote can do together: thousands of places that nearly fit."""
-    source = Source("ab " * 16_000)
+def test_many_quotes_in_a_long_text_of_one_word_are_found_quickly() -> None:
+    """The worst case: thousands of places that nearly match."""
+    source = QuotableText("ab " * 16_000)
     for _ in range(20):
         assert source.find("ab " * 300 + "… " + "ab " * 200 + "c") is None
         assert source.find("ab " * 400 + "a") is None
@@ -116,8 +116,8 @@ def test_many_quotes_in_a_long_text_of_one_word_are_no_work() -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(words, st.data())
-def test_every_stretch_of_words_is_found_in_its_place(chosen: list[str], data: st.DataObject) -> None:
-    """In a text whose words are numbered, no stretch stands twice: its span must be the right one."""
+def test_every_run_of_words_is_found_in_its_place(chosen: list[str], data: st.DataObject) -> None:
+    """In a text of numbered words no run occurs twice, so its span must be the right one."""
     marks = data.draw(st.lists(st.sampled_from(MARKS), min_size=len(chosen), max_size=len(chosen)))
     pieces = [f"{word} w{at}q{mark}" for at, (word, mark) in enumerate(zip(chosen, marks, strict=True))]
     text = " ".join(["—", *pieces, "—"])
@@ -125,7 +125,7 @@ def test_every_stretch_of_words_is_found_in_its_place(chosen: list[str], data: s
     last = data.draw(st.integers(first, len(pieces) - 1))
     start = 2 + sum(len(piece) + 1 for piece in pieces[:first])
     quote = " ".join(pieces[first : last + 1])
-    assert Source(text).find(altered(quote, data)) == (start, start + len(quote))
+    assert QuotableText(text).find(altered(quote, data)) == (start, start + len(quote))
 
 
 @settings(deadline=None, derandomize=True)
@@ -136,13 +136,13 @@ def test_a_quote_with_one_word_changed_is_not_found(chosen: list[str], data: st.
     assume(other != chosen[at])
     changed = [*chosen[:at], other, *chosen[at + 1 :]]
     assume(not stands(changed, chosen))
-    assert Source(" ".join(chosen)).find(altered(" ".join(changed), data)) is None
+    assert QuotableText(" ".join(chosen)).find(altered(" ".join(changed), data)) is None
 
 
 @settings(deadline=None, derandomize=True)
 @given(st.text(), st.text())
-def test_no_text_and_no_quote_breaks_it(text: str, quote: str) -> None:
-    span = Source(text).find(quote)
+def test_any_text_and_quote_can_be_compared(text: str, quote: str) -> None:
+    span = QuotableText(text).find(quote)
     assert span is None or 0 <= span[0] < span[1] <= len(text)
 
 
@@ -150,7 +150,7 @@ def test_no_text_and_no_quote_breaks_it(text: str, quote: str) -> None:
 @given(st.text(min_size=1))
 def test_a_text_with_a_word_in_it_is_found_in_itself(text: str) -> None:
     assume(any(map(str.isalnum, text)))
-    span = Source(text).find(text)
+    span = QuotableText(text).find(text)
     assert span is not None
     assert any(map(str.isalnum, text[span[0] : span[1]]))
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus.draft.sentences import LONGEST, split
+from nexus.draft.sentences import LONGEST, split_sentences
 
 
 def parts(text: str) -> list[str]:
-    return [text[start:end] for start, end in split(text)]
+    return [text[start:end] for start, end in split_sentences(text)]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_line_ends_a_sentence_unless_it_goes_on_in_small_letters() -> None:
     ]
 
 
-def test_what_has_no_end_is_cut_between_words() -> None:
+def test_an_endless_sentence_is_cut_between_words() -> None:
     found = parts("สะพาน ถูกปิด " * 100)
     assert len(found) > 1
     assert all(len(piece) <= LONGEST and set(piece.split()) <= {"สะพาน", "ถูกปิด"} for piece in found)
@@ -66,14 +66,14 @@ def test_what_has_no_end_is_cut_between_words() -> None:
 @pytest.mark.parametrize(
     "text", ["!" * 50_000, " " * 50_000, "\n" * 50_000, "Mr. " * 12_000, ".”" * 25_000, "。" * 50_000]
 )
-def test_a_text_of_nothing_but_marks_is_no_work(text: str) -> None:
-    assert all(end - start <= LONGEST for start, end in split(text))
+def test_a_text_of_punctuation_only_is_split_quickly(text: str) -> None:
+    assert all(end - start <= LONGEST for start, end in split_sentences(text))
 
 
 @settings(deadline=None, derandomize=True)
 @given(st.text(alphabet=st.one_of(st.sampled_from(" \n.!?。”'a Bc1"), st.characters())))
-def test_nothing_is_lost_and_nothing_is_twice(text: str) -> None:
-    spans = split(text)
+def test_splitting_into_sentences_loses_and_repeats_nothing(text: str) -> None:
+    spans = split_sentences(text)
     assert spans == sorted(spans)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert "".join("".join(text[start:end].split()) for start, end in spans) == "".join(text.split())

@@ -10,8 +10,8 @@ import pytest
 
 from nexus.errors import EmptyContent, EpubDamaged, EpubDrm, EpubTooLarge, ExtractionFailed
 from nexus.extract import Asset, Extraction, Facts, Fragment, Heading, Hints
-from nexus.extract.epub import archive, pictures, read
-from tests.documents import CONTAINER, GIF, OPF, PNG, chapter, epub, opf, packed
+from nexus.extract.epub import archive, pictures, read_epub
+from tests.kit.documents import CONTAINER, GIF, OPF, PNG, chapter, epub, opf, packed
 
 ONE = {"one.xhtml": chapter("<p>Once.</p>")}
 PNG_TYPE = 'media-type="image/png"'
@@ -20,7 +20,7 @@ NCX_TYPE = 'media-type="application/x-dtbncx+xml"'
 
 
 def book(data: bytes) -> Extraction:
-    return read(data, Hints(filename="book.epub"))
+    return read_epub(data, Hints(filename="book.epub"))
 
 
 def texts(data: bytes) -> list[str]:
@@ -52,7 +52,7 @@ def test_chapters_are_fragments_in_the_order_of_the_spine() -> None:
     )
 
 
-def test_what_the_book_says_of_itself() -> None:
+def test_metadata_of_a_book_is_read() -> None:
     metadata = (
         "<dc:title> A  Book </dc:title><dc:creator>A</dc:creator><dc:creator>B</dc:creator>"
         "<dc:language>de</dc:language><dc:publisher>P</dc:publisher><dc:date>2001-02-03T04:05:06Z</dc:date>"
@@ -133,7 +133,7 @@ def test_pictures_are_kept_under_the_name_of_their_content() -> None:
     assert f'src="asset:{second.name}"' in shown
 
 
-def test_the_cover_leads() -> None:
+def test_the_cover_is_the_lead_picture() -> None:
     data = epub(ONE, {"c.png": (PNG, f'{PNG_TYPE} properties="cover-image"')})
     extraction = book(data)
     assert extraction.facts.lead_image == f"asset:{extraction.assets[0].name}"
@@ -176,7 +176,7 @@ def test_missing_files_do_not_fail_a_book() -> None:
         ("<p><![CDATA[<raw>]]></p>", "<raw>"),
     ],
 )
-def test_what_writers_of_chapters_get_wrong_is_read(body: str, text: str) -> None:
+def test_chapters_with_common_mistakes_are_read(body: str, text: str) -> None:
     assert texts(epub({"one.xhtml": chapter(body)})) == [text]
 
 
@@ -212,12 +212,12 @@ def test_a_drawing_is_no_picture_and_its_words_are_text() -> None:
         {"META-INF/license.lcpl": "{}"},
     ],
 )
-def test_a_locked_book_says_so(more: dict[str, str]) -> None:
+def test_a_locked_book_is_reported_as_locked(more: dict[str, str]) -> None:
     with pytest.raises(EpubDrm):
         book(epub(ONE, more=more))
 
 
-def test_hidden_fonts_are_no_lock() -> None:
+def test_a_book_with_obfuscated_fonts_is_not_locked() -> None:
     hidden = locked("http://www.idpf.org/2008/embedding", "OEBPS/font.bin")
     assert texts(epub(ONE, more={"META-INF/encryption.xml": hidden})) == ["Once."]
     by_name = locked("http://www.w3.org/2001/04/xmlenc#aes128-cbc", "OEBPS/font.OTF")
@@ -238,7 +238,7 @@ def test_hidden_fonts_are_no_lock() -> None:
         packed({"META-INF/container.xml": CONTAINER, OPF: opf([]), "OEBPS/one.xhtml": ONE["one.xhtml"]}),
     ],
 )
-def test_a_damaged_book_says_so(data: bytes) -> None:
+def test_a_damaged_book_is_reported_as_damaged(data: bytes) -> None:
     with pytest.raises(EpubDamaged):
         book(data)
 
@@ -260,16 +260,16 @@ def test_a_book_of_pictures_alone_is_empty() -> None:
     ],
 )
 def test_no_path_leads_out_of_the_book(href: str) -> None:
-    assert archive.resolve("OEBPS/book.opf", href) is None
+    assert archive.resolve_path("OEBPS/book.opf", href) is None
     secret = {"../secret.xhtml": chapter("<p>secret</p>"), "/secret.xhtml": chapter("<p>secret</p>")}
     package = opf([href, "one.xhtml"])
     entries = {"META-INF/container.xml": CONTAINER, OPF: package, "OEBPS/one.xhtml": ONE["one.xhtml"]}
     assert texts(packed(entries | secret)) == ["Once."]
 
 
-def test_a_path_is_seen_from_the_file_that_names_it() -> None:
-    assert archive.resolve("OEBPS/text/a.xhtml", "../i/%C3%A4%20b.png?x#y") == "OEBPS/i/ä b.png"
-    assert archive.resolve("a.xhtml", "") is None
+def test_paths_are_relative_to_the_file_that_names_them() -> None:
+    assert archive.resolve_path("OEBPS/text/a.xhtml", "../i/%C3%A4%20b.png?x#y") == "OEBPS/i/ä b.png"
+    assert archive.resolve_path("a.xhtml", "") is None
 
 
 LAUGHS = '<!DOCTYPE html [<!ENTITY a "ha">' + "".join(
@@ -278,13 +278,13 @@ LAUGHS = '<!DOCTYPE html [<!ENTITY a "ha">' + "".join(
 OUTSIDE = '<!DOCTYPE html [<!ENTITY m SYSTEM "file:///etc/hostname">]>'
 
 
-def test_entities_are_not_expanded() -> None:
+def test_xml_entities_are_not_expanded() -> None:
     assert len(texts(epub({"one.xhtml": chapter("<p>so: &m;</p>", doctype=LAUGHS + "]>")}))[0]) < 2000
     with pytest.raises(EpubDamaged):
         book(epub(ONE, more={OPF: f"{LAUGHS}]>" + opf(["one.xhtml"], metadata="<x>&m;</x>")}))
 
 
-def test_nothing_is_taken_from_outside() -> None:
+def test_a_book_loads_nothing_from_outside() -> None:
     assert "so: " in texts(epub({"one.xhtml": chapter("<p>so: &m;</p>", doctype=OUTSIDE)}))[0]
     with pytest.raises(EpubDamaged):
         book(
@@ -294,13 +294,13 @@ def test_nothing_is_taken_from_outside() -> None:
         )
 
 
-def test_a_bomb_is_put_out() -> None:
+def test_a_zip_bomb_is_refused() -> None:
     flat = chapter("<p>" + " " * 30 * archive.MiB + "</p>")
     with pytest.raises(EpubTooLarge):
         book(epub({"one.xhtml": flat}))
 
 
-def test_a_bomb_that_lies_about_its_size_is_put_out() -> None:
+def test_a_zip_bomb_that_lies_about_its_size_is_refused() -> None:
     data = bytearray(epub({"one.xhtml": chapter("<p>" + "x" * 3 * archive.MiB + "</p>")}))
     with zipfile.ZipFile(io.BytesIO(data)) as whole:
         size = whole.getinfo("OEBPS/one.xhtml").file_size
@@ -309,19 +309,19 @@ def test_a_bomb_that_lies_about_its_size_is_put_out() -> None:
         book(lie)
 
 
-def test_a_bomb_in_a_bomb_stays_closed() -> None:
+def test_a_nested_zip_bomb_is_not_opened() -> None:
     inner = packed({"zeros": bytes(archive.MiB)})
     assert texts(epub(ONE, {"inner.zip": (inner, 'media-type="application/zip"')})) == ["Once."]
 
 
-def test_all_texts_together_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_total_text_of_a_book_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_BYTES", 100_000)
     long = chapter("<p>" + "word " * 5000 + "</p>")
     with pytest.raises(EpubTooLarge):
         book(epub({f"{n}.xhtml": long for n in range(5)}))
 
 
-def test_the_number_of_files_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_files_in_a_book_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_ENTRIES", 5)
     with pytest.raises(EpubTooLarge):
         book(epub(ONE, more={f"{n}": "" for n in range(5)}))
@@ -337,7 +337,7 @@ def test_pictures_that_are_too_large_are_left_out_and_the_text_stays(monkeypatch
     assert extraction.fragments[0].text == "text"
 
 
-def test_packing_that_books_do_not_use_is_not_unpacked() -> None:
+def test_unusual_compression_methods_are_refused() -> None:
     whole = io.BytesIO(epub(ONE))
     with zipfile.ZipFile(whole, "a") as more:
         more.writestr("OEBPS/two.xhtml", chapter("<p>Twice.</p>"), zipfile.ZIP_LZMA)
@@ -351,7 +351,7 @@ def test_a_spine_that_repeats_itself_is_read_once() -> None:
     assert texts(epub(ONE, more={OPF: package})) == ["Once."]
 
 
-def test_the_depth_of_a_chapter_costs_no_text() -> None:
+def test_a_deeply_nested_chapter_keeps_its_text() -> None:
     assert texts(epub({"one.xhtml": chapter("<div>" * 3000 + "deep" + "</div>" * 3000)})) == ["deep"]
 
 

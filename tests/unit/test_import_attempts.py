@@ -1,4 +1,4 @@
-"""The one import attempt of a user: every promise of its states, in the words of who relies on them."""
+"""The one import attempt of a user: every promise of its states."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from structlog.testing import capture_logs
 
-from nexus.errors import CancellationFailed
-from nexus.imports.attempts import IDLE, Answer, Registry, State
-from nexus.imports.flags import Flags
-from nexus.imports.workspaces import LOCK, Workspace, WorkspaceFailed, Workspaces
+from nexus.errors import CancellationFailed, WorkspaceFailed
+from nexus.imports.attempts import IDLE, AttemptAnswer, AttemptState, Registry, StopFlags
+from nexus.imports.workspaces import LOCK, Workspace, Workspaces
 from nexus.states.attempt import Phase, Status
 from nexus.states.machine import Verdict
 
@@ -53,7 +52,7 @@ def started(registry: Registry) -> UUID:
     return known(registry.start())
 
 
-def known(answer: Answer) -> UUID:
+def known(answer: AttemptAnswer) -> UUID:
     assert answer.state.attempt_id is not None
     return answer.state.attempt_id
 
@@ -82,279 +81,280 @@ def put(registry: Registry, status: Status) -> UUID:
     return attempt_id
 
 
-def refused(answer: Answer, before: State, registry: Registry) -> bool:
+def refused(answer: AttemptAnswer, before: AttemptState, registry: Registry) -> bool:
     return not answer and answer.state == before == registry.state
 
 
-def test_the_initial_state_is_idle_with_no_attempt(registry: Registry) -> None:
-    assert registry.state == State(Status.IDLE, Phase.NOT_STARTED, None, False)
+def test_a_new_registry_is_idle_with_no_attempt(registry: Registry) -> None:
+    assert registry.state == AttemptState(Status.IDLE, Phase.NOT_STARTED, None, False)
 
 
-class TestStart:
-    @pytest.mark.parametrize("status", [Status.IDLE, Status.COMPLETE])
-    def test_makes_a_new_attempt_with_a_workspace_that_begins_with_preflight(
-        self, registry: Registry, status: Status
-    ) -> None:
-        before = put(registry, status)
-        attempt_id = started(registry)
-        assert attempt_id != before
-        assert registry.state == State(Status.RUNNING, Phase.PREFLIGHT, attempt_id, True)
-        assert registry.workspaces.find(attempt_id)
-        assert not registry.flags.is_raised(attempt_id)
-
-    @pytest.mark.parametrize("status", [Status.RUNNING, Status.STOPPING, Status.PAUSED])
-    def test_while_there_is_an_attempt_is_refused(self, registry: Registry, status: Status) -> None:
-        put(registry, status)
-        before = registry.state
-        assert refused(registry.start(), before, registry)
-
-    def test_without_a_workspace_changes_nothing_and_is_an_error(
-        self, registry: Registry, base: Path
-    ) -> None:
-        base.write_text("in the way")
-        with capture_logs() as lines, pytest.raises(WorkspaceFailed):
-            registry.start()
-        assert registry.state == IDLE
-        assert [(line["event"], line["log_level"]) for line in lines] == [
-            ("import_workspace_failed", "error")
-        ]
+@pytest.mark.parametrize("status", [Status.IDLE, Status.COMPLETE])
+def test_starting_makes_an_attempt_with_a_workspace_in_preflight(registry: Registry, status: Status) -> None:
+    before = put(registry, status)
+    attempt_id = started(registry)
+    assert attempt_id != before
+    assert registry.state == AttemptState(Status.RUNNING, Phase.PREFLIGHT, attempt_id, True)
+    assert registry.workspaces.find(attempt_id)
+    assert not registry.flags.is_raised(attempt_id)
 
 
-class TestPhases:
-    def test_are_of_the_running_attempt(self, registry: Registry) -> None:
-        attempt_id = started(registry)
-        for phase in PHASES:
-            assert registry.advance(attempt_id, phase).state.phase is phase
-
-    def test_of_another_attempt_are_refused_as_stale(self, registry: Registry) -> None:
-        started(registry)
-        before = registry.state
-        answer = registry.advance(uuid4(), Phase.SPLITTING)
-        assert refused(answer, before, registry)
-        assert answer.stale
-
-    @pytest.mark.parametrize("status", [Status.STOPPING, Status.PAUSED, Status.COMPLETE, Status.IDLE])
-    def test_of_one_that_does_not_run_are_refused(self, registry: Registry, status: Status) -> None:
-        attempt_id = put(registry, status)
-        before = registry.state
-        assert refused(registry.advance(attempt_id, Phase.SPLITTING), before, registry)
+@pytest.mark.parametrize("status", [Status.RUNNING, Status.STOPPING, Status.PAUSED])
+def test_starting_while_there_is_an_attempt_is_refused(registry: Registry, status: Status) -> None:
+    put(registry, status)
+    before = registry.state
+    assert refused(registry.start(), before, registry)
 
 
-class TestStop:
-    def test_raises_the_flag_before_it_says_so_and_keeps_the_phase(
-        self, registry: Registry, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        attempt_id = started(registry)
-        registry.advance(attempt_id, Phase.PARSING)
-        seen: list[Status] = []
-        real = Flags.raise_
-
-        def watched(flags: Flags, asked: UUID) -> None:
-            seen.append(registry.state.status)
-            real(flags, asked)
-
-        monkeypatch.setattr(Flags, "raise_", watched)
-        assert registry.stop().state == State(Status.STOPPING, Phase.PARSING, attempt_id, True)
-        assert seen == [Status.RUNNING]
-        assert registry.flags.is_raised(attempt_id)
-
-    def test_again_is_the_same_as_once_and_a_warning(self, registry: Registry) -> None:
-        put(registry, Status.STOPPING)
-        before = registry.state
-        with capture_logs() as lines:
-            answer = registry.stop()
-        assert (answer.verdict, answer.state, registry.state) == (Verdict.SKIP, before, before)
-        assert [line["log_level"] for line in lines] == ["warning"]
-
-    @pytest.mark.parametrize("status", [Status.IDLE, Status.PAUSED, Status.COMPLETE])
-    def test_of_what_does_not_run_is_refused(self, registry: Registry, status: Status) -> None:
-        put(registry, status)
-        before = registry.state
-        assert refused(registry.stop(), before, registry)
-
-    def test_whose_flag_can_not_be_raised_is_an_error_of_its_own_and_leaves_it_running(
-        self, registry: Registry
-    ) -> None:
-        attempt_id = started(registry)
-        before = registry.state
-        registry.flags.forget(attempt_id)
-        with capture_logs() as lines, pytest.raises(CancellationFailed) as failed:
-            registry.stop()
-        assert (failed.value.code, failed.value.status) == ("E_CANCELLATION_FAILED", 500)
-        assert registry.state == before
-        assert [line["log_level"] for line in lines] == ["error"]
+def test_starting_without_a_workspace_is_an_error_and_changes_nothing(registry: Registry, base: Path) -> None:
+    base.write_text("in the way")
+    with capture_logs() as lines, pytest.raises(WorkspaceFailed):
+        registry.start()
+    assert registry.state == IDLE
+    assert [(line["event"], line["log_level"]) for line in lines] == [("import_workspace_failed", "error")]
 
 
-class TestFinishingAStop:
-    def test_with_staged_work_pauses_and_keeps_everything(self, registry: Registry) -> None:
-        attempt_id = started(registry)
-        registry.advance(attempt_id, Phase.SPLITTING)
+def test_phases_are_those_of_the_running_attempt(registry: Registry) -> None:
+    attempt_id = started(registry)
+    for phase in PHASES:
+        assert registry.advance(attempt_id, phase).state.phase is phase
+
+
+def test_a_phase_of_another_attempt_is_refused_as_stale(registry: Registry) -> None:
+    started(registry)
+    before = registry.state
+    answer = registry.advance(uuid4(), Phase.SPLITTING)
+    assert refused(answer, before, registry)
+    assert answer.stale
+
+
+@pytest.mark.parametrize("status", [Status.STOPPING, Status.PAUSED, Status.COMPLETE, Status.IDLE])
+def test_a_phase_of_an_attempt_that_does_not_run_is_refused(registry: Registry, status: Status) -> None:
+    attempt_id = put(registry, status)
+    before = registry.state
+    assert refused(registry.advance(attempt_id, Phase.SPLITTING), before, registry)
+
+
+def test_stopping_raises_the_flag_first_and_keeps_the_phase(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt_id = started(registry)
+    registry.advance(attempt_id, Phase.PARSING)
+    seen: list[Status] = []
+    real = StopFlags.raise_
+
+    def watched(flags: StopFlags, asked: UUID) -> None:
+        seen.append(registry.state.status)
+        real(flags, asked)
+
+    monkeypatch.setattr(StopFlags, "raise_", watched)
+    assert registry.stop().state == AttemptState(Status.STOPPING, Phase.PARSING, attempt_id, True)
+    assert seen == [Status.RUNNING]
+    assert registry.flags.is_raised(attempt_id)
+
+
+def test_stopping_twice_is_the_same_as_once_with_a_warning(registry: Registry) -> None:
+    put(registry, Status.STOPPING)
+    before = registry.state
+    with capture_logs() as lines:
+        answer = registry.stop()
+    assert (answer.verdict, answer.state, registry.state) == (Verdict.SKIP, before, before)
+    assert [line["log_level"] for line in lines] == ["warning"]
+
+
+@pytest.mark.parametrize("status", [Status.IDLE, Status.PAUSED, Status.COMPLETE])
+def test_stopping_an_attempt_that_does_not_run_is_refused(registry: Registry, status: Status) -> None:
+    put(registry, status)
+    before = registry.state
+    assert refused(registry.stop(), before, registry)
+
+
+def test_an_attempt_whose_flag_can_not_be_raised_keeps_running(registry: Registry) -> None:
+    attempt_id = started(registry)
+    before = registry.state
+    registry.flags.forget(attempt_id)
+    with capture_logs() as lines, pytest.raises(CancellationFailed) as failed:
         registry.stop()
-        with capture_logs() as lines:
-            registry.finish_stop(attempt_id, staged_work=True)
-        assert registry.state == State(Status.PAUSED, Phase.SPLITTING, attempt_id, True)
-        assert registry.workspaces.find(attempt_id)
-        assert ("import_stop_finished", "info") in [(line["event"], line["log_level"]) for line in lines]
-
-    def test_without_ends_idle_with_nothing_left(self, registry: Registry) -> None:
-        attempt_id = put(registry, Status.IDLE)
-        assert registry.state == IDLE
-        assert registry.workspaces.find(attempt_id) is None
-        assert registry.flags.is_raised(attempt_id)  # whoever still works on it stops
-
-    @pytest.mark.parametrize("staged_work", [True, False])
-    @pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.PAUSED, Status.COMPLETE])
-    def test_that_was_not_asked_for_is_refused(
-        self, registry: Registry, status: Status, staged_work: bool
-    ) -> None:
-        attempt_id = put(registry, status)
-        before = registry.state
-        assert refused(registry.finish_stop(attempt_id, staged_work=staged_work), before, registry)
-
-    def test_of_an_older_attempt_does_not_stop_a_newer_one(self, registry: Registry) -> None:
-        old = put(registry, Status.IDLE)
-        started(registry)
-        registry.stop()
-        before = registry.state
-        answer = registry.finish_stop(old, staged_work=False)
-        assert refused(answer, before, registry)
-        assert answer.stale
+    assert (failed.value.code, failed.value.status) == ("E_CANCELLATION_FAILED", 500)
+    assert registry.state == before
+    assert [line["log_level"] for line in lines] == ["error"]
 
 
-class TestResume:
-    def test_goes_on_with_the_same_attempt_phase_and_workspace(self, registry: Registry) -> None:
-        attempt_id = paused(registry)
-        workspace = registry.workspaces.find(attempt_id)
-        assert registry.resume().state == State(Status.RUNNING, Phase.PARSING, attempt_id, True)
-        assert registry.workspaces.find(attempt_id) == workspace
-        assert not registry.flags.is_raised(attempt_id)
-
-    def test_without_its_workspace_is_refused(self, registry: Registry) -> None:
-        attempt_id = paused(registry)
-        registry.workspaces.remove(attempt_id)
-        before = registry.state
-        assert refused(registry.resume(), before, registry)
-
-    @pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.STOPPING, Status.COMPLETE])
-    def test_of_what_is_not_paused_is_refused(self, registry: Registry, status: Status) -> None:
-        put(registry, status)
-        before = registry.state
-        assert refused(registry.resume(), before, registry)
+def test_a_finished_stop_with_staged_work_pauses_and_keeps_everything(registry: Registry) -> None:
+    attempt_id = started(registry)
+    registry.advance(attempt_id, Phase.SPLITTING)
+    registry.stop()
+    with capture_logs() as lines:
+        registry.finish_stop(attempt_id, staged_work=True)
+    assert registry.state == AttemptState(Status.PAUSED, Phase.SPLITTING, attempt_id, True)
+    assert registry.workspaces.find(attempt_id)
+    assert ("import_stop_finished", "info") in [(line["event"], line["log_level"]) for line in lines]
 
 
-class TestComplete:
-    def test_is_not_idle_and_leaves_nothing(self, registry: Registry) -> None:
-        attempt_id = put(registry, Status.COMPLETE)
-        assert registry.state == State(Status.COMPLETE, Phase.NOT_STARTED, None, False)
-        assert registry.state != IDLE
-        assert registry.workspaces.find(attempt_id) is None
-
-    @pytest.mark.parametrize("status", [Status.STOPPING, Status.PAUSED])
-    def test_that_comes_late_deletes_nothing_of_a_cancelled_attempt(
-        self, registry: Registry, status: Status
-    ) -> None:
-        attempt_id = put(registry, status)
-        before = registry.state
-        with capture_logs() as lines:
-            assert refused(registry.complete(attempt_id), before, registry)
-        assert registry.workspaces.find(attempt_id)
-        assert registry.flags.is_raised(attempt_id)
-        assert [line["log_level"] for line in lines] == ["warning"]
-
-    def test_of_an_older_attempt_does_not_complete_a_newer_one(self, registry: Registry) -> None:
-        old = put(registry, Status.IDLE)
-        started(registry)
-        before = registry.state
-        answer = registry.complete(old)
-        assert refused(answer, before, registry)
-        assert answer.stale
+def test_a_finished_stop_without_staged_work_ends_idle_with_nothing_left(registry: Registry) -> None:
+    attempt_id = put(registry, Status.IDLE)
+    assert registry.state == IDLE
+    assert registry.workspaces.find(attempt_id) is None
+    assert registry.flags.is_raised(attempt_id)  # threads that still work on it stop
 
 
-class TestDiscard:
-    def test_throws_a_paused_attempt_away(self, registry: Registry) -> None:
-        attempt_id = paused(registry)
-        assert registry.discard().state == IDLE
-        assert registry.workspaces.find(attempt_id) is None
-
-    @pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.STOPPING, Status.COMPLETE])
-    def test_of_what_is_not_paused_is_refused(self, registry: Registry, status: Status) -> None:
-        put(registry, status)
-        before = registry.state
-        assert refused(registry.discard(), before, registry)
+@pytest.mark.parametrize("staged_work", [True, False])
+@pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.PAUSED, Status.COMPLETE])
+def test_finishing_a_stop_that_was_not_requested_is_refused(
+    registry: Registry, status: Status, staged_work: bool
+) -> None:
+    attempt_id = put(registry, status)
+    before = registry.state
+    assert refused(registry.finish_stop(attempt_id, staged_work=staged_work), before, registry)
 
 
-class TestCommitting:
-    def test_is_allowed_to_who_runs_and_makes_the_text_durable(self, registry: Registry) -> None:
-        attempt_id = started(registry)
-        with registry.committing(attempt_id) as allowed:
-            assert allowed
-        assert registry.state.phase is Phase.TEXT_COMMITTED
-
-    def test_is_not_after_a_stop_and_not_for_an_older_attempt(self, registry: Registry) -> None:
-        attempt_id = put(registry, Status.STOPPING)
-        for asked in (attempt_id, uuid4()):
-            with registry.committing(asked) as allowed:
-                assert not allowed
-        assert registry.state.phase is Phase.PREFLIGHT
-
-    def test_that_fails_leaves_the_phase(self, registry: Registry) -> None:
-        attempt_id = started(registry)
-        registry.advance(attempt_id, Phase.ATOMIC_TEXT_COMMIT)
-        with pytest.raises(OSError, match="disk"), registry.committing(attempt_id):
-            raise OSError("disk")
-        assert registry.state.phase is Phase.ATOMIC_TEXT_COMMIT
-
-    def test_makes_a_stop_wait_for_the_outcome(self, registry: Registry) -> None:
-        attempt_id = started(registry)
-        asked = threading.Event()
-        with ThreadPoolExecutor(1) as other:
-            with registry.committing(attempt_id):
-                stopping = other.submit(lambda: (asked.set(), registry.stop())[1])
-                asked.wait(10)
-                assert registry.state.status is Status.RUNNING  # a look does not wait
-            assert stopping.result(10).state.phase is Phase.TEXT_COMMITTED
-        assert registry.finish_stop(attempt_id, staged_work=False).state == IDLE
+def test_finishing_a_stop_of_an_older_attempt_does_not_stop_a_newer_one(registry: Registry) -> None:
+    old = put(registry, Status.IDLE)
+    started(registry)
+    registry.stop()
+    before = registry.state
+    answer = registry.finish_stop(old, staged_work=False)
+    assert refused(answer, before, registry)
+    assert answer.stale
 
 
-class TestAppClose:
-    @pytest.mark.parametrize("status", [Status.RUNNING, Status.STOPPING, Status.PAUSED])
-    def test_discards_what_there_is_without_removing_its_folder(
-        self, registry: Registry, base: Path, status: Status
-    ) -> None:
-        attempt_id = put(registry, status)
-        phase = registry.state.phase
-        with capture_logs() as lines:
-            registry.close()
-        assert (registry.state.status, registry.state.phase) == (Status.STOPPING, phase)
-        assert registry.flags.is_raised(attempt_id)
-        assert registry.workspaces.find(attempt_id) is None
-        assert list(base.glob(f"*/{attempt_id.hex}"))
-        assert [line["log_level"] for line in lines] == ["info"]
+def test_resuming_keeps_the_attempt_its_phase_and_its_workspace(registry: Registry) -> None:
+    attempt_id = paused(registry)
+    workspace = registry.workspaces.find(attempt_id)
+    assert registry.resume().state == AttemptState(Status.RUNNING, Phase.PARSING, attempt_id, True)
+    assert registry.workspaces.find(attempt_id) == workspace
+    assert not registry.flags.is_raised(attempt_id)
 
-    def test_then_refuses_every_verb(self, registry: Registry) -> None:
-        attempt_id = started(registry)
-        registry.close()
-        before = registry.state
-        for answer in (
-            registry.start(),
-            registry.advance(attempt_id, Phase.PARSING),
-            registry.stop(),
-            registry.finish_stop(attempt_id, staged_work=True),
-            registry.finish_stop(attempt_id, staged_work=False),
-            registry.resume(),
-            registry.discard(),
-            registry.complete(attempt_id),
-        ):
-            assert refused(answer, before, registry)
-        with registry.committing(attempt_id) as allowed:
+
+def test_resuming_without_the_workspace_is_refused(registry: Registry) -> None:
+    attempt_id = paused(registry)
+    registry.workspaces.remove(attempt_id)
+    before = registry.state
+    assert refused(registry.resume(), before, registry)
+
+
+@pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.STOPPING, Status.COMPLETE])
+def test_resuming_an_attempt_that_is_not_paused_is_refused(registry: Registry, status: Status) -> None:
+    put(registry, status)
+    before = registry.state
+    assert refused(registry.resume(), before, registry)
+
+
+def test_a_completed_attempt_is_not_idle_and_leaves_nothing(registry: Registry) -> None:
+    attempt_id = put(registry, Status.COMPLETE)
+    assert registry.state == AttemptState(Status.COMPLETE, Phase.NOT_STARTED, None, False)
+    assert registry.state != IDLE
+    assert registry.workspaces.find(attempt_id) is None
+
+
+@pytest.mark.parametrize("status", [Status.STOPPING, Status.PAUSED])
+def test_a_late_completion_deletes_nothing_of_a_cancelled_attempt(registry: Registry, status: Status) -> None:
+    attempt_id = put(registry, status)
+    before = registry.state
+    with capture_logs() as lines:
+        assert refused(registry.complete(attempt_id), before, registry)
+    assert registry.workspaces.find(attempt_id)
+    assert registry.flags.is_raised(attempt_id)
+    assert [line["log_level"] for line in lines] == ["warning"]
+
+
+def test_completing_an_older_attempt_does_not_complete_a_newer_one(registry: Registry) -> None:
+    old = put(registry, Status.IDLE)
+    started(registry)
+    before = registry.state
+    answer = registry.complete(old)
+    assert refused(answer, before, registry)
+    assert answer.stale
+
+
+def test_discarding_removes_a_paused_attempt(registry: Registry) -> None:
+    attempt_id = paused(registry)
+    assert registry.discard().state == IDLE
+    assert registry.workspaces.find(attempt_id) is None
+
+
+@pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.STOPPING, Status.COMPLETE])
+def test_discarding_an_attempt_that_is_not_paused_is_refused(registry: Registry, status: Status) -> None:
+    put(registry, status)
+    before = registry.state
+    assert refused(registry.discard(), before, registry)
+
+
+def test_a_running_attempt_may_commit_and_its_text_becomes_durable(registry: Registry) -> None:
+    attempt_id = started(registry)
+    with registry.committing(attempt_id) as allowed:
+        assert allowed
+    assert registry.state.phase is Phase.TEXT_COMMITTED
+
+
+def test_a_stopped_or_older_attempt_may_not_commit(registry: Registry) -> None:
+    attempt_id = put(registry, Status.STOPPING)
+    for asked in (attempt_id, uuid4()):
+        with registry.committing(asked) as allowed:
             assert not allowed
+    assert registry.state.phase is Phase.PREFLIGHT
 
-    @pytest.mark.parametrize("status", [Status.IDLE, Status.COMPLETE])
-    def test_of_nothing_is_nothing(self, registry: Registry, status: Status) -> None:
-        put(registry, status)
-        before = registry.state
-        assert registry.close().verdict is Verdict.SKIP
-        assert registry.state == before
+
+def test_a_failed_commit_keeps_the_phase(registry: Registry) -> None:
+    attempt_id = started(registry)
+    registry.advance(attempt_id, Phase.ATOMIC_TEXT_COMMIT)
+    with pytest.raises(OSError, match="disk"), registry.committing(attempt_id):
+        raise OSError("disk")
+    assert registry.state.phase is Phase.ATOMIC_TEXT_COMMIT
+
+
+def test_a_stop_during_a_commit_waits_for_its_outcome(registry: Registry) -> None:
+    attempt_id = started(registry)
+    asked = threading.Event()
+    with ThreadPoolExecutor(1) as other:
+        with registry.committing(attempt_id):
+            stopping = other.submit(lambda: (asked.set(), registry.stop())[1])
+            asked.wait(10)
+            assert registry.state.status is Status.RUNNING  # reading the state does not wait
+        assert stopping.result(10).state.phase is Phase.TEXT_COMMITTED
+    assert registry.finish_stop(attempt_id, staged_work=False).state == IDLE
+
+
+@pytest.mark.parametrize("status", [Status.RUNNING, Status.STOPPING, Status.PAUSED])
+def test_closing_discards_the_attempt_without_removing_its_folder(
+    registry: Registry, base: Path, status: Status
+) -> None:
+    attempt_id = put(registry, status)
+    phase = registry.state.phase
+    with capture_logs() as lines:
+        registry.close()
+    assert (registry.state.status, registry.state.phase) == (Status.STOPPING, phase)
+    assert registry.flags.is_raised(attempt_id)
+    assert registry.workspaces.find(attempt_id) is None
+    assert list(base.glob(f"*/{attempt_id.hex}"))
+    assert [line["log_level"] for line in lines] == ["info"]
+
+
+def test_a_closed_registry_refuses_every_verb(registry: Registry) -> None:
+    attempt_id = started(registry)
+    registry.close()
+    before = registry.state
+    for answer in (
+        registry.start(),
+        registry.advance(attempt_id, Phase.PARSING),
+        registry.stop(),
+        registry.finish_stop(attempt_id, staged_work=True),
+        registry.finish_stop(attempt_id, staged_work=False),
+        registry.resume(),
+        registry.discard(),
+        registry.complete(attempt_id),
+    ):
+        assert refused(answer, before, registry)
+    with registry.committing(attempt_id) as allowed:
+        assert not allowed
+
+
+@pytest.mark.parametrize("status", [Status.IDLE, Status.COMPLETE])
+def test_closing_an_idle_registry_changes_nothing(registry: Registry, status: Status) -> None:
+    put(registry, status)
+    before = registry.state
+    assert registry.close().verdict is Verdict.SKIP
+    assert registry.state == before
 
 
 def commit(registry: Registry, attempt_id: UUID) -> None:
@@ -377,175 +377,179 @@ VERBS: dict[str, tuple[Status, Callable[[Registry, UUID], object]]] = {
 }
 #: What each verb needs of the flags, the workspaces and the disk.
 NEEDS = [
-    ("start", Flags, "lower"),
+    ("start", StopFlags, "lower"),
     ("start", Workspaces, "create"),
-    ("stop", Flags, "raise_"),
-    ("finish", Flags, "forget"),
+    ("stop", StopFlags, "raise_"),
+    ("finish", StopFlags, "forget"),
     ("finish", Workspaces, "remove"),
     ("finish", Workspace, "remove"),
-    ("resume", Flags, "lower"),
+    ("resume", StopFlags, "lower"),
     ("resume", Workspaces, "find"),
-    ("discard", Flags, "forget"),
+    ("discard", StopFlags, "forget"),
     ("discard", Workspaces, "remove"),
     ("discard", Workspace, "remove"),
-    ("commit", Flags, "is_raised"),
-    ("complete", Flags, "forget"),
+    ("commit", StopFlags, "is_raised"),
+    ("complete", StopFlags, "forget"),
     ("complete", Workspaces, "remove"),
     ("complete", Workspace, "remove"),
-    ("close", Flags, "raise_"),
+    ("close", StopFlags, "raise_"),
     ("close", Workspaces, "abandon"),
 ]
 
 
-class TestAVerbThatFailsUnexpectedly:
-    @pytest.mark.parametrize(
-        ("verb", "owner", "name"),
-        NEEDS,
-        ids=[f"{verb}, {owner.__name__}.{name}" for verb, owner, name in NEEDS],
-    )
-    def test_is_logged_as_an_error_raises_and_changes_no_state(
-        self, registry: Registry, monkeypatch: pytest.MonkeyPatch, verb: str, owner: type, name: str
-    ) -> None:
-        status, call = VERBS[verb]
-        attempt_id = put(registry, status)
-        before = registry.state
-        with monkeypatch.context() as broken, capture_logs() as lines:
-            broken.setattr(owner, name, Mock(side_effect=MemoryError))
-            with pytest.raises((MemoryError, CancellationFailed)):
-                call(registry, attempt_id)
-        assert registry.state == before
-        assert [line["log_level"] for line in lines] == ["error"]
-        call(registry, attempt_id)
-        assert registry.state != before
-
-    @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "close"])
-    def test_is_logged_whatever_fails_in_it(
-        self, registry: Registry, monkeypatch: pytest.MonkeyPatch, verb: str
-    ) -> None:
-        status, call = VERBS[verb]
-        attempt_id = put(registry, status)
-        before = registry.state
-        monkeypatch.setattr(Registry, "_may", Mock(side_effect=MemoryError))
-        with capture_logs() as lines, pytest.raises(MemoryError):
-            call(registry, attempt_id)
-        assert registry.state == before
-        assert [line["log_level"] for line in lines] == ["error"]
-
-    def test_while_it_discards_leaves_an_attempt_that_can_be_resumed(
-        self, registry: Registry, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        attempt_id = paused(registry)
-        with monkeypatch.context() as broken:
-            broken.setattr(Workspace, "remove", Mock(side_effect=MemoryError))
-            with pytest.raises(MemoryError):
-                registry.discard()
-        assert registry.flags.is_raised(attempt_id)
-        assert registry.resume().state == State(Status.RUNNING, Phase.PARSING, attempt_id, True)
-
-    def test_while_it_starts_leaves_no_workspace(
-        self, registry: Registry, base: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(Flags, "lower", Mock(side_effect=MemoryError))
-        with pytest.raises(MemoryError):
-            registry.start()
-        assert [path.name for path in base.glob("*/*")] == [LOCK]
-
-    @pytest.mark.parametrize(("owner", "name"), [(Flags, "raise_"), (Workspaces, "abandon")])
-    def test_while_it_closes_lets_nothing_be_committed_any_more(
-        self, registry: Registry, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
-    ) -> None:
-        attempt_id = started(registry)
-        monkeypatch.setattr(owner, name, Mock(side_effect=MemoryError))
+@pytest.mark.parametrize(
+    ("verb", "owner", "name"),
+    NEEDS,
+    ids=[f"{verb}, {owner.__name__}.{name}" for verb, owner, name in NEEDS],
+)
+def test_a_verb_that_fails_unexpectedly_is_logged_and_changes_no_state(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, verb: str, owner: type, name: str
+) -> None:
+    status, call = VERBS[verb]
+    attempt_id = put(registry, status)
+    before = registry.state
+    with monkeypatch.context() as broken, capture_logs() as lines:
+        broken.setattr(owner, name, Mock(side_effect=MemoryError))
         with pytest.raises((MemoryError, CancellationFailed)):
-            registry.close()
-        assert not registry.complete(attempt_id)
-        with registry.committing(attempt_id) as allowed:
-            assert not allowed
+            call(registry, attempt_id)
+    assert registry.state == before
+    assert [line["log_level"] for line in lines] == ["error"]
+    call(registry, attempt_id)
+    assert registry.state != before
 
 
-class TestWorkspaces:
-    def test_hold_pieces_whole_or_not_at_all(self, workspaces: Workspaces) -> None:
-        workspace = workspaces.create(uuid4())
-        assert workspace.get("one") is None
-        workspace.put("one", b"text")
-        assert (workspace.get("one"), workspace.has("one"), workspace.has("two")) == (b"text", True, False)
-        workspace.drop("one")
-        assert not workspace.has("one")
-
-    def test_of_a_process_that_lives_are_left_alone(self, workspaces: Workspaces, base: Path) -> None:
-        workspaces.create(uuid4())
-        with_other = Workspaces(base)
-        assert with_other.clean() == 0
-        with_other.create(uuid4())
-        assert workspaces.clean() == 0
-        with_other.close()
-
-    def test_of_a_process_that_was_killed_are_removed_at_the_next_start(
-        self, workspaces: Workspaces, base: Path
-    ) -> None:
-        kept = uuid4()
-        workspaces.create(kept).put("one", b"text")
-        code = (
-            "import os, signal, sys; from pathlib import Path; from uuid import uuid4\n"
-            "from nexus.imports.workspaces import Workspaces\n"
-            "Workspaces(Path(sys.argv[1])).create(uuid4()).put('one', b'text')\n"
-            "os.kill(os.getpid(), signal.SIGKILL)"
-        )
-        subprocess.run([sys.executable, "-c", code, str(base)], check=False)
-        assert len(list(base.iterdir())) == 2
-        assert workspaces.clean() == 1
-        assert [path.parent.name for path in base.glob(f"*/{kept.hex}")] == [
-            path.name for path in base.iterdir()
-        ]
-
-    @pytest.mark.parametrize("abandoned", [True, False])
-    def test_of_a_process_that_ends_are_left_only_where_an_attempt_was_abandoned(
-        self, base: Path, abandoned: bool
-    ) -> None:
-        ending = Workspaces(base)
-        ending.room()
-        attempt_id = uuid4()
-        ending.create(attempt_id)
-        (ending.abandon if abandoned else ending.remove)(attempt_id)
-        ending.close()
-        assert bool(list(base.iterdir())) is abandoned
-        assert Workspaces(base).clean() == abandoned
-
-    def test_without_a_lock_are_just_being_made_and_go_only_where_they_are_empty(
-        self, workspaces: Workspaces, base: Path
-    ) -> None:
-        (base / "new" / "attempt").mkdir(parents=True)
-        (base / "empty").mkdir()
-        assert workspaces.clean() == 0
-        assert [path.name for path in base.iterdir()] == ["new"]
-        (base / "new" / LOCK).touch()
-        assert workspaces.clean() == 1
-        assert list(base.iterdir()) == []
-
-    def test_whose_removal_was_cut_off_are_found_by_the_next_start(
-        self, workspaces: Workspaces, base: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        (base / "left" / "attempt").mkdir(parents=True)
-        (base / "left" / LOCK).touch()
-        with monkeypatch.context() as cut:
-            cut.setattr(shutil, "rmtree", Mock(side_effect=KeyboardInterrupt))
-            with pytest.raises(KeyboardInterrupt):
-                workspaces.clean()
-        assert workspaces.clean() == 1
-        assert list(base.iterdir()) == []
-
-    def test_that_were_taken_away_are_made_again_elsewhere(self, workspaces: Workspaces, base: Path) -> None:
-        first = workspaces.create(uuid4())
-        for folder in base.iterdir():
-            shutil.rmtree(folder)
-        assert workspaces.find(first.attempt_id) is None
-        second = workspaces.create(uuid4())
-        second.put("one", b"text")
-        assert workspaces.find(second.attempt_id) is second
-        assert Workspaces(base).clean() == 0
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "close"])
+def test_an_unexpected_failure_of_a_verb_is_logged_wherever_it_happens(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    status, call = VERBS[verb]
+    attempt_id = put(registry, status)
+    before = registry.state
+    monkeypatch.setattr(Registry, "_may", Mock(side_effect=MemoryError))
+    with capture_logs() as lines, pytest.raises(MemoryError):
+        call(registry, attempt_id)
+    assert registry.state == before
+    assert [line["log_level"] for line in lines] == ["error"]
 
 
-def test_nothing_is_logged_but_ids_and_states(registry: Registry, base: Path) -> None:
+def test_a_failed_discard_leaves_an_attempt_that_can_be_resumed(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt_id = paused(registry)
+    with monkeypatch.context() as broken:
+        broken.setattr(Workspace, "remove", Mock(side_effect=MemoryError))
+        with pytest.raises(MemoryError):
+            registry.discard()
+    assert registry.flags.is_raised(attempt_id)
+    assert registry.resume().state == AttemptState(Status.RUNNING, Phase.PARSING, attempt_id, True)
+
+
+def test_a_failed_start_leaves_no_workspace(
+    registry: Registry, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StopFlags, "lower", Mock(side_effect=MemoryError))
+    with pytest.raises(MemoryError):
+        registry.start()
+    assert [path.name for path in base.glob("*/*")] == [LOCK]
+
+
+@pytest.mark.parametrize(("owner", "name"), [(StopFlags, "raise_"), (Workspaces, "abandon")])
+def test_a_failed_close_lets_nothing_be_committed_any_more(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+) -> None:
+    attempt_id = started(registry)
+    monkeypatch.setattr(owner, name, Mock(side_effect=MemoryError))
+    with pytest.raises((MemoryError, CancellationFailed)):
+        registry.close()
+    assert not registry.complete(attempt_id)
+    with registry.committing(attempt_id) as allowed:
+        assert not allowed
+
+
+def test_workspaces_hold_pieces_whole_or_not_at_all(workspaces: Workspaces) -> None:
+    workspace = workspaces.create(uuid4())
+    assert workspace.get("one") is None
+    workspace.put("one", b"text")
+    assert (workspace.get("one"), workspace.has("one"), workspace.has("two")) == (b"text", True, False)
+    workspace.drop("one")
+    assert not workspace.has("one")
+
+
+def test_workspaces_of_a_living_process_are_left_alone(workspaces: Workspaces, base: Path) -> None:
+    workspaces.create(uuid4())
+    with_other = Workspaces(base)
+    assert with_other.clean() == 0
+    with_other.create(uuid4())
+    assert workspaces.clean() == 0
+    with_other.close()
+
+
+def test_workspaces_of_a_killed_process_are_removed_at_the_next_start(
+    workspaces: Workspaces, base: Path
+) -> None:
+    kept = uuid4()
+    workspaces.create(kept).put("one", b"text")
+    code = (
+        "import os, signal, sys; from pathlib import Path; from uuid import uuid4\n"
+        "from nexus.imports.workspaces import Workspaces\n"
+        "Workspaces(Path(sys.argv[1])).create(uuid4()).put('one', b'text')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(base)], check=False)
+    assert len(list(base.iterdir())) == 2
+    assert workspaces.clean() == 1
+    assert [path.parent.name for path in base.glob(f"*/{kept.hex}")] == [path.name for path in base.iterdir()]
+
+
+@pytest.mark.parametrize("abandoned", [True, False])
+def test_an_ending_process_leaves_only_workspaces_of_abandoned_attempts(base: Path, abandoned: bool) -> None:
+    ending = Workspaces(base)
+    ending.staging_folder()
+    attempt_id = uuid4()
+    ending.create(attempt_id)
+    (ending.abandon if abandoned else ending.remove)(attempt_id)
+    ending.close()
+    assert bool(list(base.iterdir())) is abandoned
+    assert Workspaces(base).clean() == abandoned
+
+
+def test_workspaces_without_a_lock_are_removed_only_if_they_are_empty(
+    workspaces: Workspaces, base: Path
+) -> None:
+    (base / "new" / "attempt").mkdir(parents=True)
+    (base / "empty").mkdir()
+    assert workspaces.clean() == 0
+    assert [path.name for path in base.iterdir()] == ["new"]
+    (base / "new" / LOCK).touch()
+    assert workspaces.clean() == 1
+    assert list(base.iterdir()) == []
+
+
+def test_workspaces_whose_removal_was_interrupted_are_removed_at_the_next_start(
+    workspaces: Workspaces, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (base / "left" / "attempt").mkdir(parents=True)
+    (base / "left" / LOCK).touch()
+    with monkeypatch.context() as cut:
+        cut.setattr(shutil, "rmtree", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            workspaces.clean()
+    assert workspaces.clean() == 1
+    assert list(base.iterdir()) == []
+
+
+def test_workspaces_that_were_removed_are_made_again_elsewhere(workspaces: Workspaces, base: Path) -> None:
+    first = workspaces.create(uuid4())
+    for folder in base.iterdir():
+        shutil.rmtree(folder)
+    assert workspaces.find(first.attempt_id) is None
+    second = workspaces.create(uuid4())
+    second.put("one", b"text")
+    assert workspaces.find(second.attempt_id) is second
+    assert Workspaces(base).clean() == 0
+
+
+def test_attempts_log_only_ids_and_states(registry: Registry, base: Path) -> None:
     with capture_logs() as lines:
         attempt_id = paused(registry)
         registry.start()
@@ -561,10 +565,10 @@ def test_nothing_is_logged_but_ids_and_states(registry: Registry, base: Path) ->
     assert str(base) not in str(lines)
 
 
-def test_sixteen_threads_on_one_registry_never_make_a_state_that_can_not_be(registry: Registry) -> None:
+def test_sixteen_threads_never_bring_a_registry_into_an_invalid_state(registry: Registry) -> None:
     structlog_config = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    seen: list[State] = []
+    seen: list[AttemptState] = []
 
     def walk(seed: int) -> None:
         for turn in range(200):
@@ -592,7 +596,7 @@ def test_sixteen_threads_on_one_registry_never_make_a_state_that_can_not_be(regi
         assert_possible(state)
 
 
-def assert_possible(state: State) -> None:
+def assert_possible(state: AttemptState) -> None:
     without = state.status in {Status.IDLE, Status.COMPLETE}
     assert without == (state.attempt_id is None)
     assert without == (state.phase is Phase.NOT_STARTED)
@@ -600,7 +604,7 @@ def assert_possible(state: State) -> None:
 
 
 class Walks(RuleBasedStateMachine):
-    """Random verbs with present, stale and late ids, through ends of the process, against what the seed says."""
+    """Random verbs with current, stale and late ids, across restarts, against the specification."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -617,7 +621,9 @@ class Walks(RuleBasedStateMachine):
         self.workspaces.close()
         shutil.rmtree(self.folder)
 
-    def expect(self, answer: Answer, allowed: bool, status: Status, phase: Phase | None = None) -> None:
+    def expect(
+        self, answer: AttemptAnswer, allowed: bool, status: Status, phase: Phase | None = None
+    ) -> None:
         allowed = allowed and not self.closed
         assert (answer.verdict is Verdict.APPLY) == allowed
         if allowed:

@@ -1,4 +1,4 @@
-"""The look at a file's bytes: what it is, how long it is and its sha256, whatever was said of it."""
+"""Inspection of a file's bytes: its type, size and sha256, whatever the client stated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nexus.media import inspect as looking
 from nexus.media.inspect import PDF_WITHIN, inspect, looks_like
 from nexus.states.media import Kind
 from nexus.storage.digest import HEAD, Digest
-from tests.files import EPUB, epub, pdf
+from tests.kit.uploads import EPUB, unique_epub, unique_pdf
 
 MOST = 10_000
 
@@ -27,8 +27,8 @@ def look(body: bytes, kind: Kind = Kind.PDF, piece: int = 7, most: int = MOST) -
 
 
 @pytest.mark.parametrize("piece", [1, 7, HEAD - 1, HEAD, HEAD + 1, MOST])
-def test_size_and_hash_are_those_of_the_bytes(piece: int) -> None:
-    body = pdf(HEAD + 123)
+def test_the_size_and_hash_of_a_file_are_those_of_its_bytes(piece: int) -> None:
+    body = unique_pdf(HEAD + 123)
     assert look(body, piece=piece) == Digest(len(body), hashlib.sha256(body).hexdigest(), body[:HEAD])
 
 
@@ -45,7 +45,7 @@ def test_size_and_hash_are_those_of_the_bytes(piece: int) -> None:
         (b"%pdf-1.7", False),
         (b"", False),
         (b"<html>", False),
-        (epub(), False),
+        (unique_epub(), False),
     ],
     ids=[
         "usual",
@@ -76,13 +76,13 @@ def header(
 @pytest.mark.parametrize(
     ("body", "is_epub"),
     [
-        (epub(), True),
-        (epub(method=zipfile.ZIP_DEFLATED), True),
+        (unique_epub(), True),
+        (unique_epub(method=zipfile.ZIP_DEFLATED), True),
         (header(), True),
         (header(extra=bytes(100)), True),
         (header(content=EPUB.encode() + b"\r\n"), True),
-        (epub("application/zip"), False),
-        (epub(f" {EPUB}"), False),
+        (unique_epub("application/zip"), False),
+        (unique_epub(f" {EPUB}"), False),
         (header(b"mimetypes"), False),
         (header(b"a.xhtml "), False),
         (header(extra=bytes(5000)), False),
@@ -93,7 +93,7 @@ def header(
         (header()[:37], False),
         (header()[:40], False),
         (b"", False),
-        (pdf(), False),
+        (unique_pdf(), False),
         (EPUB.encode(), False),
     ],
     ids=[
@@ -123,24 +123,24 @@ def test_an_epub_is_a_zip_that_begins_with_its_type(body: bytes, is_epub: bool) 
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in {Kind.PDF, Kind.EPUB}])
-def test_nothing_looks_like_another_kind(kind: Kind) -> None:
-    assert not looks_like(kind, pdf())
-    assert not looks_like(kind, epub())
+def test_no_file_looks_like_another_kind(kind: Kind) -> None:
+    assert not looks_like(kind, unique_pdf())
+    assert not looks_like(kind, unique_epub())
 
 
 def test_a_file_of_another_type_is_refused() -> None:
     with pytest.raises(InvalidFileType, match="not a PDF"):
-        look(epub())
+        look(unique_epub())
     with pytest.raises(InvalidFileType, match="not an EPUB"):
-        look(pdf(), Kind.EPUB)
+        look(unique_pdf(), Kind.EPUB)
     with pytest.raises(InvalidFileType):
         look(b"")
 
 
-def test_the_largest_file_is_taken_and_one_byte_more_is_not() -> None:
-    assert look(pdf(MOST)).size == MOST
+def test_a_file_of_the_largest_size_is_accepted_and_one_byte_more_is_refused() -> None:
+    assert look(unique_pdf(MOST)).size == MOST
     with pytest.raises(FileTooLarge):
-        look(pdf(MOST + 1))
+        look(unique_pdf(MOST + 1))
 
 
 def test_a_file_that_is_too_large_is_not_read_to_its_end() -> None:
@@ -158,7 +158,7 @@ def test_a_file_that_is_too_large_is_not_read_to_its_end() -> None:
 
 
 class SlowTime:
-    """Each look at it costs a second."""
+    """A clock that advances a second per reading."""
 
     now = 0.0
 
@@ -167,9 +167,9 @@ class SlowTime:
         return self.now
 
 
-def test_a_store_that_is_too_slow_ends_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspecting_a_file_ends_if_the_store_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "time", SlowTime())
-    body, taken = pdf(), 0
+    body, taken = unique_pdf(), 0
 
     def slow() -> Iterator[bytes]:
         nonlocal taken
@@ -184,12 +184,12 @@ def test_a_store_that_is_too_slow_ends_the_look(monkeypatch: pytest.MonkeyPatch)
 
 
 @given(st.binary(max_size=5000), st.sampled_from([b"", b"PK\x03\x04", header()[:38], header(method=8)[:38]]))
-def test_no_bytes_break_it(body: bytes, beginning: bytes) -> None:
+def test_any_bytes_can_be_inspected(body: bytes, beginning: bytes) -> None:
     for kind in Kind:
         looks_like(kind, beginning + body)
 
 
 @given(st.binary(max_size=2000), st.integers(1, 700))
-def test_pieces_do_not_matter(body: bytes, piece: int) -> None:
+def test_the_verdict_on_a_file_does_not_depend_on_its_chunks(body: bytes, piece: int) -> None:
     whole = b"%PDF-" + body
     assert look(whole, piece=piece) == look(whole, piece=MOST)

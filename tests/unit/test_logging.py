@@ -1,4 +1,4 @@
-"""Logs: lines that machines read in prod, that carry who and what, and never a secret."""
+"""Logs: JSON lines in prod, with their context, and never a secret."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ import pytest
 import structlog
 
 from nexus import logging
-from tests.logs import logging_as_before
-
-__all__ = ["logging_as_before"]
 
 pytestmark = pytest.mark.usefixtures("logging_as_before")
 
@@ -32,7 +29,7 @@ def test_json_lines_carry_event_level_and_time(capsys: pytest.CaptureFixture[str
     assert (second["event"], second["level"]) == ("said so", "warning")
 
 
-def test_exceptions_stay_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_exceptions_are_logged_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     logging.configure(json=True, level="info")
     try:
         raise ValueError("why")
@@ -56,7 +53,7 @@ def test_readable_lines_have_colours_for_a_person_alone(capsys: pytest.CaptureFi
     assert "\x1b" not in written
 
 
-def test_the_level_holds_for_everyone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_level_applies_to_every_logger(capsys: pytest.CaptureFixture[str]) -> None:
     logging.configure(json=True, level="warning")
     logging.get("nexus.test").info("not_this")
     standard.getLogger("other").info("nor this")
@@ -64,7 +61,7 @@ def test_the_level_holds_for_everyone(capsys: pytest.CaptureFixture[str]) -> Non
     assert [line["event"] for line in lines(capsys)] == ["this"]
 
 
-def test_alembic_and_uvicorn_do_not_chat(capsys: pytest.CaptureFixture[str]) -> None:
+def test_alembic_and_uvicorn_log_only_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     logging.configure(json=True, level="info")
     for name in ("alembic.runtime.migration", "uvicorn.error", "uvicorn.access"):
         standard.getLogger(name).info("chat")
@@ -89,13 +86,13 @@ def test_a_task_binds_its_ids_and_unbinds_them(capsys: pytest.CaptureFixture[str
     assert "media_id" not in outside
 
 
-def test_a_task_unbinds_after_an_error_too() -> None:
+def test_a_task_unbinds_its_ids_after_an_error_too() -> None:
     with pytest.raises(ValueError, match="why"), logging.task_log_context("r1"):
         raise ValueError("why")
     assert structlog.contextvars.get_contextvars() == {}
 
 
-def test_another_thread_knows_nothing_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_context_of_a_task_does_not_leak_into_other_threads(capsys: pytest.CaptureFixture[str]) -> None:
     logging.configure(json=True, level="info")
     with logging.task_log_context("r1"):
         other = threading.Thread(target=lambda: logging.get("nexus.test").info("elsewhere"))

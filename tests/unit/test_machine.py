@@ -18,7 +18,7 @@ SHUT = Edge("shut", [Door.OPEN], Door.SHUT)
 LOCK = Edge("lock", (Door.SHUT, Door.OPEN), Door.LOCKED)
 
 
-def test_an_edge_applies_from_its_sources_skips_where_it_says_and_refuses_the_rest() -> None:
+def test_an_edge_applies_skips_or_refuses_by_its_states() -> None:
     assert OPEN.decide(Door.SHUT) is Verdict.APPLY
     assert OPEN.decide(Door.OPEN) is Verdict.SKIP
     assert OPEN.decide(Door.LOCKED) is Verdict.REFUSE
@@ -28,15 +28,15 @@ def test_an_edge_without_skips_refuses_its_own_target() -> None:
     assert SHUT.decide(Door.SHUT) is Verdict.REFUSE
 
 
-def test_edges_are_values() -> None:
+def test_edges_are_compared_by_value() -> None:
     assert Edge("open", [Door.SHUT], Door.OPEN, [Door.OPEN]) == OPEN
     assert hash(Edge("open", [Door.SHUT], Door.OPEN, [Door.OPEN])) == hash(OPEN)
     with pytest.raises(AttributeError):
         OPEN.verb = "close"  # type: ignore[misc]
 
 
-def test_a_verb_stands_once() -> None:
-    with pytest.raises(ValueError, match="a verb stands twice"):
+def test_a_machine_with_the_same_verb_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="a verb is listed twice"):
         Machine("door", Door, Door.SHUT, (OPEN, SHUT, LOCK, Edge("open", {Door.LOCKED}, Door.OPEN)))
 
 
@@ -47,12 +47,12 @@ def test_an_edge_that_both_applies_and_skips_is_refused() -> None:
 
 
 def test_a_state_that_no_way_leads_to_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"no way leads to \['locked'\]"):
+    with pytest.raises(ValueError, match=r"no edge leads to \['locked'\]"):
         Machine("door", Door, Door.SHUT, (OPEN, SHUT))
 
 
 def test_a_state_that_only_unreachable_states_lead_to_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"no way leads to \['locked', 'open'\]"):
+    with pytest.raises(ValueError, match=r"no edge leads to \['locked', 'open'\]"):
         Machine(
             "door",
             Door,

@@ -117,7 +117,7 @@ def test_elements_without_content_leave_no_trace() -> None:
         "<textarea>t</textarea>",
     ],
 )
-def test_what_is_not_to_be_read_is_left_out(source: str) -> None:
+def test_elements_that_are_not_text_are_left_out(source: str) -> None:
     assert read(source) == Fragment("", "")
 
 
@@ -137,7 +137,7 @@ def test_what_is_not_to_be_read_is_left_out(source: str) -> None:
         "x" * 9000,
     ],
 )
-def test_a_link_to_nowhere_good_is_text(href: str) -> None:
+def test_a_link_with_an_unsafe_target_becomes_text(href: str) -> None:
     assert shown(f'<a href="{href}">t</a>') == "<p>t</p>"
 
 
@@ -145,7 +145,7 @@ def test_handlers_styles_and_classes_are_dropped() -> None:
     assert shown("<p onclick=x() style=color:red class=c data-x=y>t</p>") == "<p>t</p>"
 
 
-def test_links_are_whole_and_lead_out_without_a_trace() -> None:
+def test_links_are_absolute_and_send_no_referrer() -> None:
     assert shown('<a href="../b?c&d#e" target=_top>t</a>') == (
         '<p><a href="https://example.org/b?c&amp;d#e" rel="noopener noreferrer nofollow">t</a></p>'
     )
@@ -208,7 +208,7 @@ def test_an_id_is_made_of_harmless_letters(name: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_.:-]{1,100}", safe_id(name.encode("utf-8", "replace").decode()))
 
 
-def test_an_id_stands_once() -> None:
+def test_an_id_is_used_once() -> None:
     assert shown("<a href=#x>1</a><p id=x>a</p><p id=x>b</p>").count('id="f0-x"') == 1
 
 
@@ -241,7 +241,7 @@ def test_a_page_that_leaves_its_paragraphs_open_is_not_deep() -> None:
     assert shown("<ul>" + "<li><p>x" * 300 + "</ul><h2>T</h2>").endswith('<h2 id="f0-h1">T</h2>')
 
 
-def test_half_a_character_does_no_harm() -> None:
+def test_a_lone_surrogate_does_no_harm() -> None:
     assert read("<p>a\ud800b</p>").text == "a\ufffdb"
 
 

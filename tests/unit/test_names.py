@@ -1,4 +1,4 @@
-"""The names of objects and files: a path tells its media and no user; a file's name stays inside its header."""
+"""Names of objects and files: a path reveals its media and no user; a file name stays inside its header."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_kind_that_is_a_file_has_an_extension() -> None:
     assert set(EXTENSIONS) == {kind.value for kind in FILE_KINDS}
 
 
-def test_the_path_is_the_one_that_was_promised() -> None:
+def test_the_path_of_an_object_is_the_documented_one() -> None:
     assert object_path(ID, "pdf") == f"media/{ID}/original.pdf"
     assert object_path(ID, "epub", "test_runs/1/") == f"test_runs/1/media/{ID}/original.epub"
 
@@ -50,11 +50,11 @@ def test_a_path_leads_back_to_its_media(prefix: str, kind: str) -> None:
         f"test_runs/1/media/{ID}/original.pdf",
     ],
 )
-def test_a_path_that_is_not_ours_has_no_media(path: str) -> None:
+def test_a_foreign_path_leads_to_no_media(path: str) -> None:
     assert media_of(path) is None
 
 
-def test_a_path_of_another_prefix_has_no_media() -> None:
+def test_a_path_of_another_prefix_leads_to_no_media() -> None:
     assert media_of(object_path(ID, "pdf"), "test_runs/1/") is None
     assert media_of(object_path(ID, "pdf", "test_runs/2/"), "test_runs/1/") is None
 
@@ -86,12 +86,12 @@ NAMES = {
 
 
 @pytest.mark.parametrize("filename", NAMES.values(), ids=NAMES)
-def test_a_name_stays_inside_its_header(filename: str) -> None:
+def test_a_file_name_stays_inside_its_header(filename: str) -> None:
     is_one_safe_header(filename)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
-def test_every_name_stays_inside_its_header(filename: str) -> None:
+def test_every_generated_file_name_stays_inside_its_header(filename: str) -> None:
     is_one_safe_header(filename)
 
 

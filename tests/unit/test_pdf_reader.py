@@ -1,4 +1,4 @@
-"""Pages of a PDF become fragments; one that can't be read says why."""
+"""Pages of a PDF become fragments; unreadable PDFs fail with the reason."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from nexus.errors import ExtractionFailed, PdfDamaged, PdfEncrypted, PdfNoText
 from nexus.extract import Extraction, Facts, Fragment, Heading, Hints
-from nexus.extract.pdf import read
-from tests import documents
+from nexus.extract.pdf import read_pdf
+from tests.kit import documents
 
 NOTHING = Hints()
 RUNNING = (
@@ -20,19 +20,19 @@ RUNNING = (
 
 
 def page_texts(data: bytes) -> list[str]:
-    return [fragment.text for fragment in read(data, NOTHING).fragments]
+    return [fragment.text for fragment in read_pdf(data, NOTHING).fragments]
 
 
 def title_of(title: str, hints: Hints = NOTHING) -> str | None:
-    return read(documents.pdf("text", info={"Title": title}), hints).title
+    return read_pdf(documents.pdf("text", info={"Title": title}), hints).title
 
 
 def published(date: str) -> str | None:
-    return read(documents.pdf("text", info={"CreationDate": date}), NOTHING).facts.published
+    return read_pdf(documents.pdf("text", info={"CreationDate": date}), NOTHING).facts.published
 
 
 def test_each_page_with_text_is_a_fragment_that_names_its_page() -> None:
-    extraction = read(documents.pdf("one <1>", "", "three"), NOTHING)
+    extraction = read_pdf(documents.pdf("one <1>", "", "three"), NOTHING)
     assert extraction == Extraction(
         None,
         (
@@ -48,8 +48,8 @@ def test_lines_of_running_text_are_one_paragraph() -> None:
     ]
 
 
-def test_short_lines_stay_lines() -> None:
-    fragment = read(documents.pdf("Name\nType\nDefault"), NOTHING).fragments[0]
+def test_short_lines_of_a_pdf_stay_lines() -> None:
+    fragment = read_pdf(documents.pdf("Name\nType\nDefault"), NOTHING).fragments[0]
     assert fragment == Fragment("Name\nType\nDefault", '<p id="f0-page1">Name<br>\nType<br>\nDefault</p>')
 
 
@@ -66,16 +66,16 @@ def test_a_word_divided_at_the_end_of_a_line_is_whole_again() -> None:
 
 def test_bookmarks_are_the_outline_and_lead_to_the_next_page_with_text() -> None:
     marks = [("One", 0), ("  ", 0), ("Two", 1), ("Three", 2)]
-    extraction = read(documents.pdf("one", "", "three", bookmarks=marks), NOTHING)
+    extraction = read_pdf(documents.pdf("one", "", "three", bookmarks=marks), NOTHING)
     assert extraction.outline == (Heading("One", 1, "f0"), Heading("Two", 1, "f1"), Heading("Three", 1, "f1"))
 
 
-def test_what_the_document_says_of_itself() -> None:
-    info = {"Title": " A  title", "Author": "A. Person", "CreationDate": "D:20240102030405+02'30'"}
-    extraction = read(documents.pdf("text", info=info, language="de-DE"), NOTHING)
+def test_metadata_of_a_pdf_is_read() -> None:
+    info = {"Title": " A  title", "Author": "A. Uploader", "CreationDate": "D:20240102030405+02'30'"}
+    extraction = read_pdf(documents.pdf("text", info=info, language="de-DE"), NOTHING)
     assert extraction.title == "A title"
     assert extraction.facts == Facts(
-        byline="A. Person", published="2024-01-02T03:04:05+02:30", language="de-DE"
+        byline="A. Uploader", published="2024-01-02T03:04:05+02:30", language="de-DE"
     )
 
 
@@ -93,7 +93,7 @@ def test_what_the_document_says_of_itself() -> None:
         "paper",
     ],
 )
-def test_a_title_that_a_program_made_up_is_none(title: str) -> None:
+def test_a_title_that_a_program_generated_is_ignored(title: str) -> None:
     assert title_of(title, Hints(filename="paper")) is None
 
 
@@ -115,14 +115,14 @@ def test_a_date_is_read_or_left_out(date: str, expected: str | None) -> None:
     assert published(date) == expected
 
 
-def test_a_pdf_that_wants_a_password_says_so() -> None:
+def test_a_pdf_with_a_password_is_reported_as_locked() -> None:
     with pytest.raises(PdfEncrypted):
-        read(documents.locked_pdf(), NOTHING)
+        read_pdf(documents.locked_pdf(), NOTHING)
 
 
-def test_a_pdf_without_text_says_so() -> None:
+def test_a_pdf_without_text_is_reported() -> None:
     with pytest.raises(PdfNoText):
-        read(documents.pdf("", ""), NOTHING)
+        read_pdf(documents.pdf("", ""), NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_a_pdf_without_text_says_so() -> None:
         documents.epub({"a.xhtml": documents.chapter("<p>x</p>")}),
     ],
 )
-def test_a_damaged_pdf_says_so(data: bytes) -> None:
+def test_a_damaged_pdf_is_reported_as_damaged(data: bytes) -> None:
     with pytest.raises(PdfDamaged):
-        read(data, Hints(filename="paper.pdf", content_type="application/pdf"))
+        read_pdf(data, Hints(filename="paper.pdf", content_type="application/pdf"))
 
 
 def test_a_pdf_whose_index_is_wrong_is_read() -> None:
@@ -148,14 +148,14 @@ def test_a_pdf_whose_index_is_wrong_is_read() -> None:
     assert page_texts(whole.replace(b"startxref\n", b"startxref\n9")) == ["one", "two", "three"]
 
 
-def test_pages_that_are_promised_and_not_there_cost_nothing() -> None:
+def test_a_pdf_with_fewer_pages_than_stated_is_read() -> None:
     assert page_texts(documents.pdf("one").replace(b"/Count 1>>", b"/Count 9>>")) == ["one"]
 
 
 def test_a_thousand_pages_are_read() -> None:
     pages = [f"page {n}\n{RUNNING}" for n in range(1000)]
     marks = [(f"mark {n}", n) for n in range(0, 1000, 10)]
-    extraction = read(documents.pdf(*pages, bookmarks=marks), NOTHING)
+    extraction = read_pdf(documents.pdf(*pages, bookmarks=marks), NOTHING)
     assert len(extraction.fragments) == 1000
     assert extraction.outline[-1] == Heading("mark 990", 1, "f990")
 
@@ -169,7 +169,7 @@ def test_damaged_pdfs_are_read_or_refused() -> None:
             at = source.randrange(len(bad))
             bad[at : at + source.randrange(4)] = source.randbytes(source.randrange(4))
         try:
-            extraction = read(bytes(bad), NOTHING)
+            extraction = read_pdf(bytes(bad), NOTHING)
         except ExtractionFailed:
             continue
         assert all(fragment.text for fragment in extraction.fragments)

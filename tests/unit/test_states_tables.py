@@ -98,7 +98,7 @@ def test_asking_again_for_what_is_done_or_under_way_is_harmless() -> None:
     assert skips["retry"] == skips["retry_embedding"] == set()
 
 
-def test_a_success_has_no_way_to_failure() -> None:
+def test_no_edge_leads_from_a_success_to_a_failure() -> None:
     steps = {(source.value, target.value) for source, target in media.MEDIA.steps()}
     assert ("ready", "failed") not in steps
     assert ("ready_for_reading", "failed") not in steps
@@ -106,7 +106,7 @@ def test_a_success_has_no_way_to_failure() -> None:
     assert ("SAVED", "FAILED") not in {(s.value, t.value) for s, t in job.JOB.steps()}
 
 
-def test_the_words_of_the_seeds_stay() -> None:
+def test_the_values_of_the_enums_stay_as_specified() -> None:
     assert [kind.value for kind in media.Kind] == [
         "web_article",
         "video",

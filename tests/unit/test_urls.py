@@ -1,4 +1,4 @@
-"""What is the same thing: valid URLs, one spelling of each, and one of each YouTube video."""
+"""URLs: which are valid, and one canonical spelling for each page and YouTube video."""
 
 import string
 
@@ -14,7 +14,7 @@ WATCH = f"https://www.youtube.com/watch?v={ID}"
 
 
 def canonical(url: str) -> str:
-    return urls.article(url).canonical_url
+    return urls.identify_article(url).canonical_url
 
 
 # validation
@@ -61,8 +61,8 @@ def canonical(url: str) -> str:
         "\ud800",
     ],
 )
-def test_what_is_not_a_url_is_refused(url: str) -> None:
-    for take in (urls.article, urls.video):
+def test_strings_that_are_no_urls_are_refused(url: str) -> None:
+    for take in (urls.identify_article, urls.identify_video):
         with pytest.raises(InvalidUrl):
             take(url)
 
@@ -83,8 +83,8 @@ def test_what_is_not_a_url_is_refused(url: str) -> None:
         "x" * 100 + "://example.com/",
     ],
 )
-def test_only_http_and_https_are_taken(url: str) -> None:
-    for take in (urls.article, urls.video):
+def test_only_http_and_https_are_accepted(url: str) -> None:
+    for take in (urls.identify_article, urls.identify_video):
         with pytest.raises(InvalidUrl):
             take(url)
 
@@ -100,14 +100,14 @@ def test_only_http_and_https_are_taken(url: str) -> None:
     ],
 )
 def test_a_url_with_credentials_is_refused_and_not_repeated(url: str) -> None:
-    for take in (urls.article, urls.video):
+    for take in (urls.identify_article, urls.identify_video):
         with pytest.raises(InvalidUrl) as caught:
             take(url)
         assert "secret" not in caught.value.message
         assert "user name or password" in caught.value.message
 
 
-def test_empty_credentials_vanish() -> None:
+def test_empty_credentials_are_removed() -> None:
     assert canonical("https://@example.com/") == canonical("https://:@example.com/") == "https://example.com/"
 
 
@@ -126,7 +126,7 @@ def test_a_url_has_at_most_2048_characters() -> None:
         canonical(longest + "#fragment that would go")
 
 
-def test_the_length_counts_on_the_canonical_form_too() -> None:
+def test_the_length_limit_applies_to_the_canonical_form_too() -> None:
     """Each ä becomes six characters."""
     start = "https://example.com/"
     fits = start + "ä" * ((2048 - len(start)) // 6)
@@ -138,19 +138,19 @@ def test_the_length_counts_on_the_canonical_form_too() -> None:
 @pytest.mark.parametrize("space", ["\n", "\t", "\r", "\r\n", " ", "\x00", "\x1f", "\x0b"])
 def test_control_characters_and_spaces_around_a_url_are_dropped(space: str) -> None:
     for url in (f"{space}https://example.com/a", f"https://example.com/a{space}"):
-        source = urls.article(url)
+        source = urls.identify_article(url)
         assert source.canonical_url == source.requested_url == "https://example.com/a"
 
 
 @pytest.mark.parametrize("inside", ["\n", "\t", "\r"])
-def test_line_ends_inside_a_url_vanish_as_a_browser_does_it(inside: str) -> None:
-    source = urls.article(f"https://exam{inside}ple.com/a{inside}b")
+def test_line_ends_inside_a_url_are_removed_as_browsers_do(inside: str) -> None:
+    source = urls.identify_article(f"https://exam{inside}ple.com/a{inside}b")
     assert source.canonical_url == source.requested_url == "https://example.com/ab"
 
 
 @pytest.mark.parametrize("code", [*range(0x20), 0x7F])
 def test_no_control_character_is_ever_kept(code: int) -> None:
-    source = urls.article(f"https://example.com/a{chr(code)}b?c{chr(code)}d")
+    source = urls.identify_article(f"https://example.com/a{chr(code)}b?c{chr(code)}d")
     for kept in (source.canonical_url, source.requested_url):
         assert not set(kept) & {chr(n) for n in (*range(0x20), 0x7F)}
 
@@ -194,7 +194,7 @@ def test_no_control_character_is_ever_kept(code: int) -> None:
         ("https:\\\\example.com\\a", "https://example.com/a"),
     ],
 )
-def test_one_spelling_of_each_url(url: str, expected: str) -> None:
+def test_each_url_has_one_canonical_spelling(url: str, expected: str) -> None:
     assert canonical(url) == expected
 
 
@@ -203,16 +203,16 @@ def test_the_scheme_and_the_host_make_a_difference() -> None:
     assert canonical("https://www.example.com/") != canonical("https://example.com/")
 
 
-def test_what_was_asked_for_is_kept_beside_the_canonical_form() -> None:
-    source = urls.article("HTTPS://Example.com/?utm_source=x#part")
+def test_the_requested_url_is_kept_beside_the_canonical_form() -> None:
+    source = urls.identify_article("HTTPS://Example.com/?utm_source=x#part")
     assert source.requested_url == "HTTPS://Example.com/?utm_source=x#part"
     assert source.canonical_url == "https://example.com/"
     assert (source.provider, source.provider_id, source.external_playback_url) == (None, None, None)
 
 
 def test_an_article_on_youtube_is_an_article() -> None:
-    assert urls.article(f"{WATCH}&t=1").canonical_url == f"{WATCH}&t=1"
-    assert urls.article(WATCH).provider is None
+    assert urls.identify_article(f"{WATCH}&t=1").canonical_url == f"{WATCH}&t=1"
+    assert urls.identify_article(WATCH).provider is None
 
 
 piece = st.text(
@@ -236,7 +236,7 @@ def test_canonicalization_is_idempotent(
     scheme: str, host: str, path: str, pairs: list[str], tail: str
 ) -> None:
     url = f"{scheme}://{host}/{path}?{'&'.join(pairs)}{tail}"
-    for take in (urls.article, urls.video):
+    for take in (urls.identify_article, urls.identify_video):
         try:
             once = take(url)
         except InvalidUrl:
@@ -248,9 +248,9 @@ def test_canonicalization_is_idempotent(
 
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(st.text(max_size=200) | st.text(max_size=100).map(lambda text: f"https://{text}"))
-def test_whatever_is_given_is_taken_or_refused_and_nothing_else(url: str) -> None:
+def test_any_input_is_canonicalized_or_refused(url: str) -> None:
     try:
-        source = urls.article(url)
+        source = urls.identify_article(url)
     except InvalidUrl:
         return
     assert source.canonical_url.startswith(("http://", "https://"))
@@ -287,14 +287,14 @@ def test_whatever_is_given_is_taken_or_refused_and_nothing_else(url: str) -> Non
     ],
 )
 def test_every_spelling_of_a_youtube_video_is_one_source(url: str) -> None:
-    source = urls.video(url)
+    source = urls.identify_video(url)
     assert (source.provider, source.provider_id) == ("youtube", ID)
     assert source.canonical_url == source.external_playback_url == WATCH
 
 
 @pytest.mark.parametrize("good", ["-_-_-_-_-_-", "00000000000", "AAAAAAAAAAA", "abcdefghij-"])
-def test_an_id_may_hold_any_url_safe_character(good: str) -> None:
-    assert urls.video(f"https://youtu.be/{good}").provider_id == good
+def test_a_youtube_id_may_hold_any_url_safe_character(good: str) -> None:
+    assert urls.identify_video(f"https://youtu.be/{good}").provider_id == good
 
 
 @pytest.mark.parametrize(
@@ -325,9 +325,9 @@ def test_an_id_may_hold_any_url_safe_character(good: str) -> None:
         "https://youtu.be/{}",
     ],
 )
-def test_what_is_not_an_id_is_refused(pattern: str, bad: str) -> None:
+def test_invalid_youtube_ids_are_refused(pattern: str, bad: str) -> None:
     with pytest.raises(InvalidUrl):
-        urls.video(pattern.format(bad))
+        urls.identify_video(pattern.format(bad))
 
 
 @pytest.mark.parametrize(
@@ -353,14 +353,14 @@ def test_what_is_not_an_id_is_refused(pattern: str, bad: str) -> None:
 )
 def test_a_youtube_page_that_is_not_a_video_is_refused_for_videos(path: str) -> None:
     with pytest.raises(InvalidUrl):
-        urls.video(f"https://www.youtube.com/{path}")
-    assert urls.article(f"https://www.youtube.com/{path}")
+        urls.identify_video(f"https://www.youtube.com/{path}")
+    assert urls.identify_article(f"https://www.youtube.com/{path}")
 
 
 @pytest.mark.parametrize(
     "host", ["notyoutube.com", "youtube.com.evil.example", "youtu.be.example", "xyoutu.be", "vimeo.com"]
 )
-def test_other_hosts_keep_their_own_address(host: str) -> None:
-    source = urls.video(f"https://{host}/watch?v={ID}&utm_source=x")
+def test_videos_on_other_hosts_keep_their_own_address(host: str) -> None:
+    source = urls.identify_video(f"https://{host}/watch?v={ID}&utm_source=x")
     assert source.provider is None
     assert source.canonical_url == source.external_playback_url == f"https://{host}/watch?v={ID}"

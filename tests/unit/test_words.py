@@ -1,4 +1,4 @@
-"""How long a text is: what a person would count, in every script."""
+"""The word count of a text, as a person would count it, in every script."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ from nexus.media.documents import count_words
         ("half of a pair \ud800", 5),
     ],
 )
-def test_words_stand_between_spaces_or_are_two_characters_where_there_are_none(text: str, words: int) -> None:
+def test_words_are_counted_by_spaces_or_by_two_characters_each(text: str, words: int) -> None:
     assert count_words(text) == words

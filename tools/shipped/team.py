@@ -17,9 +17,9 @@ from pathlib import Path
 import httpx2
 import psycopg
 
-from tests import object_store, servers
-from tests.pages import Pages
-from tests.servers import Server, ServerError
+from tests.kit import servers
+from tests.kit.servers import Server, ServerError, object_store
+from tests.kit.servers.web_pages import Pages
 from tools.shipped.recipe import Recipe, fill
 
 #: Not in the recipe: so that what a killed worker held waits seconds, and not a minute.
@@ -39,7 +39,7 @@ class Process(Server):
     def end(self) -> None:
         """By SIGTERM. Raises ServerError when it does not end well."""
         self.stop()
-        code = self._keeper.returncode if self._keeper else None
+        code = self._watcher.returncode if self._watcher else None
         if code:
             raise ServerError(f"{self.name} ended with {code}. Its log:\n{self.tail()}")
 

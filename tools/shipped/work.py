@@ -16,9 +16,9 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
-from tests.documents import pdf
-from tests.pages import Answer
-from tests.processes import eventually
+from tests.kit.documents import pdf
+from tests.kit.servers.web_pages import Answer
+from tests.kit.waiting import eventually
 from tools.shipped.team import Process, Team
 
 KEYS = "/.well-known/jwks.json"

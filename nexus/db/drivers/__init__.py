@@ -1,6 +1,6 @@
-"""What differs between the databases: one module for each, loaded for the URL that asks for it.
+"""What differs between the databases: one module for each, imported only if the URL asks for it.
 
-A driver takes long to import, so a Nexus on SQLite never loads PostgreSQL's.
+A driver is slow to import, so a Nexus on SQLite never loads PostgreSQL's.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ Command = Literal["BEGIN", "COMMIT", "ROLLBACK"]
 
 
 class CommitUnanswered(Exception):
-    """The connection ended during COMMIT: what was written is there, or it is not. To know, look."""
+    """The connection was lost during COMMIT: the transaction may or may not be committed. To find out, look."""
 
 
 class Driver(Protocol):
     def pooled(self, url: URL, size: int) -> Engine:
-        """An engine in autocommit: transactions are begun and ended by name."""
+        """An engine in autocommit mode: `command` begins and ends transactions."""
 
     def unpooled(self, url: URL) -> Engine:
-        """An engine for schema work: ordinary transactions."""
+        """An engine for schema work, with ordinary transactions."""
 
     def turn(self) -> AbstractContextManager[Any]:
-        """Held through each transaction of the process."""
+        """A lock that each transaction of the process holds."""
 
     def command(self, connection: Any, command: Command) -> None: ...
 
     def is_idle(self, connection: Any) -> bool:
-        """Whether the connection is alive and outside any transaction, so that it may be used again."""
+        """Whether the connection is alive and in no transaction, so that it can be used again."""
 
     def is_away(self, error: BaseException) -> bool:
-        """Whether this is an error of the driver that says so."""
+        """Whether this driver's error says that the database is away."""
 
 
 _loaded: list[Driver] = []
 
 
 def driver_of(url: URL) -> Driver:
-    """Raises what SQLAlchemy raises for a database that Nexus does not know."""
+    """Return the driver for a URL. Raises what SQLAlchemy raises if Nexus does not support the database."""
     driver = _sqlite() if url.get_backend_name() == "sqlite" else _postgres()
     if driver not in _loaded:
         _loaded.append(driver)
@@ -64,7 +64,7 @@ def _postgres() -> Driver:
 def is_away(error: BaseException) -> bool:
     """Whether the database is out of reach, full, read-only or locked, so that the same call may work in a moment.
 
-    Only a driver that is loaded can have raised it.
+    Only drivers that are loaded can have raised it.
     """
     cause = error.orig if isinstance(error, DBAPIError) else error  # the pool wraps what its driver raises
     if isinstance(cause, PoolTimeout | CommitUnanswered):

@@ -1,4 +1,4 @@
-"""PostgreSQL, by psycopg."""
+"""PostgreSQL, with psycopg."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 from nexus.db import drivers
 from nexus.db.drivers import Command
 
-#: A PostgreSQL that has gone silent is an error after this long, not a thread that waits for ever.
+#: A PostgreSQL that stops answering becomes an error after this time, instead of a thread that waits forever.
 PATIENCE: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -25,13 +25,13 @@ PATIENCE: dict[str, Any] = {
     "tcp_user_timeout": 20_000,
     "options": "-c statement_timeout=20s -c idle_in_transaction_session_timeout=60s",
 }
-#: How the codes begin that mean "away": connections, resources such as a full disk, an operator's stop, the system's
-#: own errors; a standby; sessions that were ended for idling; deadlocks and locks.
+#: Prefixes of error codes that mean "away": lost connections, a full disk, a shutdown, system errors, a read-only
+#: standby, sessions ended for idling, deadlocks and locks.
 _AWAY = ("08", "53", "57", "58", "25006", "25P03", "25P04", "40001", "40P01", "55P03")
 
 
 class CommitUnanswered(drivers.CommitUnanswered, psycopg.OperationalError):
-    """Also an error of the driver, for code that catches those."""
+    """Also a psycopg error, for code that catches those."""
 
 
 def pooled(url: URL, size: int) -> Engine:
@@ -60,7 +60,7 @@ def turn() -> AbstractContextManager[None]:
 
 
 def command(connection: Any, command: Command) -> None:
-    """Straight through libpq: a cursor, which has nothing to bind or fetch here, costs twice as much."""
+    """Goes straight to libpq: a cursor would take twice as long, with nothing to bind or fetch."""
     result = connection.pgconn.exec_(command.encode())
     if result.status != ExecStatus.COMMAND_OK:
         error = error_from_result(result)
@@ -70,7 +70,7 @@ def command(connection: Any, command: Command) -> None:
         raise error
     if command == "COMMIT" and result.command_status == b"ROLLBACK":
         raise InFailedSqlTransaction(
-            "an error inside the transaction was passed over, so nothing was committed"
+            "nothing was committed, because an error inside the transaction was ignored"
         )
 
 
@@ -79,8 +79,10 @@ def is_idle(connection: Any) -> bool:
 
 
 def is_away(error: BaseException) -> bool:
-    """An error without a code is not the server's: the driver has lost it, or never reached it. What the driver itself
-    refuses to send is a ProgrammingError or a DataError."""
+    """An error without a code does not come from the server: the driver lost the connection, or never had one.
+
+    What the driver refuses to send is a ProgrammingError or a DataError.
+    """
     if not isinstance(error, psycopg.Error):
         return False
     if error.sqlstate:
@@ -89,7 +91,7 @@ def is_away(error: BaseException) -> bool:
 
 
 def _refuse_dead(connection: Any, _record: object, _proxy: object) -> None:
-    """An idle connection with something to read has been closed by the server: the pool opens another."""
+    """If an idle connection has something to read, the server has closed it: make the pool open another."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     if poll.poll(0):

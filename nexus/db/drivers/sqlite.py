@@ -1,4 +1,4 @@
-"""SQLite: one writer after the other, in a file."""
+"""SQLite, with one writer at a time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sqlalchemy.pool import NullPool, QueuePool
 from nexus.db.drivers import Command
 
 BUSY_SECONDS = 30.0
-#: How long SQLite's log may become, 16 MiB, before a commit waits until it is in the database: a book or an import is
-#: often longer than the 4 MiB that are its default, and would wait each time.
+#: How long SQLite's write-ahead log grows, 16 MiB, before a commit waits for a checkpoint. A book or an import often
+#: exceeds the default of 4 MiB, and would wait each time.
 CHECKPOINT_PAGES = 4000
 _AWAY = {
     sqlite3.SQLITE_BUSY,
@@ -29,9 +29,9 @@ _AWAY = {
 
 
 class Turn:
-    """One writer of this process after the other: SQLite's own way to wait is to sleep.
+    """Lets one thread of this process write at a time, because SQLite itself waits by sleeping.
 
-    A wait in vain ends with the error that SQLite would give.
+    After too long a wait it raises the error that SQLite would raise.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ def _prepare(connection: Any, _record: object) -> None:
 
 
 def _use_wal(connection: Any) -> None:
-    """SQLite itself does not wait here: of two that open a new database at once, one is told that it is locked."""
+    """SQLite does not wait here: if two processes open a new database at once, one gets "database is locked"."""
     patience = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Runs migrations online, one process at a time: a lock makes the others wait and then find nothing to do."""
+"""Runs migrations, one process at a time: others wait for the lock and then find nothing to do."""
 
 from alembic import context
 from sqlalchemy import Connection, text

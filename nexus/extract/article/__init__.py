@@ -1,10 +1,10 @@
-"""A web page, read as an article.
+"""Reads web pages as articles.
 
-charset   bytes into characters          page      characters into a tree, within limits
-blocks    the tree as a row of blocks    referees  what other extractors keep
-features  blocks as numbers              forest    which blocks are content
-render    those blocks as html           gates     pages that must not be saved
-titles, facts, dates, heads              what the page says of itself
+page      parses a page, within limits       blocks       cuts the tree into blocks
+referees  what other extractors keep         features     describes blocks in numbers
+forest    judges which blocks are content    render       writes those blocks as html
+heads     meta tags and linked data          facts        title, author, date and the like
+gates     refuses pages that are no article  class_names  what classes and ids say
 """
 
 from __future__ import annotations
@@ -18,62 +18,63 @@ from lxml.etree import _Element as Element
 
 from nexus.errors import EmptyContent, PageTooLarge
 from nexus.extract import Extraction, Hints
-from nexus.extract.article import facts, features, forest, gates, referees
-from nexus.extract.article.blocks import Block, Scope, cut, upwards
-from nexus.extract.article.charset import decode
-from nexus.extract.article.heads import Head, read_head
-from nexus.extract.article.page import body_of, lighten, parse
-from nexus.extract.article.render import render
-from nexus.extract.article.titles import title
+from nexus.extract.article import features, gates
+from nexus.extract.article.blocks import Block, Scope, cut_blocks, upwards
+from nexus.extract.article.facts import FactSources, gather_facts, page_title
+from nexus.extract.article.forest import load_forest
+from nexus.extract.article.heads import PageHead, read_head
+from nexus.extract.article.page import body_of, lighten, parse_page
+from nexus.extract.article.referees import ask_libraries
+from nexus.extract.article.render import render_blocks
+from nexus.extract.charsets import decode_page
 from nexus.extract.markup import clean
 
 LARGEST = 2 * 1024 * 1024
 CELLS = frozenset({"td", "th"})
 LONGEST_CELL = 200
 
-MODEL = forest.load()
+FOREST = load_forest()
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What was made of a page, and what the gates judge it by."""
+class PageReading:
+    """An extraction, and what the gates judge it by."""
 
     extraction: Extraction
-    seen: gates.Seen
+    gated: gates.GatedPage
 
 
-def read(data: bytes, hints: Hints) -> Extraction:
-    """Raises PageTooLarge, EmptyContent, BlockedPage or LoginWall where there is no article to be had."""
+def read_article(data: bytes, hints: Hints) -> Extraction:
+    """Raises PageTooLarge, EmptyContent, BlockedPage or LoginWall if there is no article to be had."""
     if len(data) > LARGEST:
         raise PageTooLarge
-    reading = look(decode(data, hints.charset), hints.url)
-    gates.check(reading.seen)
+    reading = read_page(decode_page(data, hints.charset), hints.url)
+    gates.require_article(reading.gated)
     return reading.extraction
 
 
-def look(html: str, url: str | None) -> Reading:
-    """What an article would be made of this page, whatever the page is."""
-    root, html = parse(html)
+def read_page(html: str, url: str | None) -> PageReading:
+    """Read a page as an article, whatever it is; the gates come after. Raises EmptyContent if nothing is there."""
+    root, html = parse_page(html)
     if root is None:
         raise EmptyContent
     head, base_url, body = read_head(root), _base(root, url), body_of(root)
     lighten(root)
-    blocks, scopes = cut(body)
-    kept_by = referees.ask(root, html)
+    blocks, scopes = cut_blocks(body)
+    kept_by = ask_libraries(root, html)
     content = _content(blocks, _judged(blocks, scopes, head, url, kept_by), kept_by)
     fragment, outline = clean(content, base_url, 0)
-    name, text = title(head, body), fragment.text
+    title, text = page_title(head, body), fragment.text
     visible = " ".join(block.text for block in blocks)
-    return Reading(
-        Extraction(
-            name, (fragment,), facts.gather(facts.Source(root, head, blocks, text, url, base_url)), outline
-        ),
-        gates.Seen(text, visible, name or "", html, root, head),
+    facts = gather_facts(FactSources(root, head, blocks, text, url, base_url))
+    return PageReading(
+        Extraction(title, (fragment,), facts, outline),
+        gates.GatedPage(text, visible, title or "", html, root, head),
     )
 
 
 def _base(root: Element, url: str | None) -> str | None:
-    """Where the page's own links lead from."""
+    """Return the address that the page's own links are relative to."""
     element = root.find(".//base[@href]")
     given = str(element.get("href")) if element is not None else None
     if not given:
@@ -85,30 +86,32 @@ def _base(root: Element, url: str | None) -> str | None:
 
 
 def _judged(
-    blocks: list[Block], scopes: list[Scope], head: Head, url: str | None, kept_by: tuple[str, ...]
+    blocks: list[Block], scopes: list[Scope], head: PageHead, url: str | None, kept_by: tuple[str, ...]
 ) -> dict[Block, float]:
-    """How likely each block with text is content."""
+    """Return for each block with text how likely it is content."""
     texts = [block for block in blocks if block.text]
     if not texts:
         return {}
-    page = features.Page(
-        features.squeeze(head.title or ""), tuple(map(features.squeeze, kept_by)), features.kinds(head, url)
+    page = features.PageFeatures(
+        features.squeeze(head.title or ""),
+        tuple(map(features.squeeze, kept_by)),
+        features.page_kinds(head, url),
     )
-    likely = MODEL.judge(features.describe(texts, scopes, page))
+    likely = FOREST.likelihoods(features.describe_blocks(texts, scopes, page))
     return dict(zip(texts, likely, strict=True))
 
 
 def _content(blocks: list[Block], likely: dict[Block, float], kept_by: tuple[str, ...]) -> str:
-    """The html of what is kept. Never nothing where there is text."""
-    for threshold in (MODEL.threshold, MODEL.threshold / 3):
+    """Return the html of what is kept: never nothing, if the page has text."""
+    for threshold in (FOREST.threshold, FOREST.threshold / 3):
         kept = _visible({block for block in likely if likely[block] > threshold})
         if _size(kept) >= gates.LEAST:
-            return render(_with_pictures(blocks, kept | _rest_of_tables(likely, kept)))
-    # What a page carries in scripts alone is in no block.
+            return render_blocks(_with_pictures(blocks, kept | _rest_of_tables(likely, kept)))
+    # Text that a page carries only in scripts is in no block.
     elsewhere = max(kept_by, key=len)
     if len(elsewhere) > max(_size(kept), gates.LEAST):
         return "".join(f"<p>{escape(line)}</p>" for line in elsewhere.splitlines() if line.strip())
-    return render(_with_pictures(blocks, _likeliest(likely)))
+    return render_blocks(_with_pictures(blocks, _likeliest(likely)))
 
 
 def _size(kept: Iterable[Block]) -> int:
@@ -116,14 +119,14 @@ def _size(kept: Iterable[Block]) -> int:
 
 
 def _visible(kept: set[Block]) -> set[Block]:
-    """Without what the page hides, where the rest is enough: it is for later, or for machines."""
+    """Drop what the page hides, if the rest is enough. It is for later, or for machines."""
     seen = {block for block in kept if not block.scope.hidden}
     return seen if _size(seen) >= gates.LEAST else kept
 
 
 def _rest_of_tables(blocks: Iterable[Block], kept: set[Block]) -> set[Block]:
-    """Every cell of a table of which a third is kept: one cell says nothing alone. Tables that lay out a page hold more
-    than short texts."""
+    """Return every cell of the tables of which a third is kept: one cell alone says nothing. Tables with long texts lay
+    out a page, and are left out."""
     tables: dict[Scope, list[Block]] = {}
     for block in blocks:
         if block.scope.tag in CELLS:
@@ -139,7 +142,7 @@ def _rest_of_tables(blocks: Iterable[Block], kept: set[Block]) -> set[Block]:
 
 
 def _likeliest(likely: dict[Block, float]) -> set[Block]:
-    """The best blocks of a page without any good ones, until they are enough."""
+    """Return the best blocks of a page that has no good ones, until they are enough."""
     kept: set[Block] = set()
     for block in sorted(likely, key=likely.__getitem__, reverse=True):
         if _size(kept) >= gates.LEAST:
@@ -149,7 +152,7 @@ def _likeliest(likely: dict[Block, float]) -> set[Block]:
 
 
 def _with_pictures(blocks: list[Block], kept: set[Block]) -> list[Block]:
-    """A picture belongs to the text around it: it is kept between two blocks that are."""
+    """Add the pictures between two kept blocks: a picture belongs to the text around it."""
     followed = [False] * len(blocks)
     after = False
     for at in range(len(blocks) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""A page as a row of blocks: each a run of text that no other block interrupts, with what surrounds it."""
+"""Cuts a page into blocks: each is a run of text that no other block interrupts, with what surrounds it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from lxml.etree import _Element as Element
 
-from nexus.extract.article import hints
-from nexus.extract.article.hints import words
+from nexus.extract.article.class_names import groups_of
+from nexus.extract.elements import words
 
-#: What holds no text for a reader.
+#: Elements that hold no text for a reader.
 SKIPPED = words(
     "script style noscript template svg math head iframe object embed applet canvas audio video map area select "
     "option optgroup datalist textarea input progress meter frame frameset noframes link meta base basefont "
@@ -21,11 +21,11 @@ INLINE = words(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q rp rt ruby s samp "
     "small span strike strong sub sup time tt u var wbr img picture blink marquee tspan rb rtc"
 )
-#: What a reader sees as structure.
+#: Elements that a reader sees as structure.
 STRUCTURE = words(
     "h1 h2 h3 h4 h5 h6 p ul ol li blockquote pre table tr td th caption dl dt dd figure figcaption"
 )
-#: Tags that say something of everything inside them.
+#: Tags that say something about everything inside them.
 WITHIN = (
     "article",
     "main",
@@ -45,29 +45,29 @@ WITHIN = (
     "dl",
 )
 TAG_BITS = {tag: 1 << at for at, tag in enumerate(WITHIN)}
-#: Where a line ends within a block.
+#: Marks the end of a line within a block.
 BREAK = "\u2028"
-#: A piece of a block: text, or an inline element that begins; None ends the innermost one.
+#: A piece of a block: text, or an inline element that begins here. None ends the innermost one.
 Piece: TypeAlias = "str | Element | None"
 
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """An element that holds blocks: what it is called, and where it stands."""
+    """An element that holds blocks: its names, and where it stands."""
 
     element: Element
     tag: str
     parent: Scope | None
     depth: int
-    #: Groups of words in its own class and id, and in those of everything around it.
+    #: The groups (class_names.py) of its own class and id, and of all elements around it.
     own: int
     around: int
-    #: Tags around it, itself included, as bits.
+    #: The tags around it, its own included, as bits.
     within: int
-    #: The same for elements of the same shape in places of the same shape.
+    #: Equal for elements with the same tags and classes on their path.
     signature: int
     hidden: bool
-    #: Where it stands among all of them: outer ones first.
+    #: Its index among all scopes of the page; outer ones come first.
     order: int
 
 
@@ -83,7 +83,7 @@ class Block:
 
 
 class _Walk:
-    """Goes through a page once. Between two flushes lies one block."""
+    """One walk over a page. Each flush ends a block."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -126,7 +126,7 @@ class _Walk:
     def enter(self, element: Element, parent: Scope | None) -> Scope:
         tag = element.tag
         given = dict(element.items())
-        own = _own_hints(given) if given else 0
+        own = _own_groups(given) if given else 0
         bit = TAG_BITS.get(tag, 0)
         order = len(self.scopes)
         if parent is None:
@@ -172,7 +172,7 @@ class _Walk:
         self.pieces.append(None)
 
     def line_break(self, scope: Scope) -> None:
-        """One break is a new line, two are a new block."""
+        """One break starts a new line, two start a new block."""
         last = next((piece for piece in reversed(self.pieces) if piece is None or not _is_blank(piece)), None)
         if last == BREAK:
             self.flush(scope)
@@ -185,22 +185,19 @@ def _is_blank(piece: Piece) -> bool:
     return isinstance(piece, str) and piece != BREAK and piece.isspace()
 
 
-def _own_hints(given: dict[str, str]) -> int:
+def _own_groups(given: dict[str, str]) -> int:
     names = " ".join([given[key] for key in ("class", "id", "role", "itemprop") if key in given])
-    return hints.mask(names) if names else 0
+    return groups_of(names) if names else 0
 
 
 def _is_hidden(given: dict[str, str]) -> bool:
-    return "hidden" in given or given.get("aria-hidden") == "true" or _is_unseen(given.get("style", ""))
+    style = given.get("style", "").replace(" ", "").lower()
+    unseen = "display:none" in style or "visibility:hidden" in style
+    return unseen or "hidden" in given or given.get("aria-hidden") == "true"
 
 
-def _is_unseen(style: str) -> bool:
-    style = style.replace(" ", "").lower()
-    return "display:none" in style or "visibility:hidden" in style
-
-
-def cut(body: Element) -> tuple[list[Block], list[Scope]]:
-    """The blocks of a page in reading order, and the elements around them, outer ones first."""
+def cut_blocks(body: Element) -> tuple[list[Block], list[Scope]]:
+    """Return the blocks of a page in reading order, and the elements around them, outer ones first."""
     walk = _Walk()
     scope = walk.enter(body, None)
     walk.inside(body, scope)
@@ -209,6 +206,7 @@ def cut(body: Element) -> tuple[list[Block], list[Scope]]:
 
 
 def upwards(scope: Scope | None) -> Iterator[Scope]:
+    """Yield a scope and everything around it, from the inside out."""
     while scope is not None:
         yield scope
         scope = scope.parent

@@ -1,27 +1,37 @@
-"""Who wrote a page, where and when, in which language: from linked data, meta tags, and what is marked in the text."""
+"""What a page says about itself: its title, who wrote it, where and when, and in which language."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
 from urllib.parse import urlsplit
 
+from htmldate import find_date
 from lxml import etree
 from lxml.etree import _Element as Element
 from resiliparse.parse.lang import detect_fast
 
 from nexus.extract import Facts
-from nexus.extract.article import dates
 from nexus.extract.article.blocks import Block, Scope
-from nexus.extract.article.heads import Head, name_of
-from nexus.extract.markup import absolute
+from nexus.extract.article.heads import PageHead, name_of
+from nexus.extract.markup import absolute_url
 
+LONGEST_TITLE = 500
 LONGEST_EXCERPT = 300
 LONGEST_BYLINE = 120
 #: Bylines stand near the beginning.
 MOST_BLOCKS = 150
-#: Above this the detector is guessing.
+MOST_HEADINGS = 5
+#: Pages older than the web have a wrong date.
+OLDEST = "1991-01-01"
+MOST_TIMES = 20
+LONGEST_TIMESTAMP = 40
+#: The language detector's distance above which it is guessing.
 UNSURE = 1100
 
 AUTHORS = (
@@ -37,36 +47,6 @@ AUTHORS = (
     "twitter:data1-author",
     "og:article:author",
 )
-PUBLISHED = (
-    "article:published_time",
-    "og:article:published_time",
-    "og:published_time",
-    "datepublished",
-    "publishdate",
-    "pubdate",
-    "publish-date",
-    "publish_date",
-    "date",
-    "dc.date",
-    "dc.date.issued",
-    "dcterms.created",
-    "dcterms.date",
-    "sailthru.date",
-    "parsely-pub-date",
-    "article.published",
-    "cxenseparse:recs:publishtime",
-    "citation_publication_date",
-    "citation_date",
-    "displaydate",
-    "timestamp",
-    "weibo: article:create_at",
-    "bt:pubdate",
-    "release_date",
-    "published_at",
-    "last-modified",
-    "article:modified_time",
-    "og:updated_time",
-)
 PICTURES = (
     "og:image",
     "og:image:url",
@@ -78,8 +58,12 @@ PICTURES = (
 LANGUAGES = ("content-language", "og:locale", "language", "dc.language")
 EXCERPTS = ("og:description", "description", "twitter:description", "dc.description")
 
+#: What sites put between a title and their name.
+_SEAM = re.compile(r"\s+[|–—\-·•»«›‹:/~]+\s+|\s*[|｜_]\s*|:\s+|\s*[–—]\s+|\s+[–—]\s*")
+#: Meta tags that say when a page was changed, not when it was published.
+_CHANGED = re.compile(r"modif|updat|revis|expir")
+_TIMES = etree.XPath("//time[@datetime] | //*[@itemprop='datePublished']")
 _BYLINES = etree.XPath("//*[@rel='author' or @itemprop='author']")
-_TIMES = etree.XPath("//time[@datetime or @itemprop='datePublished']|//*[@itemprop='datePublished']")
 _BY = re.compile(
     r"^\s*(?:(?:written|posted|published)\s+by|by|von|par|por|door|di|av|作者|文|记者)\b[\s:：]*",
     re.IGNORECASE,
@@ -93,30 +77,66 @@ _NOBODY = re.compile(
 
 
 @dataclass(frozen=True)
-class Source:
+class FactSources:
     """What facts are taken from: the tree, its head, its blocks, and the text that is kept."""
 
     root: Element
-    head: Head
+    head: PageHead
     blocks: list[Block]
     text: str
     url: str | None
     base_url: str | None
 
 
-def gather(source: Source) -> Facts:
-    root, head, text, url = source.root, source.head, source.text, source.url
+def gather_facts(sources: FactSources) -> Facts:
+    root, head, text = sources.root, sources.head, sources.text
     return Facts(
-        byline=_byline(root, head, source.blocks),
-        site=_site(head, url),
-        published=_published(root, head, text, url),
+        byline=_byline(root, head, sources.blocks),
+        site=_site(head, sources.url),
+        published=_published(root, head, sources.url),
         language=_language(head, text),
-        lead_image=_picture(head, source.base_url),
+        lead_image=_picture(head, sources.base_url),
         excerpt=_excerpt(head, text),
     )
 
 
-def _byline(root: Element, head: Head, blocks: list[Block]) -> str | None:
+def page_title(head: PageHead, body: Element) -> str | None:
+    """Return og:title, twitter:title, the title tag or the first h1, without the name of the site."""
+    shown = (" ".join("".join(one.itertext()).split()) for one in islice(body.iter("h1"), MOST_HEADINGS))
+    headings = [text for text in shown if text]
+    given = head.first("og:title") or head.first("twitter:title") or head.title
+    if not given:
+        return headings[0] if headings else None
+    return _without_site(given, headings, head.site_names())[:LONGEST_TITLE].strip() or None
+
+
+def _without_site(given: str, headings: list[str], sites: list[str]) -> str:
+    """Drop what stands beside a seam, if a heading or the site's own name shows that it is not part of the title."""
+    whole = _folded(given)
+    if any(_folded(heading) == whole for heading in headings):
+        return given
+    known = {_folded(site) for site in sites} - {""}
+    for seam in _SEAM.finditer(given):
+        left, right = given[: seam.start()].strip(), given[seam.end() :].strip()
+        if _is_heading(left, headings) or (_folded(right) in known and left):
+            return left
+        if _is_heading(right, headings) or (_folded(left) in known and right):
+            return right
+    return given
+
+
+def _is_heading(part: str, headings: list[str]) -> bool:
+    """Short words are no proof: they may be the name of a section."""
+    folded = _folded(part)
+    return len(folded) > 3 and any(_folded(heading) == folded for heading in headings)
+
+
+def _folded(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(letter for letter in text if letter.isalnum())
+
+
+def _byline(root: Element, head: PageHead, blocks: list[Block]) -> str | None:
     given = [name_of(thing.get("author") or thing.get("creator")) for thing in head.articles()]
     given += [head.first(name) for name in AUTHORS]
     said = filter(None, map(_person, given))
@@ -124,7 +144,7 @@ def _byline(root: Element, head: Head, blocks: list[Block]) -> str | None:
 
 
 def _marked_bylines(root: Element, blocks: list[Block]) -> Iterator[str | None]:
-    """What is marked as an author in the tree, named so in a class, or begins as a byline does."""
+    """Yield what is marked as an author in the tree or by a class, and blocks that begin like a byline."""
     for element in _BYLINES(root)[:8]:
         yield _signed(" ".join(element.itertext()))
     for block in blocks[:MOST_BLOCKS]:
@@ -143,7 +163,7 @@ def _signed(text: str) -> str | None:
 
 
 def _person(name: str | None) -> str | None:
-    """A name, and not an address or a role."""
+    """Return the name if it is a person's, not an address or a role."""
     if not name:
         return None
     name = _BY.sub("", name).strip(" ,;:|-–")
@@ -152,7 +172,7 @@ def _person(name: str | None) -> str | None:
     return name
 
 
-def _site(head: Head, url: str | None) -> str | None:
+def _site(head: PageHead, url: str | None) -> str | None:
     named = next(iter(head.site_names()), None)
     if named:
         return named[:200]
@@ -160,23 +180,27 @@ def _site(head: Head, url: str | None) -> str | None:
     return host.removeprefix("www.") if host else None
 
 
-def _published(root: Element, head: Head, text: str, url: str | None) -> str | None:
+def _published(root: Element, head: PageHead, url: str | None) -> str | None:
+    """htmldate finds the day. If the page gives a time of that day in a form for machines, it is kept."""
+    day = find_date(root, extensive_search=False, original_date=True, url=url, min_date=OLDEST)
+    if day is None:
+        return None
+    return next((stamp for stamp in _timestamps(root, head) if stamp.startswith(day)), str(day))
+
+
+def _timestamps(root: Element, head: PageHead) -> Iterator[str]:
     given = [
         thing.get(key) for key in ("datePublished", "dateCreated", "uploadDate") for thing in head.things
     ]
-    given += [head.first(name) for name in PUBLISHED]
+    given += [value for name, values in head.meta.items() if not _CHANGED.search(name) for value in values]
+    given += [element.get("datetime") or element.get("content") for element in _TIMES(root)[:MOST_TIMES]]
     for value in given:
-        found = dates.stamp(value) if isinstance(value, str) else None
-        if found:
-            return found
-    for element in _TIMES(root)[:5]:
-        found = dates.stamp(element.get("datetime") or element.get("content") or "".join(element.itertext()))
-        if found:
-            return found
-    return dates.in_address(url) or dates.in_text(text[:600])
+        if isinstance(value, str) and ":" in value:
+            with suppress(ValueError):
+                yield datetime.fromisoformat(value.strip()[:LONGEST_TIMESTAMP]).isoformat()
 
 
-def _language(head: Head, text: str) -> str | None:
+def _language(head: PageHead, text: str) -> str | None:
     given = (head.language, *(head.first(name) for name in LANGUAGES))
     for name in given:
         if name and _LANGUAGE.match(name.strip()):
@@ -185,21 +209,21 @@ def _language(head: Head, text: str) -> str | None:
     return str(language) if distance <= UNSURE else None
 
 
-def _picture(head: Head, base_url: str | None) -> str | None:
+def _picture(head: PageHead, base_url: str | None) -> str | None:
     given = [head.first(name) for name in PICTURES]
-    given += [_address(thing.get("image")) for thing in head.articles()]
-    return next((found for one in given if one and (found := absolute(one, base_url))), None)
+    given += [_picture_address(thing.get("image")) for thing in head.articles()]
+    return next((found for one in given if one and (found := absolute_url(one, base_url))), None)
 
 
-def _address(image: object) -> str | None:
+def _picture_address(image: object) -> str | None:
     if isinstance(image, list):
-        return _address(image[0]) if image else None
+        return _picture_address(image[0]) if image else None
     if isinstance(image, dict):
-        return _address(image.get("url"))
+        return _picture_address(image.get("url"))
     return image if isinstance(image, str) else None
 
 
-def _excerpt(head: Head, text: str) -> str | None:
+def _excerpt(head: PageHead, text: str) -> str | None:
     given = next((value for name in EXCERPTS if (value := head.first(name)) and len(value) > 20), None)
     return _shortened(given or text)
 

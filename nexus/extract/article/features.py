@@ -1,6 +1,6 @@
-"""What is known of each block, as numbers: itself, what is around it, and what the referees kept.
+"""Describes each block in numbers: the block itself, what is around it, and what the referees kept.
 
-Nothing here depends on a language. The order of the numbers is part of the model: train it anew after a change.
+Nothing here depends on a language. The order of the numbers is part of the model: retrain it after a change.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nexus.extract.article import hints, rival
-from nexus.extract.article.blocks import TAG_BITS, Block, Scope
-from nexus.extract.article.heads import ARTICLES, Head
-from nexus.extract.article.tally import Tally, commas, count
+from nexus.extract.article import referees
+from nexus.extract.article.blocks import TAG_BITS, Block, Scope, upwards
+from nexus.extract.article.class_names import BIT
+from nexus.extract.article.heads import ARTICLES, PageHead
+from nexus.extract.article.referees import RivalVerdict
+from nexus.extract.article.tally import Tally, count_commas, tally_scopes
 
 HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
-#: The tag that says most of a block, as a number; what is not here is 0.
+#: The tag of a block as a number. Tags that are not here count as 0.
 TAGS = {
     **dict.fromkeys(HEADINGS, 1),
     "p": 2,
@@ -38,7 +40,7 @@ TAGS = {
     "header": 12,
     "aside": 12,
 }
-#: What an address says of the page behind it.
+#: What an address says about its page.
 ADDRESSES = tuple(
     re.compile(words, re.IGNORECASE)
     for words in (
@@ -54,24 +56,24 @@ ADDRESSES = tuple(
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _DIGIT = re.compile(r"\d")
 _UPPER = re.compile(r"[A-ZÄÖÜ]")
-#: What comes first says which characters one can begin with: without it every character is tried in every way.
+#: The lookahead lists the characters that a match can begin with, so that other characters cost one test.
 _ODD = re.compile(
     r"(?=[©|»›•→@hw€$£¥\d])(?:©|\||»|›|•|→|@|https?:|www\.|[€$£¥]\s?\d|\d\s?[€$£¥]|\d{1,2}:\d\d|\d{4})"
 )
 
 
 @dataclass(frozen=True)
-class Page:
-    """What is known of a page as a whole."""
+class PageFeatures:
+    """What is known about a page as a whole."""
 
     title: str
-    #: What each referee kept, without any space.
+    #: What each library kept, without spaces.
     kept: tuple[str, ...]
-    #: What the page and its address say it is.
+    #: What kind of page it and its address say it is.
     kinds: tuple[float, ...]
 
 
-def kinds(head: Head, url: str | None) -> tuple[float, ...]:
+def page_kinds(head: PageHead, url: str | None) -> tuple[float, ...]:
     given = (head.first("og:type") or "").lower()
     types = head.types()
     path = (url or "").partition("://")[2]
@@ -89,11 +91,12 @@ def kinds(head: Head, url: str | None) -> tuple[float, ...]:
 
 
 def squeeze(text: str) -> str:
+    """Remove all white space."""
     return "".join(text.split())
 
 
 def _vote(text: str, kept: str) -> float:
-    """How much of a block a referee kept: all of it, or as many of three pieces."""
+    """Return how much of a block a library kept: all of it, or how many of three samples."""
     if text in kept:
         return 1.0
     size = len(text)
@@ -103,13 +106,13 @@ def _vote(text: str, kept: str) -> float:
     return sum(spot in kept for spot in spots) / 3
 
 
-def describe(blocks: list[Block], scopes: list[Scope], page: Page) -> list[list[float]]:
-    """A row of numbers for each block. Every block has text."""
+def describe_blocks(blocks: list[Block], scopes: list[Scope], page: PageFeatures) -> list[list[float]]:
+    """Return a row of numbers for each block. Every block must have text."""
     squeezed = [squeeze(block.text) for block in blocks]
-    marks = [commas(block.text) for block in blocks]
+    marks = [count_commas(block.text) for block in blocks]
     votes = [[_vote(text, kept) for kept in page.kept] for text in squeezed]
-    tallies = count(blocks, scopes, votes, marks)
-    verdict = rival.judge(blocks, scopes, tallies, marks)
+    tallies = tally_scopes(blocks, scopes, votes, marks)
+    verdict = referees.ask_rival(blocks, scopes, tallies, marks)
     for block, given in zip(blocks, votes, strict=True):
         given.append(float(verdict.kept[block.scope.order]))
     places = _places(scopes, tallies, verdict)
@@ -128,7 +131,7 @@ def describe(blocks: list[Block], scopes: list[Scope], page: Page) -> list[list[
 
 
 def _text(block: Block, text: str, pauses: int) -> list[float]:
-    """What a block says, and how."""
+    """Describe the text of a block."""
     shown, size = block.text, len(text) or 1
     words = shown.count(" ") + 1 + (0 if shown.isascii() else len(_CJK.findall(shown)))
     stops = shown.count(".") + shown.count("!") + shown.count("?") + shown.count("。")
@@ -151,9 +154,9 @@ def _text(block: Block, text: str, pauses: int) -> list[float]:
 
 
 def _places(
-    scopes: list[Scope], tallies: list[Tally], verdict: rival.Verdict
+    scopes: list[Scope], tallies: list[Tally], verdict: RivalVerdict
 ) -> Callable[[Scope], tuple[float, ...]]:
-    """What the elements around a block are like. Blocks share them, so each is looked at once."""
+    """Return a function that describes the elements around a block. Blocks share them, so each is described once."""
     near_best = _steps(scopes, verdict.best)
     known: dict[int, tuple[float, ...]] = {}
 
@@ -168,8 +171,8 @@ def _places(
                 scope.depth,
                 float(scope.hidden),
                 near_best[scope.order],
-                verdict.loud[parent.order],
-                verdict.loud[above.order],
+                verdict.shares[parent.order],
+                verdict.shares[above.order],
                 *_within(scope.within),
                 *_named(scope.around, scope.own | parent.own | above.own),
                 *_held(tallies[parent.order]),
@@ -181,12 +184,8 @@ def _places(
 
 
 def _steps(scopes: list[Scope], best: Scope) -> list[float]:
-    """How many levels up from the best element each one leaves it: 0 for what is inside."""
-    line: dict[int, float] = {}
-    up: Scope | None = best
-    while up is not None:
-        line[up.order] = float(len(line))
-        up = up.parent
+    """Return for each scope how many levels above the best one the two meet: 0 for everything inside it."""
+    line = {scope.order: float(level) for level, scope in enumerate(upwards(best))}
     steps: list[float] = []
     for scope in scopes:
         own = line.get(scope.order)
@@ -201,7 +200,7 @@ def _within(bits: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=4096)
 def _named(around: int, near: int) -> tuple[float, ...]:
-    return tuple(float(around & bit > 0) + float(near & bit > 0) for bit in hints.BIT.values())
+    return tuple(float(around & bit > 0) + float(near & bit > 0) for bit in BIT.values())
 
 
 def _held(tally: Tally) -> tuple[float, ...]:
@@ -212,13 +211,13 @@ def _held(tally: Tally) -> tuple[float, ...]:
 def _whole(
     blocks: list[Block],
     scopes: list[Scope],
-    page: Page,
+    page: PageFeatures,
     tallies: list[Tally],
     votes: list[list[float]],
-    verdict: rival.Verdict,
+    verdict: RivalVerdict,
 ) -> list[float]:
     chars = tallies[0].chars or 1
-    comments = hints.BIT["comment"]
+    comments = BIT["comment"]
     remarks = sum(len(block.text) for block in blocks if block.scope.around & comments)
     agreed = sum(len(block.text) for block, given in zip(blocks, votes, strict=True) if sum(given) >= 3)
     return [
@@ -238,7 +237,7 @@ def _whole(
 def _in_order(
     blocks: list[Block], own: list[list[float]], votes: list[list[float]], whole: list[float]
 ) -> list[list[float]]:
-    """Where a block stands, and what the blocks beside it are like."""
+    """Add to each row where its block stands, and what the blocks beside it are like."""
     total = sum(len(block.text) for block in blocks)
     sums = [-1.0, -1.0, *map(sum, votes), -1.0, -1.0]
     edge = (0.0, 0.0, -1.0)

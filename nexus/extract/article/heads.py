@@ -1,4 +1,4 @@
-"""What a page says of itself out of sight: meta tags, linked data, its title tag."""
+"""Reads the parts of a page that nobody sees: meta tags, linked data, the title tag."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from lxml.etree import _Element as Element
 
-from nexus.extract.article.hints import words
+from nexus.extract.elements import words
 
-#: Linked data of this many characters is read; more of it is a catalogue, not a description.
+#: How many characters of linked data are read. More of it is a catalogue, not a description.
 LARGEST = 400_000
 DEEPEST = 8
 SITES = words("WebSite Organization NewsMediaOrganization")
@@ -26,54 +26,54 @@ _CONTROL = re.compile(r"[\x00-\x1f]+")
 
 
 @dataclass(frozen=True)
-class Head:
+class PageHead:
     language: str | None = None
     title: str | None = None
-    #: By name or property, in lower case.
+    #: By name or property in lower case, in the order of the page.
     meta: dict[str, list[str]] = field(default_factory=dict)
-    #: Every object of the linked data that has a type.
+    #: Every typed object of the linked data.
     things: tuple[dict[str, Any], ...] = ()
 
     def first(self, *names: str) -> str | None:
         return next((value for name in names for value in self.meta.get(name, ())), None)
 
     def types(self) -> set[str]:
-        return {name for thing in self.things for name in kinds(thing)}
+        return {name for thing in self.things for name in types_of(thing)}
 
     def articles(self) -> list[dict[str, Any]]:
-        return [thing for thing in self.things if kinds(thing) & ARTICLES]
+        return [thing for thing in self.things if types_of(thing) & ARTICLES]
 
     def site_names(self) -> list[str]:
         named = (name_of(thing.get("publisher")) for thing in self.things)
-        sites = (name_of(thing) for thing in self.things if kinds(thing) & SITES)
+        sites = (name_of(thing) for thing in self.things if types_of(thing) & SITES)
         given = (self.first("og:site_name"), self.first("application-name"), self.first("twitter:site"))
         return [name.lstrip("@") for name in (*given, *named, *sites) if name]
 
 
-def kinds(thing: dict[str, Any]) -> set[str]:
+def types_of(thing: dict[str, Any]) -> set[str]:
     given = thing.get("@type")
     return {str(name) for name in (given if isinstance(given, list) else [given])}
 
 
 def name_of(thing: object) -> str | None:
-    """The name of a person or an organisation, however it is written down."""
+    """Return the name of a person or an organisation, in whatever shape the linked data gives it."""
     if isinstance(thing, list):
         return ", ".join(dict.fromkeys(filter(None, map(name_of, thing[:20])))) or None
     if isinstance(thing, dict):
         return name_of(thing.get("name"))
-    return tidy(thing) if isinstance(thing, str) else None
+    return _tidy(thing) if isinstance(thing, str) else None
 
 
-def tidy(text: str | None) -> str | None:
+def _tidy(text: str | None) -> str | None:
     return " ".join((text or "").split()) or None
 
 
-def read_head(root: Element) -> Head:
+def read_head(root: Element) -> PageHead:
     titles = root.iter("title")
     shown = next((one for one in titles if one.getparent() is None or one.getparent().tag != "svg"), None)
-    return Head(
-        language=tidy(root.get("lang") or root.get("xml:lang")),
-        title=tidy("".join(shown.itertext())[:LONGEST_TITLE]) if shown is not None else None,
+    return PageHead(
+        language=_tidy(root.get("lang") or root.get("xml:lang")),
+        title=_tidy("".join(shown.itertext())[:LONGEST_TITLE]) if shown is not None else None,
         meta=_meta(root),
         things=tuple(_things(root)),
     )
@@ -82,7 +82,7 @@ def read_head(root: Element) -> Head:
 def _meta(root: Element) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for element in root.iter("meta"):
-        value = tidy((element.get("content") or "")[:LONGEST_TITLE])
+        value = _tidy((element.get("content") or "")[:LONGEST_TITLE])
         for key in ("property", "name", "itemprop", "http-equiv"):
             name = element.get(key)
             if name and value:

@@ -1,4 +1,4 @@
-"""The words of checks, logins and paywalls, in the languages that they are met in: one regular expression a line."""
+"""How checks, logins and paywalls are worded in different languages, one regular expression per line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def _any(*phrases: str) -> re.Pattern[str]:
     return re.compile("|".join(phrases), re.IGNORECASE)
 
 
-#: They stand in the markup of the checks themselves, and not in pages that passed one.
+#: Found in the markup of the checks themselves, and not in pages behind a passed check.
 CHECKS = _any(
     r"_cf_chl_opt",
     r"cf-challenge",
@@ -141,7 +141,7 @@ SAYS_LOGIN = _any(
     r"비밀번호",
 )
 
-#: What stands where the rest of an article would be.
+#: Found where the rest of an article would be.
 SAYS_WALL = _any(
     r"(?:log|sign) in to (?:continue|read|view|see|access)",
     r"(?:subscribe|register|sign up) (?:now )?to (?:continue|read|keep|unlock|access|view)",

@@ -1,4 +1,4 @@
-"""The blocks that are kept, as html: what they stood in is opened and closed around them, and nothing else."""
+"""Writes the kept blocks as html, inside the structural elements they stood in and no others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from lxml.etree import _Element as Element
 
 from nexus.extract.article.blocks import BREAK, STRUCTURE, TAG_BITS, Block, Scope, upwards
-from nexus.extract.article.hints import words
+from nexus.extract.elements import words
 
 INLINE = {
     "b": "strong",
@@ -19,16 +19,23 @@ INLINE = {
     **{tag: tag for tag in words("a em strong code sub sup s del ins mark q cite abbr time u var small")},
 }
 PICTURE = ("src", "data-src", "data-original", "data-lazy-src", "srcset", "data-srcset", "alt", "width", "height", "style")  # fmt: skip  # noqa: E501
-KEPT = {"a": ("href",), "time": ("datetime",), "abbr": ("title",)}
-#: They hold their text themselves; in others it stands in paragraphs.
+KEPT = {
+    "a": ("href",),
+    "abbr": ("title",),
+    "ol": ("start", "type"),
+    "td": ("colspan", "rowspan"),
+    "th": ("colspan", "rowspan"),
+    "time": ("datetime",),
+}
+#: They hold text directly. In other elements it stands in paragraphs.
 HOLDERS = words("li td th dd")
 LEAVES = words("h1 h2 h3 h4 h5 h6 pre figcaption caption dt")
-#: A cell with more in it than this is a column of a page, not of a table.
+#: A cell with more than this in it is a column of the page, not of a table.
 MOST_IN_CELL = 4
 LONGEST_CELL = 1500
 
 
-def render(blocks: list[Block]) -> str:
+def render_blocks(blocks: list[Block]) -> str:
     writer = _Writer()
     for block in blocks:
         writer.write(block)
@@ -51,8 +58,8 @@ class _Writer:
         self.close(shared)
         for scope in around[shared:]:
             self._open.append(scope)
-            self.out.append(f"<{scope.tag}{_start(scope)}>")
-        text = inline(block, bool(block.scope.within & TAG_BITS["pre"]))
+            self.out.append(f"<{scope.tag}{_attributes(scope.element, KEPT.get(scope.tag, ()))}>")
+        text = _inline(block, bool(block.scope.within & TAG_BITS["pre"]))
         if leaf is None and around and around[-1].tag in HOLDERS and around[-1].order not in self._begun:
             self._begun.add(around[-1].order)
             self.out.append(text)
@@ -64,7 +71,7 @@ class _Writer:
             self.out.append(f"</{self._open.pop().tag}>")
 
     def _around(self, block: Block) -> tuple[list[Scope], str | None]:
-        """What is to be open around a block, outermost first, and the tag of the block itself."""
+        """Return the elements to open around a block, outermost first, and the tag of the block itself."""
         chain = [
             scope for scope in upwards(block.scope) if scope.tag in STRUCTURE and self._is_structure(scope)
         ]
@@ -73,7 +80,7 @@ class _Writer:
         return kept[::-1], leaf
 
     def _is_structure(self, scope: Scope) -> bool:
-        """A part of a table that only serves to place things is none."""
+        """Whether the element is structure to a reader. Tables that only lay out the page are not."""
         if scope.tag not in {"table", "tr", "td", "th", "caption"}:
             return True
         table = next((up for up in upwards(scope) if up.tag == "table"), None)
@@ -93,23 +100,12 @@ def _is_column(element: Element, table: Element) -> bool:
     return len(element.findall(".//p")) > MOST_IN_CELL or len("".join(element.itertext())) > LONGEST_CELL
 
 
-def _start(scope: Scope) -> str:
-    names = (
-        ("start", "type")
-        if scope.tag == "ol"
-        else ("colspan", "rowspan")
-        if scope.tag in {"td", "th"}
-        else ()
-    )
-    return _attributes(scope.element, names)
-
-
 def _attributes(element: Element, names: tuple[str, ...]) -> str:
     given = ((name, element.get(name)) for name in names)
     return "".join(f' {name}="{escape(value)}"' for name, value in given if value)
 
 
-def inline(block: Block, is_pre: bool) -> str:
+def _inline(block: Block, is_pre: bool) -> str:
     out: list[str] = []
     ends: list[str] = []
     for piece in block.pieces:

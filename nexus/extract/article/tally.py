@@ -1,4 +1,4 @@
-"""How much each element of a page holds: text, links, long paragraphs, and what the referees kept."""
+"""Counts what each element of a page holds: text, links, long paragraphs, and what the referees kept."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from nexus.extract.article.blocks import Block, Scope
 
-#: A block of this length with few links is a paragraph, whatever its tag.
+#: A longer block with few links is a paragraph, whatever its tag.
 LONG = 80
 
 
@@ -22,18 +22,18 @@ class Tally:
 
     @property
     def density(self) -> float:
-        """How much of it is links."""
+        """The share of its text that is in links."""
         return self.linked / self.chars if self.chars else 0.0
 
 
-def commas(text: str) -> int:
+def count_commas(text: str) -> int:
     return text.count(",") + (0 if text.isascii() else text.count("，") + text.count("、") + text.count("،"))
 
 
-def count(
+def tally_scopes(
     blocks: list[Block], scopes: list[Scope], votes: list[list[float]], marks: list[int]
 ) -> list[Tally]:
-    """By the order of the elements, everything inside each included."""
+    """Return a tally for each scope, with everything inside it. `marks` are the commas in each block."""
     tallies = [Tally(votes=[0.0] * len(votes[0])) for _ in scopes]
     for block, given, pauses in zip(blocks, votes, marks, strict=True):
         tally, size = tallies[block.scope.order], len(block.text)

@@ -1,6 +1,6 @@
-"""What a parser process may not do, whatever a document makes of it.
+"""What a parser process may not do, even if a document takes it over.
 
-The limits of a process hold on every system, but for memory, which only Linux limits. Linux also takes away files,
+Resource limits hold on every system, except the one on memory, which only Linux enforces. Linux also takes away files,
 the network and other processes (kernel.py).
 """
 
@@ -20,11 +20,11 @@ if LINUX:
     from nexus.extract.child import kernel
 
 OPEN_FILES = 32
-#: The worker looks at the clock; the limit on processor time stands behind it.
+#: The worker's own timeout comes first; the limit on processor time is the second line.
 CPU_GRACE_SECONDS = 1
 _KIB = 1024
-#: Where libraries look for shared objects, time zones and types of files when they are used for the first time.
-_OF_THE_SYSTEM = (
+#: Where libraries look for shared objects, time zones and file types when first used.
+_SYSTEM_PLACES = (
     "/lib",
     "/lib64",
     "/usr/lib",
@@ -36,9 +36,11 @@ _OF_THE_SYSTEM = (
 )
 
 
-def enter(readable: Sequence[str]) -> None:
-    """For good. The limits that differ from one document to the next are set by `limit`."""
-    _offer_to_the_oom_killer()
+def enter_jail(readable: Sequence[str]) -> None:
+    """Give up everything a reader doesn't need, for good. Limits that differ by document are set by `set_limits`."""
+    # When memory runs out, the kernel ends a parser before the server.
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
     for what, most in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
@@ -52,8 +54,8 @@ def enter(readable: Sequence[str]) -> None:
         kernel.refuse_calls()
 
 
-def limit(seconds: float, memory_bytes: int, mapped: int) -> None:
-    """From now on: so much more processor time, and so much memory beyond what was mapped at the start."""
+def set_limits(seconds: float, memory_bytes: int, mapped: int) -> None:
+    """Allow this much more processor time, and this much memory beyond what was mapped at the start."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = used.ru_utime + used.ru_stime
     _set_soft_limit(resource.RLIMIT_CPU, math.ceil(spent + seconds) + CPU_GRACE_SECONDS)
@@ -61,37 +63,39 @@ def limit(seconds: float, memory_bytes: int, mapped: int) -> None:
         _set_soft_limit(resource.RLIMIT_AS, mapped + memory_bytes)
 
 
-def memory() -> tuple[int, int]:
-    """What is mapped and what is in use now, in bytes: imported libraries are a good part of both. Nothing is known
-    to be mapped where the system does not say."""
+def memory_in_use() -> tuple[int, int]:
+    """Return how many bytes are mapped and how many are in use. Imported libraries are a good part of both.
+
+    Mapped is 0 if the system doesn't tell.
+    """
     try:
         mapped, used = map(int, Path("/proc/self/statm").read_text().split()[:2])
     except OSError:
-        return 0, peak(resource.getrusage(resource.RUSAGE_SELF))
+        return 0, peak_memory(resource.getrusage(resource.RUSAGE_SELF))
     return mapped * resource.getpagesize(), used * resource.getpagesize()
 
 
-def peak(usage: resource.struct_rusage) -> int:
-    """The most memory that was in use at once, in bytes."""
+def peak_memory(usage: resource.struct_rusage) -> int:
+    """Return the most memory that was in use at once, in bytes."""
     return usage.ru_maxrss * (_KIB if LINUX else 1)
 
 
 def die_with(parent: int) -> None:
-    """Wherever the system can, this process ends when its parent does; it may have done so already."""
+    """End this process when its parent ends, on systems that can do that. The parent may be gone already."""
     if LINUX:
         kernel.die_with_parent()
     if os.getppid() != parent:
         os._exit(1)
 
 
-def installation() -> list[str]:
-    """Where Python and everything imported so far may have more to import: packages are read late, in pieces.
+def readable_places() -> list[str]:
+    """List the folders that Python and the packages imported so far may still import from: many import lazily.
 
-    Not all of sys.path: it may name the folder in which somebody works, with whatever else is there.
+    Not all of sys.path, which may name somebody's working folder and everything else in it.
     """
     standard = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     sites = {path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}}
-    roots = {str(Path(sys.base_prefix, "lib")), *standard, *sites, *_OF_THE_SYSTEM}
+    roots = {str(Path(sys.base_prefix, "lib")), *standard, *sites, *_SYSTEM_PLACES}
     return sorted(roots | {path for path in _package_folders() if not _within(path, roots)})
 
 
@@ -105,18 +109,12 @@ def _within(path: str, roots: Iterable[str]) -> bool:
     return any(path.startswith(root + os.sep) for root in roots)
 
 
-def _offer_to_the_oom_killer() -> None:
-    """When memory runs out, a parser goes first, not the server."""
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
-
-
 def _set_soft_limit(what: int, most: int) -> None:
     hard = resource.getrlimit(what)[1]
     _set_limit(what, most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
 
 
 def _set_limit(what: int, soft: int, hard: int) -> None:
-    """Not every system knows every limit, and a container may have set a lower one."""
+    """Some systems lack some limits, and a container may have set a lower one already."""
     with suppress(OSError, ValueError):
         resource.setrlimit(what, (soft, hard))

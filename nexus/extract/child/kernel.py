@@ -1,6 +1,6 @@
 """What Linux can take away from a process for good: files, the network, other processes, root's powers.
 
-Each function does what this kernel and this container offer, and says nothing where they offer it not.
+Each function silently skips features that the kernel or the container lacks.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
 
-#: With root's other powers gone, an installation that belongs to somebody else can still be read.
+#: The one power kept (CAP_DAC_READ_SEARCH): reading an installation that belongs to another user.
 _CAPABILITIES_VERSION, _MAY_READ = 0x20080522, 1 << 2
 
 # Landlock, see landlock(7). The numbers of its calls are the same on every machine.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION, _PATH_BENEATH = 1, 1
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
-#: How many kinds of access to files each version knows; later ones know what the last of these does.
+#: How many kinds of file access each version knows. Later versions know as many as the last one here.
 _FILE_ACCESSES = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _TCP, _TCP_SINCE = 0b11, 4
 #: Signals to processes outside, and abstract sockets.
 _SCOPES, _SCOPES_SINCE = 0b11, 6
 
-# Seccomp, see seccomp(2): a short program that looks at the number of each system call.
+# Seccomp, see seccomp(2): a short program that checks the number of each system call.
 _FILTER = 2
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050001, 0x80000000
 _CALL, _MACHINE = 0, 4
-#: On x86-64, where the same calls stand once more under other numbers.
+#: x86-64 has every call a second time, from this number on.
 _SECOND_TABLE = 0x40000000
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-#: What no reader needs, by its numbers on x86-64 and on 64-bit ARM. A parser has one thread and no children.
+#: Calls that no reader needs, by their numbers on x86-64 and 64-bit ARM. A parser has one thread and no children.
 _REFUSED: dict[str, tuple[int, int | None]] = {
     "socket": (41, 198),
     "io_uring_setup": (425, 425),
@@ -80,7 +80,7 @@ def die_with_parent() -> None:
 
 
 def drop_powers() -> None:
-    """Root's, and the chance to get them back by running something."""
+    """Give up root's powers, and the chance to regain them by running a program."""
     header, held = struct.pack("=Ii", _CAPABILITIES_VERSION, 0), ctypes.create_string_buffer(24)
     _libc.capget(header, held)
     kept = struct.unpack_from("=I", held)[0] & _MAY_READ
@@ -89,20 +89,20 @@ def drop_powers() -> None:
 
 
 def landlock_version() -> int:
-    """0 where there is none."""
+    """Return the version of Landlock, or 0 if there is none."""
     version: int = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
     return max(0, version)
 
 
 def allow_reading(places: Iterable[str]) -> None:
-    """These files and folders, and no others; nothing may be written or run, and no connection made."""
+    """Allow reading these files and folders, and nothing else: no writing, no programs, no connections."""
     version = landlock_version()
     files = (1 << _FILE_ACCESSES.get(version, max(_FILE_ACCESSES.values()))) - 1
     tcp = _TCP if version >= _TCP_SINCE else 0
     scopes = _SCOPES if version >= _SCOPES_SINCE else 0
     rules = _ruleset(files, tcp, scopes)
     if rules < 0:
-        # Some kernels say a version whose scopes they don't have.
+        # Some kernels report a version whose scopes they lack.
         rules = _ruleset(files, tcp, 0)
     if rules < 0:
         return
@@ -129,7 +129,7 @@ def _allow(rules: int, place: str) -> None:
 
 
 def refuse_calls() -> None:
-    """Where the machine's numbers are known. A refused call fails as one that is not permitted."""
+    """Make the calls in `_REFUSED` fail with EPERM, on machines whose call numbers are known."""
     machine = platform.machine()
     if machine not in _MACHINES or sys.maxsize < 2**32:
         return
@@ -140,7 +140,7 @@ def refuse_calls() -> None:
 
 
 def _program(machine: str) -> list[bytes]:
-    """Each refusal jumps over what is left of the list, to the last line."""
+    """Build the filter. Each refused call jumps over the rest of the list to the last line."""
     column = list(_MACHINES).index(machine)
     numbers = [number for row in _REFUSED.values() if (number := row[column]) is not None]
     tests = [(_IF_AT_LEAST, _SECOND_TABLE), *((_IF_EQUAL, number) for number in numbers)]

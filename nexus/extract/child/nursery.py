@@ -1,6 +1,6 @@
-"""The life of the nursery: it imports readers and forks parsers, until its line to the worker ends.
+"""The nursery process: it imports readers and forks parsers until the worker closes its socket.
 
-It reaps a parser only when it is asked to, so that a process id never comes to mean another process.
+It reaps a parser only when told to, so that a process id never comes to mean another process.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 
-from nexus.extract.child import jail, parser, wire
-from nexus.extract.child.wire import Value
+from nexus.extract.child import frames, jail, messages, parser
+from nexus.extract.child.messages import End, Ended, Fork, Forked, Learn, Learned
 
-#: In a parser: the number of its only open file besides the standard ones, which lead nowhere.
+#: A parser's socket is its only open file besides the standard ones, which lead nowhere.
 LINE = 3
 MOST_FILES = 65536
 
 
 def main() -> None:
-    """Signals to stop are for the worker, which then closes the line in its own time."""
+    """Run the nursery. It ignores signals to stop: they are for the worker, which closes the socket in its own time."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     nursery = Nursery(socket.socket(fileno=int(sys.argv[1])))
     with suppress(EOFError, OSError):
-        nursery.live()
+        nursery.serve()
     nursery.end_all()
 
 
@@ -36,36 +35,45 @@ class Nursery:
     def __init__(self, line: socket.socket) -> None:
         self._line = line
         self._children: set[int] = set()
-        #: Worked out here and not in a parser, where to look at every module would copy its page.
-        self._readable = jail.installation()
+        #: Worked out here because a parser that looks at every module copies the pages it shares with the nursery.
+        self._readable = jail.readable_places()
 
-    def live(self) -> None:
+    def serve(self) -> None:
         while True:
-            _, values = wire.receive(self._line)
-            verb = wire.text(next(values))
-            verbs = {"learn": self._learn, "fork": self._fork, "end": self._end}
-            self._line.sendall(wire.frame(verbs[verb](values)))
+            _, body = frames.receive_frame(self._line)
+            order = messages.decode_order(body)
+            self._line.sendall(frames.frame(messages.encode(self._obey(order))))
 
     def end_all(self) -> None:
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
-    def _learn(self, values: Iterator[bytes | None]) -> list[Value]:
-        """Import a module, or that of a reader, as the worker would. The answer is the kind of error, if any."""
-        name, *path = values
-        sys.path[:] = [os.fsdecode(wire.blob(entry)) for entry in path]
+    def _obey(self, order: Learn | Fork | End) -> Learned | Forked | Ended:
+        match order:
+            case Learn():
+                return self._learn(order)
+            case Fork():
+                return self._fork()
+            case End():
+                return self._end(order.pid)
+
+    def _learn(self, order: Learn) -> Learned:
+        sys.path[:] = map(os.fsdecode, order.path)
         importlib.invalidate_caches()
         try:
-            _import(wire.text(name))
+            if ":" in order.name:
+                parser.load_reader(order.name)
+            else:
+                importlib.import_module(order.name)
         except BaseException as error:
-            return [type(error).__name__]
-        self._readable = jail.installation()
-        return [None]
+            return Learned(type(error).__name__)
+        self._readable = jail.readable_places()
+        return Learned(None)
 
-    def _fork(self, _: Iterator[bytes | None]) -> list[Value]:
+    def _fork(self) -> Forked:
         (line,) = socket.recv_fds(self._line, 1, 1)[1]
-        # What is there now is never garbage: to look for it in the child would only copy its pages.
+        # Nothing here is ever garbage, and looking for some in the child would copy the pages it shares.
         gc.freeze()
         nursery = os.getpid()
         pid = os.fork()
@@ -73,15 +81,15 @@ class Nursery:
             self._become_parser(line, nursery)
         os.close(line)
         self._children.add(pid)
-        return [pid]
+        return Forked(pid)
 
-    def _end(self, values: Iterator[bytes | None]) -> list[Value]:
-        """Its exit code, and how much memory it took beyond its share of what is here."""
-        pid = wire.number(next(values))
+    def _end(self, pid: int) -> Ended:
         self._children.remove(pid)
         os.kill(pid, signal.SIGKILL)
         _, status, usage = os.wait4(pid, 0)
-        return [str(os.waitstatus_to_exitcode(status)), max(0, jail.peak(usage) - jail.memory()[1])]
+        # What a parser shares with the nursery is not its growth.
+        grown = max(0, jail.peak_memory(usage) - jail.memory_in_use()[1])
+        return Ended(os.waitstatus_to_exitcode(status), grown)
 
     def _become_parser(self, line: int, nursery: int) -> None:
         """Never returns."""
@@ -90,13 +98,6 @@ class Nursery:
             os.dup2(line, LINE)
             os.closerange(LINE + 1, MOST_FILES)
             jail.die_with(nursery)
-            parser.live(socket.socket(fileno=LINE), self._readable)
+            parser.serve(socket.socket(fileno=LINE), self._readable)
         finally:
             os._exit(1)
-
-
-def _import(name: str) -> None:
-    if ":" in name:
-        parser.find(name)
-    else:
-        importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Reads EPUBs: chapters as fragments in reading order, the table of contents as the outline, pictures as assets."""
+"""Reads EPUBs: a fragment for each chapter, the table of contents as the outline, and pictures as assets."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from urllib.parse import unquote
 
 from nexus.errors import EmptyContent, EpubDamaged
 from nexus.extract import Extraction, Fragment, Heading, Hints, markup
-from nexus.extract.epub import chapters
-from nexus.extract.epub.archive import Archive, resolve
-from nexus.extract.epub.chapters import Chapter
-from nexus.extract.epub.package import Line, Package, open_package
+from nexus.extract.epub.archive import Archive, resolve_path
+from nexus.extract.epub.chapters import Chapter, load_chapter
+from nexus.extract.epub.package import ContentsLine, Package, open_package
 from nexus.extract.epub.pictures import Pictures
 
 
-def read(data: bytes, hints: Hints) -> Extraction:  # noqa: ARG001 - a book says all of itself
+def read_epub(data: bytes, hints: Hints) -> Extraction:  # noqa: ARG001 - a book needs no hints
+    """Raises EpubDamaged, EpubDrm, EpubTooLarge or EmptyContent."""
     archive = Archive(data)
     package = open_package(archive)
-    loaded = [chapters.load(archive, item) for item in package.spine()]
+    loaded = [load_chapter(archive, item) for item in package.spine()]
     found = [chapter for chapter in loaded if chapter]
     if not found:
         raise EpubDamaged
@@ -27,7 +27,7 @@ def read(data: bytes, hints: Hints) -> Extraction:  # noqa: ARG001 - a book says
 
 
 def _clean(found: list[Chapter], pictures: Pictures) -> _Book:
-    """Clean every chapter. One that turns out to have no text joins its neighbour, and the rest move up."""
+    """Clean every chapter. If one turns out to have no text, start over with it joined to its neighbour."""
     while any(chapter.has_text for chapter in found):
         book = _Book(found, pictures)
         if not book.blank:
@@ -37,7 +37,7 @@ def _clean(found: list[Chapter], pictures: Pictures) -> _Book:
 
 
 class _Book:
-    """The chapters, cleaned. A chapter of pictures alone is shown at the beginning of the next one."""
+    """The cleaned chapters. A chapter with only pictures is shown at the beginning of the next one."""
 
     def __init__(self, found: list[Chapter], pictures: Pictures) -> None:
         self.chapters = {chapter.path: chapter for chapter in found}
@@ -51,7 +51,7 @@ class _Book:
         self.fragments = tuple(map(_joined, shown))
 
     def anchor(self, path: str, name: str) -> str | None:
-        """Where a link to a place in the book leads: the place, or the chapter it would be in."""
+        """Return the anchor for a link within the book: the id if it exists, else the chapter."""
         chapter = self.chapters.get(path)
         if chapter is None:
             return None
@@ -62,12 +62,12 @@ class _Book:
 
     def _fragment(self, chapter: Chapter) -> Fragment:
         def link(href: str) -> str | None:
-            path = resolve(chapter.path, href) if href[:1] != "#" else chapter.path
+            path = resolve_path(chapter.path, href) if href[:1] != "#" else chapter.path
             target = path and self.anchor(path, href.partition("#")[2])
-            return f"#{target}" if target else markup.outward(href)
+            return f"#{target}" if target else markup.outbound_url(href)
 
         def asset(source: str) -> str | None:
-            return self._pictures.name(resolve(chapter.path, source))
+            return self._pictures.name(resolve_path(chapter.path, source))
 
         fragment, headings = markup.clean(chapter.html, None, self.positions[chapter.path], asset, link)
         self.headings += headings
@@ -77,7 +77,7 @@ class _Book:
 
 
 def _positions(found: list[Chapter]) -> dict[str, int]:
-    """The fragment that each chapter is in: only those with text have their own."""
+    """Return the position of each chapter's fragment. Only chapters with text have one of their own."""
     positions: dict[str, int] = {}
     last = sum(chapter.has_text for chapter in found) - 1
     position = 0
@@ -99,8 +99,8 @@ def _extraction(archive: Archive, package: Package, book: _Book, pictures: Pictu
     return Extraction(package.title(), book.fragments, facts, outline, pictures.assets())
 
 
-def _outline(lines: list[Line], book: _Book) -> tuple[Heading, ...]:
-    """From the table of contents, or the headings, or the titles of the chapters."""
+def _outline(lines: list[ContentsLine], book: _Book) -> tuple[Heading, ...]:
+    """Take the outline from the table of contents, else the headings, else the titles of the chapters."""
     anchors = ((line, book.anchor(line.path, line.name)) for line in lines)
     found = [Heading(line.title, line.level, anchor) for line, anchor in anchors if anchor]
     titled = (chapter for chapter in book.chapters.values() if chapter.title and chapter.has_text)

@@ -1,4 +1,4 @@
-"""The zip around a book: what may be taken out of it, and how much."""
+"""The zip archive of a book, with limits on what is unpacked."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from nexus.errors import EpubDamaged, EpubTooLarge
 
 MiB = 1024 * 1024
 MOST_ENTRIES = 20_000
-#: Of one text, and of all that is taken out.
+#: The limits on one entry, and on everything that is unpacked.
 LARGEST_TEXT = 64 * MiB
 MOST_BYTES = 256 * MiB
-#: How many times larger than packed an entry may be, once it is larger than the free part.
+#: The most times an entry may grow by unpacking. The first part of it is exempt.
 HIGHEST_RATIO = 200
 FREE_OF_RATIO = MiB
 STEP = 256 * 1024
 METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-#: What zipfile raises on damaged archives, beside its own error.
+#: What zipfile raises for damaged archives.
 BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
@@ -35,7 +35,7 @@ BROKEN = (
 
 
 class Archive:
-    """Counts what it really unpacks: sizes that an archive states may be lies. It never unpacks to files."""
+    """Unpacks entries into memory. It counts what it really unpacks, because the sizes in an archive may be lies."""
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -47,7 +47,9 @@ class Archive:
             raise EpubTooLarge
         self._packed = len(data)
         self._unpacked = 0
-        self._entries = {info.filename: info for info in entries if resolve("", info.filename, quoted=False)}
+        self._entries = {
+            info.filename: info for info in entries if resolve_path("", info.filename, quoted=False)
+        }
 
     def __contains__(self, path: str) -> bool:
         return path in self._entries
@@ -56,7 +58,7 @@ class Archive:
         return list(self._entries)
 
     def read(self, path: str, largest: int | None = None) -> bytes | None:
-        """None where the entry is missing, damaged, or larger than asked for. Raises EpubTooLarge."""
+        """Return an entry's bytes, or None if it is missing, damaged or larger than `largest`. Raises EpubTooLarge."""
         info = self._entries.get(path)
         if info is None or info.compress_type not in METHODS:
             return None
@@ -79,8 +81,8 @@ class Archive:
         return bytes(whole)
 
 
-def resolve(base: str, href: str, *, quoted: bool = True) -> str | None:
-    """The path in the archive that a file names, seen from where that file is. None: outside of the archive."""
+def resolve_path(base: str, href: str, *, quoted: bool = True) -> str | None:
+    """Return the path in the archive that a link in the file `base` leads to. None if that is outside of it."""
     name = href.partition("#")[0].partition("?")[0] if quoted else href
     name = unquote(name) if quoted else name
     if not name or "\\" in name or "\x00" in name or name.startswith("/") or ":" in name.partition("/")[0]:

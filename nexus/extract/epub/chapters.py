@@ -1,4 +1,4 @@
-"""The files of a book's text, as html that can be cleaned."""
+"""Loads the text files of a book as html, ready to be cleaned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lxml import etree
 
 from nexus.extract.epub import xml
 from nexus.extract.epub.archive import Archive
-from nexus.extract.epub.package import Item
+from nexus.extract.epub.package import ManifestItem
 
 NOT_TEXT = ("script", "style", "template", "noscript")
 RASTER = "image/"
@@ -24,15 +24,15 @@ class Chapter:
     has_text: bool
 
 
-def load(archive: Archive, item: Item) -> Chapter | None:
-    """None where the file is missing or holds nothing that can be shown."""
+def load_chapter(archive: Archive, item: ManifestItem) -> Chapter | None:
+    """Return None if the file is missing or has nothing to show."""
     if item.media_type.startswith(RASTER) and item.media_type != "image/svg+xml":
         html = f'<img src="{escape(item.path.rpartition("/")[2])}">'
         return Chapter(item.path, html, "", frozenset(), has_text=False)
     data = archive.read(item.path)
     if not data:
         return None
-    root = xml.parse(data, recover=False)
+    root = xml.parse_xml(data, recover=False)
     if root is None:
         root = xml.parse_html(data)
     return None if root is None else _chapter(item.path, root)
@@ -50,18 +50,18 @@ def _chapter(path: str, root: etree._Element) -> Chapter | None:
     return Chapter(
         path,
         etree.tostring(body, method="html", encoding="unicode"),
-        xml.words(root.find("head/title")),
+        xml.text_of(root.find("head/title")),
         frozenset(str(name) for name in body.xpath(".//@id | .//a/@name")),
-        bool(xml.words(body)),
+        bool(xml.text_of(body)),
     )
 
 
 def _drawing(svg: etree._Element) -> etree._Element:
-    """The photographs and the words of a drawing: drawings themselves can hold scripts, and are left out."""
+    """Return the photographs and the words of a drawing. The drawing itself may hold scripts, and is left out."""
     block = etree.Element("div")
     for element in svg.iter("image", "text"):
         if element.tag == "text":
-            etree.SubElement(block, "p").text = xml.words(element)
+            etree.SubElement(block, "p").text = xml.text_of(element)
         elif element.get("href"):
             etree.SubElement(block, "img", src=element.get("href", ""))
     return block

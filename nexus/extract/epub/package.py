@@ -1,4 +1,4 @@
-"""What a book says of itself: its metadata, its files in reading order, its table of contents, its locks."""
+"""What a book says about itself: metadata, files in reading order, table of contents, and whether it is locked."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lxml import etree
 from nexus.errors import EpubDamaged, EpubDrm
 from nexus.extract import Facts, markup
 from nexus.extract.epub import xml
-from nexus.extract.epub.archive import Archive, resolve
+from nexus.extract.epub.archive import Archive, resolve_path
 
 CONTAINER = "META-INF/container.xml"
 ENCRYPTION = "META-INF/encryption.xml"
-#: Files that only locked books have, and what must be in them.
+#: Files that only locked books have, and the bytes that prove it.
 LOCKS = {"META-INF/rights.xml": b"adobe.com/adept", "META-INF/sinf.xml": b"", "META-INF/license.lcpl": b""}
-#: They hide fonts from copying, and nothing else.
+#: They only keep fonts from being copied.
 FONT_ALGORITHMS = frozenset({"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"})
 FONTS = (".otf", ".ttf", ".ttc", ".woff", ".woff2", ".dfont", ".eot")
 READABLE = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml", "image/svg+xml"})
@@ -29,7 +29,7 @@ DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[
 
 
 @dataclass(frozen=True)
-class Item:
+class ManifestItem:
     """A file of the book, as its manifest lists it."""
 
     id: str
@@ -40,8 +40,8 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of the table of contents: a path in the archive and an id in that file, which may be empty."""
+class ContentsLine:
+    """A line of the table of contents: a path in the archive, and an id in that file, which may be empty."""
 
     title: str
     level: int
@@ -52,15 +52,15 @@ class Line:
 @dataclass(frozen=True)
 class Package:
     root: etree._Element
-    items: dict[str, Item]
+    items: dict[str, ManifestItem]
 
-    def spine(self) -> list[Item]:
-        """What is read, in order. Notes that stand beside the text are read where they are listed."""
+    def spine(self) -> list[ManifestItem]:
+        """Return the files to read, in order. Notes beside the text are read where they are listed."""
         wanted = (ref.get("idref", "") for ref in self.root.iterfind("spine/itemref"))
         found = (self._readable(self.items.get(name)) for name in wanted)
         return list({item.path: item for item in found if item}.values())
 
-    def cover(self) -> Item | None:
+    def cover(self) -> ManifestItem | None:
         named = self.root.find("metadata//meta[@name='cover']")
         by_name = self.items.get(named.get("content", "")) if named is not None else None
         return next((item for item in self.items.values() if "cover-image" in item.properties), by_name)
@@ -78,7 +78,7 @@ class Package:
             excerpt=" ".join(markup.clean(description, None, 0)[0].text.split())[:LONGEST_EXCERPT] or None,
         )
 
-    def contents(self, archive: Archive) -> list[Line]:
+    def contents(self, archive: Archive) -> list[ContentsLine]:
         nav = next((item for item in self.items.values() if "nav" in item.properties), None)
         lines = _from_nav(archive, nav.path) if nav else []
         spine = self.root.find("spine")
@@ -88,8 +88,8 @@ class Package:
         )
         return lines or (_from_ncx(archive, ncx.path) if ncx else [])
 
-    def _readable(self, item: Item | None) -> Item | None:
-        """The item, or the first of its fallbacks that has text."""
+    def _readable(self, item: ManifestItem | None) -> ManifestItem | None:
+        """Return the item, or the first of its fallbacks that is readable."""
         seen: set[str] = set()
         while item and item.media_type not in READABLE and item.fallback and item.id not in seen:
             seen.add(item.id)
@@ -97,33 +97,33 @@ class Package:
         return item
 
     def _said(self, name: str) -> Iterator[str]:
-        found = (xml.words(element) for element in self.root.iterfind(f"metadata//{name}"))
+        found = (xml.text_of(element) for element in self.root.iterfind(f"metadata//{name}"))
         return (words for words in found if words)
 
     def _published(self) -> str | None:
         dates = list(self.root.iterfind("metadata//date"))
         dates.sort(key=lambda date: "publication" not in date.get("event", ""))
-        found = (DATE.match(xml.words(date)) for date in dates)
+        found = (DATE.match(xml.text_of(date)) for date in dates)
         return next((match[0] for match in found if match), None)
 
 
 def open_package(archive: Archive) -> Package:
-    """Raises EpubDrm, or EpubDamaged where there is no package."""
+    """Raises EpubDrm, or EpubDamaged if there is no package."""
     _refuse_locked(archive)
     path = _package_path(archive)
     root = _tree(archive, path)
     if root is None or root.find("spine") is None:
         raise EpubDamaged
-    items: dict[str, Item] = {}
+    items: dict[str, ManifestItem] = {}
     for element in root.iterfind("manifest/item"):
-        target = resolve(path, element.get("href", ""))
+        target = resolve_path(path, element.get("href", ""))
         if target:
             items.setdefault(element.get("id", ""), _item(element, target))
     return Package(root, items)
 
 
-def _item(element: etree._Element, path: str) -> Item:
-    return Item(
+def _item(element: etree._Element, path: str) -> ManifestItem:
+    return ManifestItem(
         element.get("id", ""),
         path,
         element.get("media-type", ""),
@@ -133,10 +133,10 @@ def _item(element: etree._Element, path: str) -> Item:
 
 
 def _package_path(archive: Archive) -> str:
-    """The first rendition; without a container, the first package there is."""
+    """Return the path of the first rendition or, without a container, of the first package in the archive."""
     container = _tree(archive, CONTAINER)
     files = container.iter("rootfile") if container is not None else ()
-    paths = [resolve("", element.get("full-path", ""), quoted=False) for element in files]
+    paths = [resolve_path("", element.get("full-path", ""), quoted=False) for element in files]
     paths += [name for name in archive.names() if name.endswith(".opf")]
     for path in paths:
         if path and path in archive:
@@ -161,7 +161,7 @@ def _is_lock(encrypted: etree._Element) -> bool:
     return algorithm not in FONT_ALGORITHMS and not target.lower().endswith(FONTS)
 
 
-def _from_nav(archive: Archive, path: str) -> list[Line]:
+def _from_nav(archive: Archive, path: str) -> list[ContentsLine]:
     root = _tree(archive, path)
     if root is None:
         return []
@@ -174,11 +174,11 @@ def _from_nav(archive: Archive, path: str) -> list[Line]:
         link = next(entry.iter("a"), None)
         label = next(entry.iterchildren("a", "span"), link)
         level = sum(1 for _ in entry.iterancestors("ol"))
-        found.append(_line(path, xml.words(label), level, link.get("href", "") if link is not None else ""))
+        found.append(_line(path, xml.text_of(label), level, link.get("href", "") if link is not None else ""))
     return [line for line in found if line]
 
 
-def _from_ncx(archive: Archive, path: str) -> list[Line]:
+def _from_ncx(archive: Archive, path: str) -> list[ContentsLine]:
     root = _tree(archive, path)
     if root is None:
         return []
@@ -187,17 +187,17 @@ def _from_ncx(archive: Archive, path: str) -> list[Line]:
         content = point.find("content")
         level = 1 + sum(1 for _ in point.iterancestors("navPoint"))
         source = content.get("src", "") if content is not None else ""
-        found.append(_line(path, xml.words(point.find("navLabel")), level, source))
+        found.append(_line(path, xml.text_of(point.find("navLabel")), level, source))
     return [line for line in found if line]
 
 
-def _line(base: str, title: str, level: int, href: str) -> Line | None:
-    path = resolve(base, href)
+def _line(base: str, title: str, level: int, href: str) -> ContentsLine | None:
+    path = resolve_path(base, href)
     if not path or not title:
         return None
-    return Line(title, min(max(level, 1), LOWEST_LEVEL), path, href.partition("#")[2])
+    return ContentsLine(title, min(max(level, 1), LOWEST_LEVEL), path, href.partition("#")[2])
 
 
 def _tree(archive: Archive, path: str) -> etree._Element | None:
     data = archive.read(path)
-    return xml.parse(data) if data else None
+    return xml.parse_xml(data) if data else None

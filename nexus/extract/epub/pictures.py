@@ -1,4 +1,4 @@
-"""The pictures of a book that its text shows."""
+"""Collects the pictures that a book's text shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_BYTES = 32 * MiB
 
 
 class Pictures:
-    """Takes each picture once, as long as there is room. What is too large or no picture is left out."""
+    """Takes each picture once, as long as there is room. Files that are too large or not pictures are left out."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -21,7 +21,7 @@ class Pictures:
         self._room = MOST_BYTES
 
     def name(self, path: str | None) -> str | None:
-        """Under which name a picture is kept."""
+        """Return the name that a picture is kept under, or None if it is left out."""
         if path is None:
             return None
         if path not in self._names:
@@ -33,7 +33,7 @@ class Pictures:
 
     def _take(self, path: str) -> str | None:
         data = self._archive.read(path, LARGEST)
-        kind = data and sniff(data)
+        kind = data and image_kind(data)
         if not data or not kind:
             return None
         name = f"{hashlib.sha256(data).hexdigest()[:32]}.{kind}"
@@ -45,8 +45,8 @@ class Pictures:
         return name
 
 
-def sniff(data: bytes) -> str | None:
-    """What a picture is by its first bytes, whatever it is called."""
+def image_kind(data: bytes) -> str | None:
+    """Return the format of a picture by its first bytes, whatever the file is called."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "png"
     if data.startswith(b"\xff\xd8\xff"):

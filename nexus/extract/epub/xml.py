@@ -1,33 +1,26 @@
-"""XML that strangers wrote: nothing is expanded, loaded or fetched for it."""
+"""Parses XML from strangers. Nothing is expanded, loaded or fetched for it."""
 
 from __future__ import annotations
 
-import codecs
 import re
 from html.entities import html5
 
 from lxml import etree
 
-from nexus.extract.shallow import shallow
-from nexus.extract.text import charset
+from nexus.extract.charsets import decode_xml
+from nexus.extract.nesting import cut_nesting
 
 DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
-DECLARED = re.compile(rb"\A\s*<\?xml[^>]*encoding\s*=\s*[\"']([A-Za-z0-9._-]+)")
 DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]*>", re.IGNORECASE)
 ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]*;)")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 XML_ENTITIES = frozenset({"amp;", "lt;", "gt;", "quot;", "apos;"})
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
-def parse(data: bytes, *, recover: bool = True) -> etree._Element | None:
-    """The root, every name without its namespace. None where it is not XML, or declares entities."""
-    text = DOCTYPE.sub("", DECLARATION.sub("", decode(data)), count=1)
+def parse_xml(data: bytes, *, recover: bool = True) -> etree._Element | None:
+    """Return the root, with all names stripped of namespaces. None if it is not XML or declares entities."""
+    text = DOCTYPE.sub("", DECLARATION.sub("", FORBIDDEN.sub("", decode_xml(data))), count=1)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         return None
     parser = etree.XMLParser(
@@ -49,8 +42,8 @@ def parse(data: bytes, *, recover: bool = True) -> etree._Element | None:
 
 
 def parse_html(data: bytes) -> etree._Element | None:
-    """As browsers do, whatever it looks like."""
-    text = shallow(DECLARATION.sub("", decode(data)))
+    """Parse as browsers do, however broken it is. None if it is empty."""
+    text = cut_nesting(DECLARATION.sub("", FORBIDDEN.sub("", decode_xml(data))))
     if not text.strip():
         return None
     parser = etree.HTMLParser(
@@ -62,22 +55,13 @@ def parse_html(data: bytes) -> etree._Element | None:
     return root
 
 
-def decode(data: bytes) -> str:
-    for mark, marked in MARKS:
-        if data.startswith(mark):
-            return FORBIDDEN.sub("", data[len(mark) :].decode(marked, "replace"))
-    declared = DECLARED.match(data[:200])
-    name = charset(declared[1].decode()) if declared else None
-    return FORBIDDEN.sub("", data.decode(name or "utf-8", "replace"))
-
-
-def words(element: etree._Element | None) -> str:
-    """Its text on one line."""
+def text_of(element: etree._Element | None) -> str:
+    """Return the text of an element on one line."""
     return "" if element is None else " ".join("".join(map(str, element.itertext())).split())
 
 
 def _character(found: re.Match[str]) -> str:
-    """The characters that HTML has names for: XML knows them only from a DTD, and none is loaded."""
+    """Replace HTML's named characters. XML knows them only from a DTD, and none is loaded."""
     name = found[1]
     if name in XML_ENTITIES:
         return found[0]
@@ -95,6 +79,6 @@ def _drop_namespaces(root: etree._Element) -> None:
 
 
 def _local(name: str) -> str:
-    """`{namespace}name` and `prefix:name` are `name`. The HTML parser makes names that nothing else takes."""
+    """Strip `{namespace}` or `prefix:` from a name. The HTML parser makes up names that lxml refuses elsewhere."""
     local = name.rpartition("}")[2].rpartition(":")[2]
     return local if NAME.fullmatch(local) else "x"

@@ -1,4 +1,4 @@
-"""What must hold of the rows, each as one statement that finds who breaks it. `nexus doctor` asks them all."""
+"""What must be true of the rows in the database. `nexus doctor` runs a query for each promise to find offenders."""
 
 from nexus.upkeep.promises import editorial, history, libraries, media
 from nexus.upkeep.promises.promise import Promise, offenders

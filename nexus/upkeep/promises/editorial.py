@@ -1,4 +1,4 @@
-"""What must hold of jobs and stories."""
+"""Promises about jobs and stories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES_ITS_STEP = or_(
 _HAS_ITS_STORY = exists(
     select(stories.c.id).where(stories.c.id == jobs.c.story_id, stories.c.job_id == jobs.c.id).correlate(jobs)
 )
-#: Claims whose quote begins or ends outside of the article; one that was not found does neither.
+#: Claims whose quote starts or ends outside the article. A quote that was not found has neither a start nor an end.
 _STRAY = """
     SELECT DISTINCT stories.id FROM stories, {each_part} AS part, {each_claim} AS claim
     WHERE CASE WHEN {start} IS NULL OR {end} IS NULL THEN {start} IS NOT NULL OR {end} IS NOT NULL
@@ -38,15 +38,15 @@ _STRAY_ON_POSTGRES = _STRAY.format(
 PROMISES = (
     Promise(
         "jobs.values",
-        "Every status of a job is a known one.",
+        "Every job has a known status.",
         "Jobs with a status that Nexus does not know.",
         RESTORE,
         rows(jobs, against(jobs, "status")),
     ),
     Promise(
         "jobs.failures",
-        "What has failed has a code and a message that names its step; what has not has none.",
-        "Jobs that failed without a code or a message that names their step, or have one without having failed.",
+        "Failed jobs have a code and a message that names the step; all others have neither.",
+        "Failed jobs without a code or a message that names the step, or jobs that have one and did not fail.",
         RESTORE,
         rows(
             jobs,
@@ -58,15 +58,15 @@ PROMISES = (
     ),
     Promise(
         "jobs.leases",
-        "Only a job that is in work has a lease.",
-        "Jobs that have a lease and are not in work.",
+        "Only jobs in work have a lease.",
+        "Jobs that have a lease but are not in work.",
         RESTORE,
         rows(jobs, against(jobs, "only_held_has_lease")),
     ),
     Promise(
         "jobs.text",
-        "What a draft can be made of has a title, a text that is not too long, and the time of both.",
-        "Jobs that are ready for a draft, or further, without a title, a text or its time, or with too long a text.",
+        "Every job that is ready for a draft has a title, a text that is not too long, and the time of extraction.",
+        "Jobs ready for a draft, or beyond that, without a title, text or time of extraction, or with too long a text.",
         RESTORE,
         rows(
             jobs,
@@ -76,8 +76,8 @@ PROMISES = (
     ),
     Promise(
         "jobs.pages",
-        "No page is kept longer than until its text is taken out.",
-        "Jobs that still have the page whose text was taken out, or could not be.",
+        "No page is kept after its text was extracted.",
+        "Jobs that still keep a page although its extraction has ended.",
         REPORT,
         rows(
             jobs,
@@ -87,8 +87,8 @@ PROMISES = (
     ),
     Promise(
         "jobs.stories",
-        "What is saved has its story.",
-        "Jobs whose story is missing, or another job's.",
+        "Every saved job has its story.",
+        "Jobs whose story is missing or belongs to another job.",
         RESTORE,
         rows(
             jobs,
@@ -98,15 +98,15 @@ PROMISES = (
     ),
     Promise(
         "stories.values",
-        "Every status of a story is a known one.",
+        "Every story has a known status.",
         "Stories with a status that Nexus does not know.",
         RESTORE,
         rows(stories, against(stories, "status")),
     ),
     Promise(
         "stories.published",
-        "What is or was published says since when.",
-        "Stories that are or were published, and have no time of it.",
+        "Every story that is or was published has a publication time.",
+        "Stories that are or were published, without a publication time.",
         RESTORE,
         rows(
             stories,
@@ -116,8 +116,8 @@ PROMISES = (
     ),
     Promise(
         "stories.evidence",
-        "Every quote that was found stands inside its article.",
-        "Stories with evidence that points outside of their article.",
+        "Every quote that was found lies inside its article.",
+        "Stories with evidence that points outside their article.",
         RESTORE,
         offenders(
             text(_STRAY_ON_SQLITE).columns(column("id", Uuid)),

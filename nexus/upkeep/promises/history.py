@@ -1,4 +1,4 @@
-"""What must hold of the history of media, jobs and stories alike."""
+"""Promises about the history of media, jobs and stories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nexus.states import job, media
 from nexus.states.machine import Edge
 from nexus.upkeep.promises.promise import RESTORE, Promise, offenders
 
-#: The edges that begin an attempt, and so raise the fence.
+#: The edges that begin an attempt and so increase the fence.
 _BEGIN: tuple[tuple[Subject[Any], tuple[Edge[Any], ...]], ...] = (
     (MEDIA_ROWS, (media.START, media.EMBED)),
     (JOB_ROWS, (job.FETCH, job.CLAIM_EXTRACTION, job.GENERATE, job.MANUAL_ENTRY)),
@@ -47,7 +47,7 @@ def _miscounted(subject: Subject[Any], edges: tuple[Edge[Any], ...]) -> Select[A
 
 
 def _broken_chains() -> Select[Any]:
-    """Whose history has a row that does not begin where the one before it ended; the first begins nowhere."""
+    """Subjects with a history row that does not start where the previous one ended. The first starts nowhere."""
     before = func.lag(history.c.to_status).over(partition_by=history.c.subject_id, order_by=history.c.id)
     links = select(history.c.subject_id, history.c.from_status, before.label("before"))
     chain = links.subquery("chain")
@@ -75,21 +75,21 @@ def _strange_steps() -> Select[Any]:
 PROMISES = (
     Promise(
         "history.last",
-        "Every history ends in the present status.",
-        "A history ends elsewhere than in the status: it was changed behind Nexus's back.",
+        "Every history ends with the current status.",
+        "A history does not end with the current status, which was changed by something other than Nexus.",
         RESTORE,
         offenders(union_all(*map(_ended_elsewhere, SUBJECTS))),
     ),
     Promise(
         "history.chain",
-        "Every step of a history begins where the one before ended.",
+        "Every step of a history starts where the previous one ended.",
         "A history has a gap.",
         RESTORE,
         offenders(_broken_chains()),
     ),
     Promise(
         "history.steps",
-        "Every step of a history is an edge of the table.",
+        "Every step of a history is allowed.",
         "A history has a step that is not allowed.",
         RESTORE,
         offenders(_strange_steps()),
@@ -97,7 +97,7 @@ PROMISES = (
     Promise(
         "history.attempts",
         "Every attempt is in the history.",
-        "The number of attempts is not that of the history, so that a late result could pass for a new one.",
+        "The number of attempts differs from the history, so a late result could pass for a current one.",
         RESTORE,
         offenders(union_all(*(_miscounted(subject, edges) for subject, edges in _BEGIN))),
     ),

@@ -1,4 +1,4 @@
-"""What must hold of users and their libraries."""
+"""Promises about users and their libraries."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ PROMISES = (
         "users.default_library",
         "Every user has one default library.",
         "Users without a default library, or with several.",
-        "One that is missing is made at the user's next request; several: restore a copy of the database.",
+        "The user's next request creates a missing one. If there are several, restore the database from a backup.",
         rows(users, _DEFAULTS.scalar_subquery() != 1),
     ),
     Promise(
         "libraries.owner",
-        "Every user administers his default library.",
-        "Default libraries whose owner is not their admin.",
+        "Every user is an admin of their default library.",
+        "Default libraries whose owner is not an admin of them.",
         RESTORE,
         rows(libraries, libraries.c.is_default, ~_OWNER_IS_ADMIN),
     ),
     Promise(
         "libraries.admin",
         "Every library has an admin.",
-        "Libraries without an admin: nobody can change them.",
+        "Libraries without an admin, which nobody can change.",
         RESTORE,
         rows(libraries, ~exists(_ADMINS.correlate(libraries))),
     ),
     Promise(
         "libraries.private",
-        "A default library has its owner alone.",
+        "A default library has no members but its owner.",
         "Default libraries that someone else can see.",
-        "Find out who let him in, then restore a copy of the database.",
+        "Find out who added them, then restore the database from a backup.",
         offenders(
             select(libraries.c.id)
             .join(memberships, memberships.c.library_id == libraries.c.id)

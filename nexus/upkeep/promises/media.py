@@ -1,4 +1,4 @@
-"""What must hold of media."""
+"""Promises about media."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _HOLDERS = select(library_media.c.media_id).where(library_media.c.media_id == me
 PROMISES = (
     Promise(
         "media.values",
-        "Every kind, status and failure stage is a known one.",
-        "Media with a kind, status or failure stage that Nexus does not know.",
+        "Every item has a known kind, status and failure stage.",
+        "Items with a kind, status or failure stage that Nexus does not know.",
         RESTORE,
         rows(media, against(media, "kind", "status", "stage")),
     ),
     Promise(
         "media.failures",
-        "What has failed has a stage, a code, a message and a time; what has not has none.",
-        "Media that failed without a stage, code, message or time, or have one without having failed.",
+        "Failed items have a stage, a code, a message and a time; all others have none.",
+        "Failed items without a stage, code, message or time, or items that have one and did not fail.",
         RESTORE,
         rows(
             media,
@@ -34,22 +34,22 @@ PROMISES = (
     ),
     Promise(
         "media.leases",
-        "What is being worked on has a lease, and nothing else has.",
-        "Media in work without a lease, or with a lease and not in work: no worker can finish them.",
+        "Items in work have a lease, and no others have one.",
+        "Items in work without a lease, or with a lease but not in work. No worker can finish them.",
         RESTORE,
         rows(media, against(media, "held_has_lease")),
     ),
     Promise(
         "media.text",
-        "What is readable has text.",
-        "Media that are readable and have no text.",
+        "Every readable item has text.",
+        "Readable items without text.",
         "Delete them and add them again.",
         rows(media, or_(one_of(media.c.processing_status, PUBLISHED), _EMBED_FAILED), ~_HAS_TEXT),
     ),
     Promise(
         "media.leftovers",
-        "What is not readable yet has no text of an earlier try.",
-        "Media that are not readable and still have text of an earlier try.",
+        "No item that is not readable has text of an earlier attempt.",
+        "Items that are not readable but still have text of an earlier attempt.",
         REPORT,
         rows(
             media,
@@ -59,22 +59,22 @@ PROMISES = (
     ),
     Promise(
         "media.held",
-        "Every media is in a library.",
-        "Media in no library: nobody can see or delete them.",
-        "Add the same URL again to have it in a library.",
+        "Every item is in a library.",
+        "Items in no library, which nobody can see or delete.",
+        "Add the same URL again to put it into a library.",
         rows(media, ~exists(_HOLDERS)),
     ),
     Promise(
         "media.hashes",
         "Only files have a hash.",
-        "Media by URL that have the hash of a file.",
+        "Items added by URL that have the hash of a file.",
         RESTORE,
         rows(media, against(media, "files_have_sha256")),
     ),
     Promise(
         "media.bytes",
-        "No file is worked on before its bytes are there.",
-        "Files that are worked on or readable, whose bytes were never checked.",
+        "No file is read before its bytes have arrived.",
+        "Files in work or readable whose bytes were never checked.",
         REPORT,
         rows(
             media,

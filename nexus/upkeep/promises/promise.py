@@ -1,9 +1,10 @@
-"""One promise, and how those who break it are found."""
+"""What a promise is: sentences for the doctor, and a query that finds the rows which break it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from sqlalchemy import (
     CheckConstraint,
@@ -18,27 +19,34 @@ from sqlalchemy import (
     text,
 )
 
-from nexus.db.session import Statement
+from nexus.db.session import Query
 
-RESTORE = "Restore a copy of the database: Nexus itself can't write this."
-REPORT = "Restore a copy of the database, and report it: Nexus should never write this."
+RESTORE = "Restore the database from a backup: Nexus itself can't write this."
+REPORT = "Restore the database from a backup, and report this as a bug: Nexus should never write it."
+
+
+class Offender(NamedTuple):
+    """A row that breaks a promise, and how many there are in all."""
+
+    id: UUID
+    total: int
 
 
 @dataclass(frozen=True)
 class Promise:
     name: str
-    #: The sentence where it holds.
+    #: What the doctor says if it holds.
     holds: str
-    #: The sentence where it does not.
+    #: What the doctor says if it does not.
     broken: str
     advice: str
-    #: Up to `most` rows that break it: their id, and in `total` how many there are.
-    offenders: Statement
+    #: Finds up to `most` of the rows that break it.
+    offenders: Query[Offender]
 
 
-def offenders(chosen: SelectBase, on_postgres: SelectBase | None = None) -> Statement:
-    """From a select of ids; from another one where PostgreSQL says the same in other words."""
-    return Statement(_named(chosen), None if on_postgres is None else _named(on_postgres))
+def offenders(chosen: SelectBase, on_postgres: SelectBase | None = None) -> Query[Offender]:
+    """Make the query from a select of ids; PostgreSQL may need another one for the same ids."""
+    return Query(_named(chosen), Offender, on_postgres=None if on_postgres is None else _named(on_postgres))
 
 
 def _named(chosen: SelectBase) -> Select[Any]:
@@ -48,11 +56,12 @@ def _named(chosen: SelectBase) -> Select[Any]:
     )
 
 
-def rows(table: Table, *conditions: ColumnElement[bool]) -> Statement:
+def rows(table: Table, *conditions: ColumnElement[bool]) -> Query[Offender]:
+    """Make the query for rows of one table that meet every condition."""
     return offenders(select(table.c.id).where(*conditions))
 
 
 def against(table: Table, *names: str) -> ColumnElement[bool]:
-    """Rows that constraints of their table would refuse."""
+    """A condition: the row breaks one of these CHECK constraints of its table."""
     checks = {str(c.name): c for c in table.constraints if isinstance(c, CheckConstraint)}
     return or_(*(text(f"NOT ({checks[f'ck_{table.name}_{name}'].sqltext})") for name in names))

@@ -1,32 +1,34 @@
-"""Is it alive, is it ready, how is it doing. Open to whoever can reach the port."""
+"""Is it alive, is it ready, how is it doing. Open to anyone who can reach the port."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from nexus import logging
 from nexus.db import migrate
 from nexus.errors import NotReady
 from nexus.upkeep import counts
-from nexus.web.api.schemas import Data, Health, Refusal
+from nexus.web.api.schemas import Health
 from nexus.web.http.context import app_of
-from nexus.web.http.envelope import answer
-from nexus.web.http.routing import Route
+from nexus.web.http.envelope import Data, Refusal, answer
+from nexus.web.http.routing import Router
 
 log = logging.get(__name__)
-router = APIRouter(route_class=Route, tags=["health"], default_response_class=Response)
+router = Router(tags=["health"])
 
 
 @router.get("/healthz", responses={200: {"model": Data[Health]}}, summary="Is the process alive")
 async def healthz() -> Response:
-    return answer({"status": "ok"})
+    return answer(Health(status="ok"))
 
 
 @router.get(
-    "/readyz", responses={200: {"model": Data[Health]}, 503: {"model": Refusal}}, summary="Can it do its work"
+    "/readyz",
+    responses={200: {"model": Data[Health]}, 503: {"model": Refusal}},
+    summary="Is it ready to work",
 )
 def readyz(request: Request) -> Response:
-    """It has started, and the database answers and is migrated."""
+    """Whether it has started, and the database answers and is migrated."""
     nexus = app_of(request)
     if request.app.state.readiness.reason is not None:
         raise NotReady(request.app.state.readiness.reason)
@@ -39,7 +41,7 @@ def readyz(request: Request) -> Response:
         raise NotReady("The database can't be reached. Check NEXUS_DATABASE_URL.") from error
     if not migrated:
         raise NotReady("The database is not migrated. Run: nexus db upgrade")
-    return answer({"status": "ok"})
+    return answer(Health(status="ok"))
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {}}}}, summary="Counters for Prometheus")

@@ -1,28 +1,29 @@
-"""What requests and answers about jobs look like. Their names are written as editors' pages write them: camelCase."""
+"""What requests and answers about jobs look like, in camelCase."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from nexus.db.session import Row
-from nexus.web.api.schemas import Answer, Body, EventOut
+from nexus.db.rows import JobRow
+from nexus.states.job import Status
+from nexus.web.api.schemas import Body, EventOut
+from nexus.web.http.envelope import CamelAnswer, Moment
 
 ERROR_CODE = r"^[A-Z0-9_]{1,64}$"
 _URL = "https://example.com/an-article"
 _TEXT = "The article's text, at least 100 characters."
 
 
-class Camel(Answer):
-    model_config = ConfigDict(alias_generator=to_camel)
+def _decoded(page: bytes | memoryview | str | None) -> str | None:
+    return page if page is None or isinstance(page, str) else bytes(page).decode(errors="replace")
 
 
 class JobBody(Body):
-    """An address to fetch, or an article that was entered by hand, or both."""
+    """An address to fetch, or an article entered by hand, or both; or an item to write about."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
@@ -44,7 +45,7 @@ class ManualBody(Body):
     text: str = Field(examples=[_TEXT])
 
 
-class Job(Camel):
+class JobSummary(CamelAnswer):
     id: UUID
     status: str = Field(examples=["READY_TO_GENERATE"])
     url: str | None
@@ -59,72 +60,56 @@ class Job(Camel):
     error_code: str | None
     error_message: str | None = Field(examples=["[FETCH] The site answered 404. Check the address."])
     story_id: UUID | None
-    created_at: datetime
-    updated_at: datetime
-    fetched_at: datetime | None
-    extracted_at: datetime | None
-    generated_at: datetime | None
+    created_at: Moment
+    updated_at: Moment
+    fetched_at: Moment | None
+    extracted_at: Moment | None
+    generated_at: Moment | None
+
+    @classmethod
+    def of(cls, row: JobRow, viewer: UUID) -> Self:
+        """A job as a viewer may see it: what someone else typed as its address is not shown."""
+        url = row.url if row.created_by_user_id == viewer else row.canonical_url
+        return cls.model_validate({**row._asdict(), "url": url})
 
 
-class WholeJob(Job):
-    raw_html: str | None
+class JobDetail(JobSummary):
+    raw_html: Annotated[str | None, BeforeValidator(_decoded)]
     extracted_text: str | None
 
 
-class DraftOut(Camel):
+class DraftOut(CamelAnswer):
     id: UUID
     status: str = Field(examples=["draft"])
     headline: str
     model: str = Field(examples=["extractive"])
-    created_at: datetime
+    created_at: Moment
 
 
-class JobOut(Camel):
-    success: bool = True
+class JobOut(CamelAnswer):
+    success: bool
     skipped: bool = False
-    error: str | None = Field(None, description="Why the step failed, where it did.")
+    error: str | None = Field(None, description="Why the step failed, if it did.")
     message: str | None = None
-    job: WholeJob
+    job: JobDetail
     history: list[EventOut] | None = None
     stories: list[DraftOut] | None = None
 
+    @classmethod
+    def after_step(cls, row: JobRow, viewer: UUID, *, skipped: bool = False) -> JobOut:
+        """A job after one of its steps. A step that ran and failed is no success, and the answer says why."""
+        job = JobDetail.of(row, viewer)
+        if row.status != Status.FAILED or skipped:
+            return cls(success=True, skipped=skipped, job=job)
+        return cls(success=False, skipped=False, error=row.error_code, message=row.error_message, job=job)
 
-class JobPage(Camel):
-    success: Literal[True] = True
-    jobs: list[Job]
+
+class JobPage(CamelAnswer):
+    success: Literal[True]
+    jobs: list[JobSummary]
     next_cursor: str | None
 
 
-class RetriedJobs(Camel):
-    success: Literal[True] = True
+class RetriedJobs(CamelAnswer):
+    success: Literal[True]
     job_ids: list[UUID]
-
-
-class JobRefusal(Camel):
-    success: Literal[False] = False
-    error: str = Field(examples=["NOT_READY"])
-    message: str
-    request_id: str
-
-
-def job_json(row: Row, viewer: UUID) -> dict[str, Any]:
-    """Every field that the row has and the model shows. What its creator typed is his: others see the canonical URL."""
-    shown = {name: plain(getattr(row, name)) for name in WholeJob.model_fields if hasattr(row, name)}
-    if row.created_by_user_id != viewer:
-        shown["url"] = row.canonical_url
-    return {to_camel(name): value for name, value in shown.items()}
-
-
-def draft_json(row: Row) -> dict[str, Any]:
-    return {to_camel(name): plain(getattr(row, name)) for name in DraftOut.model_fields}
-
-
-def plain(value: object) -> object:
-    match value:
-        case UUID():
-            return str(value)
-        case datetime():
-            return value.isoformat()
-        case bytes() | memoryview():
-            return bytes(value).decode(errors="replace")
-    return value

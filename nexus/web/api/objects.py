@@ -1,4 +1,4 @@
-"""The local store's links. What a link allows is what its signature covers; there is no other way in."""
+"""The links of local storage. A link allows what its signature covers; there is no other way in."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from collections import deque
 from typing import Annotated
 
 import anyio.to_thread
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect
 
 from nexus.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from nexus.media.files import refusal
 from nexus.storage import ObjectExists, StorageError
-from nexus.storage.local import ROUTE, Draft, Grant, Local
+from nexus.storage.local import ROUTE, Grant, IncomingFile, LocalStorage
 from nexus.storage.names import disposition
+from nexus.web.api.schemas import Done
 from nexus.web.http.context import app_of
 from nexus.web.http.envelope import answer
+from nexus.web.http.files import UNTRUSTED
+from nexus.web.http.routing import Router
 
-router = APIRouter(prefix=ROUTE, include_in_schema=False)
+router = Router(most_body=None, prefix=ROUTE, include_in_schema=False)  # a link says how long its file is
 
-_SAFE_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-    "Cache-Control": "private, no-store",
-}
-#: How much of an upload waits to be written.
+#: How much of an upload may wait to be written.
 IN_FLIGHT = 4 * 1024 * 1024
 Signature = Annotated[str, Query(max_length=128)]
 Expires = Annotated[int, Query(ge=0, lt=2**40)]
@@ -46,12 +44,12 @@ async def put_object(
     if request.headers.get("content-length", str(size)) != str(size):
         raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
     try:
-        await _store_whole(request, store.draft(path), size)
+        await _store_whole(request, store.receive(path), size)
     except ObjectExists as error:
-        raise Conflict("A file is there already, and it stays. Confirm it, or begin a new upload.") from error
+        raise Conflict("There is a file already, and it stays. Confirm it, or begin a new upload.") from error
     except StorageError as error:
         raise refusal(error) from error
-    return answer({"done": True})
+    return answer(Done(done=True))
 
 
 @router.get("/{path:path}")
@@ -70,11 +68,15 @@ def get_object(
             raise NotFound
     except StorageError as error:
         raise refusal(error) from error
-    headers = {**_SAFE_HEADERS, "Content-Disposition": disposition(filename)}
+    headers = {
+        **UNTRUSTED,
+        "Cache-Control": "private, no-store",
+        "Content-Disposition": disposition(filename),
+    }
     return FileResponse(store.locate(path), media_type=content_type, headers=headers)
 
 
-async def _store_whole(request: Request, draft: Draft, size: int) -> None:
+async def _store_whole(request: Request, draft: IncomingFile, size: int) -> None:
     await anyio.to_thread.run_sync(draft.__enter__)
     try:
         if await _receive(request, draft, size) != size:
@@ -85,8 +87,8 @@ async def _store_whole(request: Request, draft: Draft, size: int) -> None:
             await anyio.to_thread.run_sync(draft.__exit__)
 
 
-async def _receive(request: Request, draft: Draft, most: int) -> int:
-    """Writes what has arrived while more arrives: `IN_FLIGHT` is all that is ever in memory."""
+async def _receive(request: Request, draft: IncomingFile, most: int) -> int:
+    """Write what has arrived while more arrives; no more than `IN_FLIGHT` is ever in memory. Return how much came."""
     loop = asyncio.get_running_loop()
     received, pieces = 0, deque[bytes]()
     writing = loop.run_in_executor(None, draft.write_all, pieces)
@@ -100,20 +102,20 @@ async def _receive(request: Request, draft: Draft, most: int) -> int:
                 await writing
                 writing = loop.run_in_executor(None, draft.write_all, pieces)
     except ClientDisconnect as error:
-        raise InvalidRequest("The upload broke off. Send the file again while the link lives.") from error
+        raise InvalidRequest("The upload broke off. Send the file again while the link is valid.") from error
     finally:
         await writing
     await loop.run_in_executor(None, draft.write_all, pieces)
     return received
 
 
-def _store(request: Request) -> Local:
+def _store(request: Request) -> LocalStorage:
     storage = app_of(request).files.storage
-    if not isinstance(storage, Local):
+    if not isinstance(storage, LocalStorage):
         raise NotFound
     return storage
 
 
-def _require(store: Local, grant: Grant, signature: str) -> None:
+def _require(store: LocalStorage, grant: Grant, signature: str) -> None:
     if not store.allows(grant, signature):
-        raise Forbidden("This link is not valid, or its time is over. Ask for a new one.")
+        raise Forbidden("This link is not valid, or has expired. Ask for a new one.")

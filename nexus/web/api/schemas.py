@@ -1,58 +1,57 @@
-"""What requests and answers look like: checked on the way in, documented on the way out."""
+"""What requests and answers of the API look like: requests are checked, answers serialized, both documented."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from nexus.db.session import Row
+from nexus.db.rows import HistoryRow
 from nexus.errors import public_code
 from nexus.media.queries import Page, Part, View
 from nexus.media.reader import Document
+from nexus.media.uploads import Begun, Expected
 from nexus.states.capabilities import FLAGS
+from nexus.web.http.envelope import Answer, Moment
 
-T = TypeVar("T")
 _EXAMPLE_ID = "6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d"
 _EXAMPLE_URL = "https://example.com/an-article"
+#: The code of a failure. Codes that say too much about the server are shown as a general one.
+PublicCode = Annotated[str | None, AfterValidator(public_code)]
 
 
 class Body(BaseModel):
-    """Unknown fields are refused: a misspelt name must not pass unnoticed."""
+    """Refuses unknown fields, so that a misspelt name does not pass unnoticed."""
 
     model_config = ConfigDict(extra="forbid")
 
     @field_validator("*")
     @classmethod
-    def _can_be_written_down(cls, value: object) -> object:
+    def _is_encodable(cls, value: object) -> object:
         """JSON can spell half a character, which neither a database nor an answer can hold."""
         if isinstance(value, str):
             value.encode()
         return value
 
 
-class Answer(BaseModel):
-    """Only the documentation needs the schema of an answer, so that it is built when somebody asks for that."""
-
-    model_config = ConfigDict(defer_build=True)
-
-
 class UrlBody(Body):
-    """What to take in. `kind` is web_article or video."""
+    """An address to add. `kind` is web_article or video."""
 
     kind: str = Field(examples=["web_article"])
     url: str = Field(examples=[_EXAMPLE_URL])
 
 
 class UploadBody(Body):
-    """The file that is to come. `kind` is pdf or epub."""
+    """The file to upload. `kind` is pdf or epub."""
 
     kind: str = Field(examples=["pdf"])
     filename: str = Field(examples=["document.pdf"])
     content_type: str = Field(examples=["application/pdf"])
     size_bytes: int = Field(examples=[1048576], lt=2**50)
+
+    def expected(self) -> Expected:
+        return Expected(self.kind, self.filename, self.content_type, self.size_bytes)
 
 
 class LibraryBody(Body):
@@ -68,20 +67,6 @@ class MemberBody(Body):
     role: Literal["admin", "member"] = "member"
 
 
-class Data(Answer, Generic[T]):
-    data: T
-
-
-class Problem(Answer):
-    code: str = Field(examples=["E_NOT_FOUND"])
-    message: str = Field(examples=["There is no such thing, or you may not see it."])
-    request_id: str
-
-
-class Refusal(Answer):
-    error: Problem
-
-
 class SubmittedOut(Answer):
     media_id: UUID = Field(examples=[_EXAMPLE_ID])
     created: bool
@@ -93,7 +78,17 @@ class BegunOut(Answer):
     storage_path: str = Field(examples=[f"media/{_EXAMPLE_ID}/original.pdf"])
     upload_url: str
     upload_headers: dict[str, str] = Field(examples=[{"Content-Type": "application/pdf"}])
-    expires_at: datetime
+    expires_at: Moment
+
+    @classmethod
+    def of(cls, begun: Begun, url: str) -> BegunOut:
+        return cls(
+            media_id=begun.media_id,
+            storage_path=begun.storage_path,
+            upload_url=url,
+            upload_headers=dict(begun.target.headers),
+            expires_at=begun.target.expires_at,
+        )
 
 
 class ConfirmedOut(Answer):
@@ -105,13 +100,11 @@ class ConfirmedOut(Answer):
 class RetriedOut(Answer):
     media_id: UUID
     enqueued: bool
-    upload: BegunOut | None = Field(
-        None, description="Where to upload again, when it was the upload that failed."
-    )
+    upload: BegunOut | None = Field(None, description="Where to upload the file again, if its upload failed.")
 
 
 class CapabilitiesOut(Answer):
-    """What you can do with the media now: rely on these, not on its status."""
+    """What you can do with the item now: rely on these, not on its status."""
 
     can_read: bool = Field(description=FLAGS["can_read"].means)
     can_highlight: bool = Field(description=FLAGS["can_highlight"].means)
@@ -123,7 +116,7 @@ class CapabilitiesOut(Answer):
 
 class LinkOut(Answer):
     url: str
-    expires_at: datetime
+    expires_at: Moment
     capabilities: CapabilitiesOut
 
 
@@ -133,32 +126,44 @@ class MediaOut(Answer):
     title: str | None
     processing_status: str = Field(examples=["ready_for_reading"])
     failure_stage: str | None
-    last_error_code: str | None
+    last_error_code: PublicCode
     last_error_message: str | None
     processing_attempts: int
-    processing_started_at: datetime | None
-    processing_completed_at: datetime | None
-    failed_at: datetime | None
-    requested_url: str | None = Field(description="As it was given; shown to who gave it.")
+    processing_started_at: Moment | None
+    processing_completed_at: Moment | None
+    failed_at: Moment | None
+    requested_url: str | None = Field(description="As it was given; shown only to the user who gave it.")
     canonical_url: str | None = Field(examples=[_EXAMPLE_URL])
     provider: str | None
     provider_id: str | None
     external_playback_url: str | None
-    file_name: str | None = Field(description="What the user called the file, once it is there.")
+    file_name: str | None = Field(description="The name of the uploaded file, once it has arrived.")
     file_size: int | None = Field(description="In bytes.")
-    created_at: datetime
-    updated_at: datetime
+    created_at: Moment
+    updated_at: Moment
     capabilities: CapabilitiesOut
     may_retry: bool
+
+    @classmethod
+    def of(cls, view: View, viewer: UUID) -> MediaOut:
+        """An item as a viewer may see it: what someone else typed as its address is not shown."""
+        row: dict[str, Any] = view.row._asdict()
+        if view.row.created_by_user_id != viewer:
+            row["requested_url"] = None
+        return cls.model_validate({**row, "capabilities": view.capabilities, "may_retry": view.may_retry})
 
 
 class MediaPage(Answer):
     items: list[MediaOut]
     next_cursor: str | None
 
+    @classmethod
+    def of(cls, page: Page[View], viewer: UUID) -> MediaPage:
+        return cls(items=[MediaOut.of(view, viewer) for view in page.items], next_cursor=page.next_cursor)
+
 
 class FragmentOut(Answer):
-    id: UUID = Field(description="Stays the same in a new revision where the text stays the same.")
+    id: UUID = Field(description="Stays the same in a new revision if the text stays the same.")
     position: int
     text: str
     html: str | None = Field(
@@ -179,8 +184,8 @@ class HeadingOut(Answer):
 
 
 class RefreshOut(Answer):
-    requested_at: datetime
-    error_code: str | None
+    requested_at: Moment
+    error_code: PublicCode
     error_message: str | None
 
 
@@ -196,20 +201,36 @@ class DocumentOut(Answer):
     words: int
     reading_minutes: int
     outline: list[HeadingOut]
-    fetched_url: str | None = Field(description="What the fetch ended at.")
-    written_at: datetime
-    refresh: RefreshOut | None = Field(description="What is asked for and not done yet, or has failed.")
+    fetched_url: str | None = Field(description="The address after all redirects.")
+    written_at: Moment
+    refresh: RefreshOut | None = Field(
+        description="A refresh that is under way, or the last one if it failed."
+    )
     capabilities: CapabilitiesOut
+
+    @classmethod
+    def of(cls, found: Document) -> DocumentOut:
+        about = {
+            "reading_minutes": found.reading_minutes,
+            "outline": found.outline,
+            "refresh": found.refresh,
+            "capabilities": found.capabilities,
+        }
+        return cls.model_validate({**found.row._asdict(), **about})
 
 
 class EventOut(Answer):
     event: str = Field(examples=["start"])
     from_status: str | None
     to_status: str
-    at: datetime
+    at: Moment
     actor: str = Field(description="`you`, `worker`, `sweep`, or `someone` else.")
     attempt: int
-    error_code: str | None
+    error_code: PublicCode
+
+    @classmethod
+    def of(cls, row: HistoryRow, viewer: UUID) -> Self:
+        return cls.model_validate({**row._asdict(), "actor": actor_of(row, viewer)})
 
 
 class EventPage(Answer):
@@ -217,13 +238,18 @@ class EventPage(Answer):
     next_cursor: str | None
     capabilities: CapabilitiesOut
 
+    @classmethod
+    def of(cls, part: Part[HistoryRow], viewer: UUID) -> EventPage:
+        events = [EventOut.of(row, viewer) for row in part.items]
+        return cls.model_validate({**vars(part), "items": events})
+
 
 class LibraryOut(Answer):
     id: UUID
     name: str
     is_default: bool
     role: str
-    created_at: datetime
+    created_at: Moment
 
 
 class LibraryList(Answer):
@@ -233,7 +259,7 @@ class LibraryList(Answer):
 class MemberOut(Answer):
     user_id: UUID
     role: str
-    created_at: datetime
+    created_at: Moment
 
 
 class MemberList(Answer):
@@ -248,105 +274,8 @@ class Health(Answer):
     status: str = Field(examples=["ok"])
 
 
-def media_json(view: View, viewer: UUID) -> dict[str, Any]:
-    """What the first user typed is his: others see the canonical address."""
-    row = view.row
-    return {
-        "id": str(row.id),
-        "kind": row.kind,
-        "title": row.title,
-        "processing_status": row.processing_status,
-        "failure_stage": row.failure_stage,
-        "last_error_code": public_code(row.last_error_code),
-        "last_error_message": row.last_error_message,
-        "processing_attempts": row.processing_attempts,
-        "processing_started_at": iso(row.processing_started_at),
-        "processing_completed_at": iso(row.processing_completed_at),
-        "failed_at": iso(row.failed_at),
-        "requested_url": row.requested_url if row.created_by_user_id == viewer else None,
-        "canonical_url": row.canonical_url,
-        "provider": row.provider,
-        "provider_id": row.provider_id,
-        "external_playback_url": row.external_playback_url,
-        "file_name": row.file_name,
-        "file_size": row.file_size,
-        "created_at": iso(row.created_at),
-        "updated_at": iso(row.updated_at),
-        "capabilities": vars(view.capabilities),
-        "may_retry": view.may_retry,
-    }
-
-
-def fragment_json(row: Row) -> dict[str, Any]:
-    return {"id": str(row.id), "position": row.position, "text": row.text, "html": row.html}
-
-
-def document_json(found: Document) -> dict[str, Any]:
-    row, asked = found.row, found.refresh
-    return {
-        "revision": row.revision,
-        "extractor": row.extractor,
-        "byline": row.byline,
-        "site": row.site,
-        "published": row.published,
-        "language": row.language,
-        "lead_image": row.lead_image,
-        "excerpt": row.excerpt,
-        "words": row.words,
-        "reading_minutes": found.reading_minutes,
-        "outline": [vars(line) for line in found.outline],
-        "fetched_url": row.fetched_url,
-        "written_at": iso(row.written_at),
-        "refresh": asked
-        and {
-            "requested_at": iso(asked.requested_at),
-            "error_code": public_code(asked.error_code),
-            "error_message": asked.error_message,
-        },
-        "capabilities": vars(found.capabilities),
-    }
-
-
-def event_json(row: Row, viewer: UUID) -> dict[str, Any]:
-    return {
-        "event": row.event,
-        "from_status": row.from_status,
-        "to_status": row.to_status,
-        "at": iso(row.at),
-        "actor": actor(row.actor, viewer),
-        "attempt": row.attempt,
-        "error_code": public_code(row.error_code),
-    }
-
-
-def actor(recorded: str, viewer: UUID) -> str:
-    """Who else has the same page in his library is nobody's business."""
-    if recorded == str(viewer):
+def actor_of(row: HistoryRow, viewer: UUID) -> str:
+    """Who did it, as a viewer may know: not which other user has the same page."""
+    if row.actor == str(viewer):
         return "you"
-    return recorded if recorded in {"worker", "sweep"} else "someone"
-
-
-def library_json(row: Row) -> dict[str, Any]:
-    return {
-        "id": str(row.id),
-        "name": row.name,
-        "is_default": row.is_default,
-        "role": row.role,
-        "created_at": iso(row.created_at),
-    }
-
-
-def member_json(row: Row) -> dict[str, Any]:
-    return {"user_id": str(row.user_id), "role": row.role, "created_at": iso(row.created_at)}
-
-
-def page_json(page: Page[Any], items: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"items": items, "next_cursor": page.next_cursor}
-
-
-def part_json(part: Part[Any], items: list[dict[str, Any]]) -> dict[str, Any]:
-    return {**page_json(part, items), "capabilities": vars(part.capabilities)}
-
-
-def iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
+    return row.actor if row.actor in {"worker", "sweep"} else "someone"

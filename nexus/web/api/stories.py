@@ -1,4 +1,4 @@
-"""Stories: read, edited, published or put away, and taken along."""
+"""Stories: read, edit, publish or put away, and export."""
 
 from __future__ import annotations
 
@@ -7,23 +7,29 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urljoin
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
-from nexus.editorial import queries as desk
-from nexus.editorial import stories
+from nexus.editorial import queries as editorial
+from nexus.editorial import requests
 from nexus.errors import InvalidRequest
 from nexus.media import queries
 from nexus.states.story import STORY, Status
-from nexus.web.api.schemas import event_json
-from nexus.web.api.story_schemas import ChangeBody, StoryBody, StoryOut, StoryPage, story_json
+from nexus.web.api.schemas import EventOut
+from nexus.web.api.story_schemas import (
+    RevisionBody,
+    StoryBody,
+    StoryDetail,
+    StoryOut,
+    StoryPage,
+    StorySummary,
+)
 from nexus.web.http import auth
 from nexus.web.http.context import Cursor, Limit, Nexus, Viewer, app_of, gate_of
-from nexus.web.http.editorial import answer, answers
-from nexus.web.http.envelope import EDITORIAL
-from nexus.web.http.routing import Route
+from nexus.web.http.envelope import answer_bare, editorial_answers, refuse_editorially
+from nexus.web.http.routing import Router
 from nexus.web.views import story_formats
 
-router = APIRouter(route_class=Route, tags=[EDITORIAL], default_response_class=Response)
+router = Router(refuse=refuse_editorially, tags=["jobs"])
 
 Verb = StrEnum("Verb", {edge.verb: edge.verb for edge in STORY})  # type: ignore[misc]
 ATOM = "application/atom+xml"
@@ -40,15 +46,15 @@ _FILE: dict[int | str, dict[str, Any]] = {
 
 async def _feed_viewer(
     request: Request,
-    token: Annotated[str | None, Query(max_length=2000, description="Of the feed's own address.")] = None,
+    token: Annotated[str | None, Query(max_length=2000, description="From the feed's own address.")] = None,
 ) -> UUID:
-    """Feed readers send no headers: the address of a feed has a token in it that opens nothing else."""
+    """Feed readers send no headers, so the feed's address has a token that opens nothing else."""
     if token is not None:
         return auth.open_own_token(app_of(request).settings, token, "feed")
     return await gate_of(request).by_either(request)
 
 
-@router.get("/api/stories", responses=answers(StoryPage), summary="List stories")
+@router.get("/api/stories", responses=editorial_answers(StoryPage), summary="List stories")
 def list_stories(
     nexus: Nexus,
     viewer: Viewer,
@@ -61,47 +67,49 @@ def list_stories(
         raise InvalidRequest(f"There is no status {status[:40]!r}. See /docs.")
     chosen = Status(status) if status else None
     with nexus.sessions.read() as session:
-        page = desk.newest_stories(session, viewer, status=chosen, cursor=cursor, most=limit)
-    shown = [story_json(row) for row in page.items]
-    return answer({"success": True, "stories": shown, "nextCursor": page.next_cursor})
+        page = editorial.newest_stories(session, viewer, status=chosen, cursor=cursor, most=limit)
+    shown = [StorySummary.of(row) for row in page.items]
+    return answer_bare(StoryPage(success=True, stories=shown, next_cursor=page.next_cursor))
 
 
 @router.get(
-    "/api/stories.atom", responses={**answers(StoryPage), **_FEED}, summary="Published stories as a feed"
+    "/api/stories.atom",
+    responses={**editorial_answers(StoryPage), **_FEED},
+    summary="Get published stories as a feed",
 )
 def feed(nexus: Nexus, viewer: Annotated[UUID, Depends(_feed_viewer)], request: Request) -> Response:
-    """The newest published stories that you may see. The page of stories has an address for feed readers."""
+    """The newest published stories that you may see. The page of stories shows the address for feed readers."""
     with nexus.sessions.read() as session:
-        rows = desk.published(session, viewer)
+        rows = editorial.published(session, viewer)
     site = urljoin(nexus.settings.public_url or str(request.base_url), "/")
     return Response(story_formats.atom(rows, viewer, site, nexus.sessions.clock()), media_type=ATOM)
 
 
-@router.get("/api/stories/{story_id}", responses=answers(StoryOut, 404), summary="One story")
+@router.get("/api/stories/{story_id}", responses=editorial_answers(StoryOut, 404), summary="Get a story")
 def get_story(nexus: Nexus, viewer: Viewer, story_id: UUID) -> Response:
     """With the article that its evidence points into, and everything that happened to it."""
     with nexus.sessions.read() as session:
-        story = desk.story(session, story_id, viewer)
-        events = desk.what_happened(session, story_id)
-    history = [event_json(row, viewer) for row in events]
-    return answer({"success": True, "skipped": False, "story": story_json(story), "history": history})
+        story = editorial.story(session, story_id, viewer)
+        events = editorial.what_happened(session, story_id)
+    history = [EventOut.of(row, viewer) for row in events]
+    return answer_bare(StoryOut(success=True, skipped=False, story=StoryDetail.of(story), history=history))
 
 
 @router.patch(
-    "/api/stories/{story_id}", responses=answers(StoryOut, 404, 409, 413), summary="Change its wording"
+    "/api/stories/{story_id}",
+    responses=editorial_answers(StoryOut, 404, 409, 413),
+    summary="Change its wording",
 )
 def edit_story(nexus: Nexus, viewer: Viewer, story_id: UUID, body: StoryBody) -> Response:
-    """The whole wording. Each quote is looked up in the article; a claim without support is kept and marked."""
-    with nexus.sessions.read() as session:
-        story = desk.story(session, story_id, viewer)
-    grounded = stories.ground(story, body.wording())
-    with nexus.sessions.begin() as session:
-        changed = stories.edit(session, story, body.revision, grounded)
-    return answer({"success": True, "skipped": False, "story": story_json(changed)})
+    """Takes the whole wording. Each quote is looked up in the article; a claim without support is kept and marked."""
+    story = requests.edit_story(nexus.sessions, viewer, story_id, body.revision, body.wording())
+    return answer_bare(StoryOut(success=True, skipped=False, story=StoryDetail.of(story)))
 
 
 @router.get(
-    "/api/stories/{story_id}/export", responses={**answers(StoryOut, 404), **_FILE}, summary="Take it along"
+    "/api/stories/{story_id}/export",
+    responses={**editorial_answers(StoryOut, 404), **_FILE},
+    summary="Export a story",
 )
 def export_story(
     nexus: Nexus,
@@ -110,18 +118,16 @@ def export_story(
     format: Literal["markdown", "json"] = "markdown",  # noqa: A002
 ) -> Response:
     with nexus.sessions.read() as session:
-        story = desk.story(session, story_id, viewer)
+        story = editorial.story(session, story_id, viewer)
     return story_formats.exported(story, format)
 
 
 @router.post(
     "/api/stories/{story_id}/{verb}",
-    responses=answers(StoryOut, 404, 409, 413),
+    responses=editorial_answers(StoryOut, 404, 409, 413),
     summary="Publish it, or put it away",
 )
-def change_story(nexus: Nexus, viewer: Viewer, story_id: UUID, verb: Verb, body: ChangeBody) -> Response:
-    """`skipped` says that it was so already."""
-    with nexus.sessions.begin() as session:
-        story = desk.story(session, story_id, viewer)
-        changed = stories.change(session, story_id, verb.value, body.revision, str(viewer))
-    return answer({"success": True, "skipped": changed is None, "story": story_json(changed or story)})
+def change_story(nexus: Nexus, viewer: Viewer, story_id: UUID, verb: Verb, body: RevisionBody) -> Response:
+    """`skipped` says that it was in that state already."""
+    changed = requests.change_story(nexus.sessions, viewer, story_id, body.revision, verb.value)
+    return answer_bare(StoryOut(success=True, skipped=changed.skipped, story=StoryDetail.of(changed.story)))

@@ -1,20 +1,18 @@
-"""What requests and answers about stories look like, in camelCase as those about jobs."""
+"""What requests and answers about stories look like, in camelCase."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
-from typing import Any, Literal
+from typing import Literal, Self
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import AliasPath, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from nexus.db.session import Row
-from nexus.draft import Claim
+from nexus.db.rows import StoryRow
 from nexus.editorial.stories import Sections, Wording
-from nexus.web.api.job_schemas import Camel, plain
 from nexus.web.api.schemas import Body, EventOut
+from nexus.web.http.envelope import CamelAnswer, Moment
 
 _CLAIM = "The harbour was closed on Monday."
 _QUOTE = "The port authority closed the harbour on Monday morning."
@@ -22,11 +20,13 @@ _QUOTE = "The port authority closed the harbour on Monday morning."
 
 class ClaimBody(Body):
     text: str = Field(examples=[_CLAIM])
-    quote: str = Field("", examples=[_QUOTE], description="What the claim rests on; it is looked up.")
+    quote: str = Field(
+        "", examples=[_QUOTE], description="What the claim rests on; looked up in the article."
+    )
 
 
 class StoryBody(Body):
-    """The whole wording, and the revision that it was made on."""
+    """The whole wording, and the revision it was made from."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
@@ -37,32 +37,40 @@ class StoryBody(Body):
     background: list[ClaimBody]
 
     def wording(self) -> Wording:
-        return Wording(self.headline, self.summary, _pairs(self.what_happened), _pairs(self.background))
+        return Wording(
+            self.headline,
+            self.summary,
+            [(claim.text, claim.quote) for claim in self.what_happened],
+            [(claim.text, claim.quote) for claim in self.background],
+        )
 
 
-class ChangeBody(Body):
+class RevisionBody(Body):
     revision: int = Field(ge=1, lt=2**31, examples=[1])
 
 
-class ClaimOut(Camel):
+class ClaimOut(CamelAnswer):
     text: str = Field(examples=[_CLAIM])
-    quote: str = Field(examples=[_QUOTE])
-    start: int | None = Field(description="Where in the article's text the quote begins; null: not in it.")
-    end: int | None
-    supported: bool
+    quote: str = Field(examples=[_QUOTE], validation_alias=AliasPath("evidence", "quote"))
+    start: int | None = Field(
+        description="Where the quote begins in the article's text; null if it is not there.",
+        validation_alias=AliasPath("evidence", "start"),
+    )
+    end: int | None = Field(validation_alias=AliasPath("evidence", "end"))
+    supported: bool = Field(validation_alias=AliasPath("evidence", "found"))
 
 
-class SectionsOut(Camel):
+class SectionsOut(CamelAnswer):
     what_happened: list[ClaimOut]
     background: list[ClaimOut]
 
 
-class SourceOut(Camel):
+class StorySourceOut(CamelAnswer):
     title: str
     url: str | None
 
 
-class Story(Camel):
+class StorySummary(CamelAnswer):
     id: UUID
     job_id: UUID
     slug: str
@@ -71,49 +79,34 @@ class Story(Camel):
     headline: str
     summary: str
     sections: SectionsOut
-    sources: list[SourceOut]
+    sources: list[StorySourceOut]
     model: str = Field(examples=["extractive"])
     prompt_version: str
     tokens_used: int
-    generated_at: datetime
-    edited_at: datetime | None
-    published_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
+    generated_at: Moment
+    edited_at: Moment | None
+    published_at: Moment | None
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, row: StoryRow) -> Self:
+        parsed = {"sections": Sections.of(row), "sources": json.loads(row.sources)}
+        return cls.model_validate({**row._asdict(), **parsed})
 
 
-class WholeStory(Story):
+class StoryDetail(StorySummary):
     article_text: str = Field(description="What the evidence points into.")
 
 
-class StoryOut(Camel):
-    success: Literal[True] = True
-    skipped: bool = False
-    story: WholeStory
+class StoryOut(CamelAnswer):
+    success: Literal[True]
+    skipped: bool
+    story: StoryDetail
     history: list[EventOut] | None = None
 
 
-class StoryPage(Camel):
-    success: Literal[True] = True
-    stories: list[Story]
+class StoryPage(CamelAnswer):
+    success: Literal[True]
+    stories: list[StorySummary]
     next_cursor: str | None
-
-
-def story_json(row: Row) -> dict[str, Any]:
-    """Every field that the row has and the model shows."""
-    shown = {name: plain(getattr(row, name)) for name in WholeStory.model_fields if hasattr(row, name)}
-    sections = Sections.of(row)
-    shown["sections"] = {
-        "whatHappened": list(map(_claim, sections.what_happened)),
-        "background": list(map(_claim, sections.background)),
-    }
-    shown["sources"] = json.loads(row.sources)
-    return {to_camel(name): value for name, value in shown.items()}
-
-
-def _claim(claim: Claim) -> dict[str, Any]:
-    return {"text": claim.text, **vars(claim.evidence), "supported": claim.evidence.found}
-
-
-def _pairs(claims: list[ClaimBody]) -> list[tuple[str, str]]:
-    return [(claim.text, claim.quote) for claim in claims]

@@ -1,4 +1,4 @@
-"""Who is asking. API calls carry a bearer token and the internal secret; pages carry a session cookie."""
+"""Who is asking. API calls carry a bearer token and the internal secret, pages a session cookie."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ COOKIE = "nexus_session"
 SESSION_DAYS = 30
 LINK_DAYS = 1
 FEED_DAYS = 3650
-#: A token is checked once a minute, not at every request: the check costs as much as the answer.
+#: A token is checked once a minute, not at every request: the check costs as much as an answer.
 REMEMBERED_SECONDS = 60.0
 REMEMBERED = 10_000
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUIRED: Any = {"require": ["exp", "iss", "aud", "sub"]}
-#: What a token that is not well-formed may raise; a deep one makes the JSON parser give up.
+#: What a malformed token may raise. A deeply nested one exhausts the JSON parser.
 _BROKEN = (jwt.PyJWTError, ValueError, TypeError, AttributeError, RecursionError)
-#: As long as OpenID Connect lets a subject be.
+#: The limit of OpenID Connect.
 LONGEST_SUBJECT = 255
 #: The version of UUIDs that `user_of` makes.
 MADE_FROM_A_NAME = 5
-#: As UUIDs are written. Python reads other spellings too, which would make one user of several subjects.
+#: The usual spelling. Python accepts others too, which would make several subjects the same user.
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 EXPIRED = "It has expired."
 FOREIGN = "It was not made for this purpose with this NEXUS_SESSION_SECRET."
 MALFORMED = "It is not a well-formed token."
-#: Why a bearer token is refused, for the log. PyJWT's own words may quote the token, so they are never logged.
+#: Why a bearer token is refused, for the log. PyJWT's own messages may quote the token, so they are never logged.
 _REASONS: dict[type[Exception], str] = {
     jwt.ExpiredSignatureError: EXPIRED,
     jwt.ImmatureSignatureError: "It is not valid yet: compare the clocks of this machine and the issuer.",
     jwt.InvalidIssuerError: "Its iss is not NEXUS_JWT_ISSUER.",
     jwt.InvalidAudienceError: "Its aud is not NEXUS_JWT_AUDIENCE.",
     InvalidSubjectError: f"Its sub is not a text of 1 to {LONGEST_SUBJECT} characters.",
-    jwt.InvalidAlgorithmError: "It is not signed with an algorithm that Nexus takes: RS256 or ES256 with "
+    jwt.InvalidAlgorithmError: "It is not signed with an algorithm that Nexus accepts: RS256 or ES256 with "
     "NEXUS_JWKS_URL, else HS256.",
     jwt.InvalidSignatureError: "Its signature does not match the key.",
     jwt.PyJWKClientError: "NEXUS_JWKS_URL publishes no key with its kid.",
@@ -60,7 +60,7 @@ _REASONS: dict[type[Exception], str] = {
 
 
 def issue_token(settings: Settings, user_id: UUID, hours: float = 24) -> str:
-    """A bearer token of the configured secret, for the CLI and for tests."""
+    """Make a bearer token with the configured secret, for the CLI and for tests."""
     claims = {"iss": settings.jwt_issuer, "aud": settings.jwt_audience, "sub": str(user_id)}
     return jwt.encode({**claims, "exp": _in(timedelta(hours=hours))}, settings.jwt_secret, "HS256")
 
@@ -74,12 +74,12 @@ def session_token(settings: Settings, user_id: UUID) -> str:
 
 
 def feed_token(settings: Settings, user_id: UUID) -> str:
-    """For a feed reader, which can send nothing but an address: it opens the feed and nothing else."""
+    """Make a token that opens the feed and nothing else: a feed reader sends only its address."""
     return _own_token(settings, user_id, "feed", timedelta(days=FEED_DAYS))
 
 
 def open_own_token(settings: Settings, token: str, purpose: str) -> UUID:
-    """The user of a sign-in link, a session cookie or a feed's address. Raises Unauthorized."""
+    """Return the user of a sign-in link, a session cookie or a feed's address. Raises Unauthorized."""
     try:
         return _own_user(settings, token, purpose)
     except _BROKEN as error:
@@ -87,12 +87,12 @@ def open_own_token(settings: Settings, token: str, purpose: str) -> UUID:
             over = isinstance(error, jwt.ExpiredSignatureError)
             log.warning("token_refused", purpose=purpose, reason=EXPIRED if over else FOREIGN)
         raise Unauthorized(
-            "This link or session is over. Ask for a new link with: nexus token --link"
+            "This link or session has expired. Get a new link with: nexus token --link"
         ) from error
 
 
 def has_session(settings: Settings, token: str) -> bool:
-    """For pages that show themselves to everybody: a session that is over is no refusal there."""
+    """Whether a session is valid, for pages that anyone may open."""
     try:
         _own_user(settings, token, "session")
     except _BROKEN:
@@ -101,11 +101,11 @@ def has_session(settings: Settings, token: str) -> bool:
 
 
 def user_of(issuer: str, subject: str) -> UUID:
-    """The user that an issuer calls by this subject, always the same. Raises InvalidSubjectError.
+    """Return the user whom an issuer calls by this subject, always the same. Raises InvalidSubjectError.
 
-    A UUID is that user. Any other subject is a name in the namespace of its issuer; so is a UUID that is made from a
-    name, like those made here: nobody becomes somebody else by taking their id as a subject. This rule can't change:
-    everybody would lose their libraries.
+    A UUID is the user's id. Any other subject is a name in the namespace of its issuer. So is a UUID made from a name,
+    as this function makes them: otherwise anyone could become another user by taking their id as a subject. This rule
+    can't change, or all users would lose their libraries.
     """
     if not subject.strip() or len(subject) > LONGEST_SUBJECT:
         raise InvalidSubjectError
@@ -137,24 +137,25 @@ def _reason(error: Exception) -> str:
 
 
 def _refused(reason: str) -> Unauthorized:
-    """To be raised. The caller learns nothing of the reason; the log holds it, and never the token."""
+    """Make the error to raise. The log has the reason, the caller does not, and neither has the token."""
     log.warning("token_refused", purpose="api", reason=reason)
     return Unauthorized()
 
 
 def _unchecked(error: Exception) -> NotReady:
-    """To be raised when nobody can say whether a token is good."""
+    """Make the error to raise if the token can't be checked."""
     log.warning("keys_unavailable", setting="NEXUS_JWKS_URL", reason=type(error).__name__)
     return NotReady()
 
 
 @dataclass
 class Gate:
-    """Checks callers of one app, and makes a user's rows on his first request."""
+    """Checks the callers of one app, and creates a user's rows on their first request."""
 
     app: App
     known: set[UUID] = field(default_factory=set)
-    #: Tokens that were found good lately, and until when that need not be looked at again.
+    #: Tokens that were valid lately, and until when they need no other check. A plain dict: a cache of cachetools
+    #: takes 11 µs for what this does in 0.2 µs at every request.
     good: dict[str, tuple[UUID, float]] = field(default_factory=dict)
     keys: jwt.PyJWKClient | None = None
 
@@ -163,7 +164,7 @@ class Gate:
             self.keys = jwt.PyJWKClient(self.app.settings.jwks_url, cache_keys=True, timeout=5)
 
     async def by_token(self, request: Request) -> UUID:
-        """Raises Unauthorized, or NotReady where the published keys can't be had."""
+        """Raises Unauthorized, or NotReady if the published keys can't be fetched."""
         given = request.headers.get("x-nexus-internal", "")
         if not hmac.compare_digest(given.encode(), self.app.settings.internal_secret.encode()):
             raise _refused("X-Nexus-Internal is missing, or is not NEXUS_INTERNAL_SECRET.")
@@ -186,14 +187,14 @@ class Gate:
         return user_id
 
     async def by_cookie(self, request: Request) -> UUID:
-        """Raises Unauthorized, or Forbidden for a change that another site asks for."""
+        """Raises Unauthorized, or Forbidden for a change requested by another site."""
         if request.method not in SAFE_METHODS and not _same_origin(request):
             raise Forbidden("This request comes from another site. Open Nexus itself and try again there.")
         user_id = open_own_token(self.app.settings, request.cookies.get(COOKIE, ""), "session")
         return await self._welcome(user_id)
 
     async def by_either(self, request: Request) -> UUID:
-        """For the event stream, which a page can't send headers to."""
+        """For the event stream, to which a page can't send headers."""
         bearer = "authorization" in request.headers
         return await (self.by_token(request) if bearer else self.by_cookie(request))
 
@@ -211,7 +212,7 @@ class Gate:
         return self._opened(token, key, ["RS256", "ES256"])
 
     def _opened(self, token: str, key: Any, algorithms: list[str]) -> tuple[UUID, float]:
-        """Its user, and when it expires. Raises Unauthorized."""
+        """Return a token's user, and when it expires. Raises Unauthorized."""
         chosen = self.app.settings
         try:
             claims: dict[str, Any] = jwt.decode(
@@ -233,14 +234,14 @@ class Gate:
         return user_id
 
     def _make_rows(self, user_id: UUID) -> None:
-        from nexus.libraries import access  # noqa: PLC0415 who only makes a token needs no database
+        from nexus.libraries import access  # noqa: PLC0415 making a token needs no database
 
         with self.app.sessions.begin() as session:
             access.ensure_user(session, user_id)
 
 
 def _same_origin(request: Request) -> bool:
-    """What the browser says of where a request comes from; a request that says nothing is not a page's own."""
+    """Whether the browser says that a request comes from our own page. Without a word from it, it does not."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in {"same-origin", "none"}

@@ -18,7 +18,7 @@ log = logging.get(__name__)
 
 
 class Metrics:
-    """One registry per app, so that two apps in a process do not share their counts."""
+    """Has a registry of its own, so that two apps in one process don't share their counts."""
 
     def __init__(self, sessions: Sessions, queue: Queue) -> None:
         self._registry = CollectorRegistry()
@@ -42,7 +42,7 @@ class Metrics:
 
 
 class MediaByStatus(Collector):
-    """Counted when asked: the truth is in the database, whoever changed it. Left out while that is away."""
+    """Counts in the database at each request for metrics; left out while the database is unavailable."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -64,7 +64,7 @@ class MediaByStatus(Collector):
 
 
 class FailedAnnouncements(Collector):
-    """The queue counts them: most are made far below this door."""
+    """Asks the queue, which counts them: most happen in workers, not in requests."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue

@@ -1,4 +1,4 @@
-"""What a server that listens already still waits for."""
+"""What a server that is already listening still waits for."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ STARTING = "Nexus is starting. Try again in a moment."
 
 
 class Readiness:
-    """Ready from the start, unless it is closed first and opened step by step. One writer, many readers."""
+    """Ready from the start, unless it is closed and then opened step by step. One thread writes it, many read it."""
 
     def __init__(self) -> None:
-        #: Whether calls that need the database are let in.
+        #: Whether calls that need the database are served.
         self.is_open = True
         #: Why `/readyz` says no, in a sentence.
         self.reason: str | None = None

@@ -1,78 +1,83 @@
-"""The page with one button: choose files, put them in order, start, pause, go on. It works without scripts, too."""
+"""The page with one button: choose files, put them in order, start, pause, resume. It works without scripts, too."""
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Literal
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import anyio.to_thread
-from fastapi import APIRouter, Form, Query, Request, UploadFile
+from fastapi import Form, Query, Request, UploadFile
 from fastapi.responses import Response
 
 from nexus.app import App
-from nexus.errors import ApiError, CancellationFailed, Conflict, FileTooLarge, InvalidRequest, NotReady
-from nexus.imports.checking import most_bytes
-from nexus.imports.service import Desk
+from nexus.errors import ApiError, CancellationFailed, Conflict, InvalidRequest, NotReady
+from nexus.imports import targets
+from nexus.imports.service import ImportDesk
 from nexus.imports.staging import Batch
-from nexus.imports.workspaces import WorkspaceFailed
-from nexus.libraries import access, catalog
-from nexus.media.uploads import safe_name
+from nexus.libraries import catalog
 from nexus.states.attempt import Status
-from nexus.states.media import Kind
 from nexus.web.api import imports
-from nexus.web.api.imports import NO_ROOM, OrderBody
+from nexus.web.api.imports import OrderBody
 from nexus.web.http.context import Nexus, PageViewer
-from nexus.web.http.envelope import PAGE
-from nexus.web.views import imports as import_looks
-from nexus.web.views.render import go, page
+from nexus.web.http.files import PIECE
+from nexus.web.http.routing import Router
+from nexus.web.views.imports import show_import
+from nexus.web.views.render import go, page, page_router
 
-router = APIRouter(prefix="/import", tags=[PAGE], include_in_schema=False)
-#: What static/imports.js sends: its errors are JSON, to be shown in place.
-quick = APIRouter(
-    prefix="/import", tags=["page imports"], default_response_class=Response, include_in_schema=False
-)
+router = page_router(prefix="/import")
+#: What the page's form sends: whole files.
+form = page_router(most_body=None, prefix="/import")
+#: What static/imports.js sends. Errors are JSON, shown in place.
+script = Router(prefix="/import", include_in_schema=False)
+script_files = Router(most_body=None, prefix="/import", include_in_schema=False)
 
 HOME = "/import"
-Where = Annotated[str, Form(max_length=200)]
+LibraryName = Annotated[str, Form(max_length=200)]
 
 
 @router.get("")
 def show(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
-    return _page(request, nexus, viewer)
+    return _import_page(request, nexus, viewer)
 
 
 @router.post("/batch")
-def open_batch(request: Request, nexus: Nexus, viewer: PageViewer, name: Where = "") -> Response:
-    """Into the library of this name, or into the default one where none is given."""
-    return _done(request, nexus, viewer, lambda desk, _: _retarget(nexus, viewer, desk, name))
+def open_batch(request: Request, nexus: Nexus, viewer: PageViewer, name: LibraryName = "") -> Response:
+    """Import into the library of this name, or into the default one without a name."""
+    return _act(
+        request,
+        nexus,
+        viewer,
+        lambda desk, _: targets.retarget_batch(nexus.sessions, desk, viewer, name),
+    )
 
 
-@router.post("/files")
+@form.post("/files")
 async def add_files(request: Request, nexus: Nexus, viewer: PageViewer, files: list[UploadFile]) -> Response:
-    """As a form sends them. What is no book is named, and the others stay."""
+    """Unsupported files are listed, and the others are staged."""
     desk = nexus.imports.served(viewer)
+    batch = await anyio.to_thread.run_sync(targets.current_batch, nexus.sessions, desk, viewer)
     refused: list[str] = []
     for file in files:
         try:
-            await anyio.to_thread.run_sync(_stage, nexus, viewer, desk, file)
+            await imports.stage_file(nexus, desk, batch.id, file.filename or "", _pieces(file))
         except ApiError as error:
             refused.append(f"{file.filename}: {error.message}")
     if refused:
-        return await anyio.to_thread.run_sync(lambda: _page(request, nexus, viewer, " ".join(refused), 400))
+        return await anyio.to_thread.run_sync(_import_page, request, nexus, viewer, " ".join(refused), 400)
     return go(HOME)
 
 
 @router.post("/sources/{source_id}/remove")
 def remove(request: Request, nexus: Nexus, viewer: PageViewer, source_id: UUID) -> Response:
-    return _done(request, nexus, viewer, lambda desk, batch: desk.staging.remove(batch.id, source_id))
+    return _act(request, nexus, viewer, lambda desk, batch: desk.staging.remove(batch.id, source_id))
 
 
 @router.post("/sources/{source_id}/move")
 def move(
     request: Request, nexus: Nexus, viewer: PageViewer, source_id: UUID, by: Literal["up", "down"]
 ) -> Response:
-    def swap(desk: Desk, batch: Batch) -> None:
+    def swap(desk: ImportDesk, batch: Batch) -> None:
         order = [source.id for source in batch.sources]
         at = order.index(batch.source(source_id).id)
         other = at - 1 if by == "up" else at + 1
@@ -80,110 +85,79 @@ def move(
             order[at], order[other] = order[other], order[at]
             desk.staging.reorder(batch.id, order)
 
-    return _done(request, nexus, viewer, swap, f"{HOME}#source-{source_id}")
+    return _act(request, nexus, viewer, swap, f"{HOME}#source-{source_id}")
 
 
 @router.post("/start")
-def start(request: Request, nexus: Nexus, viewer: PageViewer, name: Where = "") -> Response:
-    """Into the library of this name where one is given, and where the page says otherwise."""
+def start(request: Request, nexus: Nexus, viewer: PageViewer, name: LibraryName = "") -> Response:
+    """Import into the library of this name if one is given, even if the page shows another."""
 
-    def begin(desk: Desk, batch: Batch) -> None:
+    def begin(desk: ImportDesk, batch: Batch) -> None:
         if name:
-            _retarget(nexus, viewer, desk, name)
+            targets.retarget_batch(nexus.sessions, desk, viewer, name)
         desk.start(batch.id)
 
-    return _done(request, nexus, viewer, begin)
+    return _act(request, nexus, viewer, begin)
 
 
 @router.post("/pause")
 def pause(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
-    return _done(request, nexus, viewer, lambda desk, _: desk.pause())
+    return _act(request, nexus, viewer, lambda desk, _: desk.pause())
 
 
 @router.post("/resume")
 def resume(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
-    return _done(request, nexus, viewer, lambda desk, _: desk.resume())
+    return _act(request, nexus, viewer, lambda desk, _: desk.resume())
 
 
 @router.post("/discard")
 def discard(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
-    return _done(request, nexus, viewer, lambda desk, batch: desk.staging.discard(batch.id))
+    return _act(request, nexus, viewer, lambda desk, batch: desk.staging.discard(batch.id))
 
 
-@quick.post("/sources")
+@script_files.post("/sources")
 async def add_source(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
     name: Annotated[str, Query(max_length=1000)],
 ) -> Response:
-    batch = await anyio.to_thread.run_sync(lambda: _batch(nexus, viewer, nexus.imports.served(viewer)))
+    desk = nexus.imports.served(viewer)
+    batch = await anyio.to_thread.run_sync(targets.current_batch, nexus.sessions, desk, viewer)
     return await imports.add_source(request, nexus, viewer, batch.id, name)
 
 
-@quick.put("/order")
+@script.put("/order")
 def reorder(nexus: Nexus, viewer: PageViewer, body: OrderBody) -> Response:
-    batch = _batch(nexus, viewer, nexus.imports.served(viewer))
+    batch = targets.current_batch(nexus.sessions, nexus.imports.served(viewer), viewer)
     return imports.reorder(nexus, viewer, batch.id, body)
 
 
-def _retarget(nexus: App, viewer: UUID, desk: Desk, name: str) -> None:
-    with nexus.sessions.begin() as session:
-        default = access.ensure_user(session, viewer)
-        library_id = catalog.named(session, viewer, name) if name.strip() else default
-    desk.staging.retarget(library_id, None if library_id else catalog.proper_name(name))
-
-
-def _batch(nexus: App, viewer: UUID, desk: Desk) -> Batch:
-    """The one that the page shows: the last that was opened; at first that of the default library."""
-    found = desk.staging.latest()
-    if found is not None:
-        return found
-    with nexus.sessions.begin() as session:
-        default = access.ensure_user(session, viewer)
-    return desk.staging.open(default, None)
-
-
-def _done(request: Request, nexus: App, viewer: UUID, act: import_looks.Act, there: str = HOME) -> Response:
-    """A refusal stays on the page."""
+def _act(
+    request: Request, nexus: App, viewer: UUID, act: Callable[[ImportDesk, Batch], object], then: str = HOME
+) -> Response:
+    """Do something with the current batch. A refusal stays on the page."""
     desk = nexus.imports.served(viewer)
     try:
-        act(desk, _batch(nexus, viewer, desk))
-    except (CancellationFailed, Conflict, InvalidRequest) as error:
-        return _page(request, nexus, viewer, error.message, error.status)
-    except WorkspaceFailed:
-        return _page(request, nexus, viewer, "There is no room to work in. Free some disk space.", 503)
-    return go(there)
+        act(desk, targets.current_batch(nexus.sessions, desk, viewer))
+    except (CancellationFailed, Conflict, InvalidRequest, NotReady) as error:
+        return _import_page(request, nexus, viewer, error.message, error.status)
+    return go(then)
 
 
-def _stage(nexus: App, viewer: UUID, desk: Desk, file: UploadFile) -> None:
-    batch = _batch(nexus, viewer, desk)
-    desk.staging.require_open(batch.id)
-    most = max(most_bytes(nexus.files, kind) for kind in (Kind.PDF, Kind.EPUB))
-    if (file.size or 0) > most:
-        raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
-    try:
-        path = nexus.imports.room() / uuid4().hex
-        try:
-            with path.open("wb") as copy:
-                shutil.copyfileobj(file.file, copy)
-            desk.staging.add(batch.id, safe_name(file.filename or ""), path, ours=True)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
-    except (WorkspaceFailed, OSError) as error:
-        raise NotReady(NO_ROOM) from error
+async def _pieces(file: UploadFile) -> AsyncIterator[bytes]:
+    while piece := await file.read(PIECE):
+        yield piece
 
 
-def _page(request: Request, nexus: App, viewer: UUID, said: str = "", status: int = 200) -> Response:
+def _import_page(request: Request, nexus: App, viewer: UUID, said: str = "", status: int = 200) -> Response:
     desk = nexus.imports.served(viewer)
-    # Before the files are looked at: what changes meanwhile is shown again, and what has just been imported is not
-    # shown as if it waited.
+    # Read before the files: a change in between is shown again, and a file just imported is not shown as waiting.
     version, state = desk.version, desk.state
-    batch = _batch(nexus, viewer, desk)
+    batch = targets.current_batch(nexus.sessions, desk, viewer)
     with nexus.sessions.read() as session:
-        names = {row.id: row.name for row in catalog.mine(session, viewer)}
-    look = import_looks.look(desk, batch, names, version, state)
+        names = {row.id: row.name for row in catalog.list_libraries(session, viewer)}
+    look = show_import(desk, batch, names, version, state)
     return page(
         request,
         "import.html",

@@ -1,33 +1,29 @@
-"""The pages: server-rendered, with a session cookie. They work without scripts; with htmx they change in place."""
+"""The library: signing in, the list of items, adding, retrying and removing one. Also the page about the API."""
 
 from __future__ import annotations
 
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from fastapi.responses import Response
 
 from nexus import urls
 from nexus.app import App
 from nexus.db.session import Session
-from nexus.errors import ApiError, InvalidState, RateLimited, Unauthorized
 from nexus.errors import InvalidRequest as Invalid
-from nexus.libraries import catalog
-from nexus.media import queries, submit
-from nexus.media.files import discard_all
+from nexus.errors import RateLimited, Unauthorized
+from nexus.media import files, queries, submit
 from nexus.media.queries import Page, View
-from nexus.media.uploads import failed_upload
 from nexus.states.media import Status
-from nexus.web.api import uploads
 from nexus.web.http import auth
 from nexus.web.http.context import Cursor, Nexus, PageViewer
-from nexus.web.http.envelope import PAGE, request_id
-from nexus.web.pages import reference
-from nexus.web.views import items as looks
-from nexus.web.views.render import by_htmx, changed, fragment, go, page, signed_in
+from nexus.web.http.envelope import request_id
+from nexus.web.views.items import FILTERS, show_item
+from nexus.web.views.openapi import read_openapi
+from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router, signed_in
 
-router = APIRouter(tags=[PAGE], include_in_schema=False)
+router = page_router()
 
 _KINDS = ("web_article", "video")
 _EMPTY_FORM = {"url": "", "kind": _KINDS[0], "error": "", "done": ""}
@@ -36,7 +32,7 @@ _DAY = 24 * 60 * 60
 
 @router.get("/sign-in")
 def sign_in(request: Request, nexus: Nexus, token: str = "") -> Response:
-    """An old link in a browser that is signed in already does no harm: it opens the library."""
+    """In a browser that is signed in already, even an expired link opens the library."""
     if not token:
         return page(request, "sign_in.html", problem="")
     try:
@@ -44,7 +40,9 @@ def sign_in(request: Request, nexus: Nexus, token: str = "") -> Response:
     except Unauthorized:
         if signed_in(request):
             return go("/")
-        return page(request, "sign_in.html", 401, problem="This sign-in link is too old, or not complete.")
+        return page(
+            request, "sign_in.html", 401, problem="This sign-in link has expired, or is not complete."
+        )
     response = go("/")
     response.set_cookie(
         auth.COOKIE,
@@ -68,7 +66,7 @@ def sign_out(_viewer: PageViewer) -> Response:
 def library(
     request: Request, nexus: Nexus, viewer: PageViewer, show: str = "all", cursor: Cursor = None
 ) -> Response:
-    return _library(request, nexus, viewer, show if show in looks.FILTERS else "all", cursor)
+    return _library(request, nexus, viewer, show if show in FILTERS else "all", cursor)
 
 
 @router.post("/items")
@@ -79,7 +77,7 @@ def add(
     url: Annotated[str, Form()] = "",
     kind: Annotated[str, Form()] = _KINDS[0],
 ) -> Response:
-    """What was typed comes back with the reason where it can't be taken in."""
+    """If the address can't be added, it comes back with the reason."""
     try:
         done = submit.url(
             nexus.sessions, nexus.queue, nexus.limits, viewer, kind, url.strip(), request_id(request)
@@ -91,7 +89,7 @@ def add(
         return _library(request, nexus, viewer, "all", None, form, error.status)
     if not by_htmx(request):
         return go(f"/#item-{done.media_id}" if done.created else f"/items/{done.media_id}")
-    said = "Added." if done.created else "This is in your library already: here it is."
+    said = "Added." if done.created else "This is already in your library: here it is."
     form = {**_EMPTY_FORM, "kind": kind, "done": said}
     return fragment(
         request, "add.html", headers=changed(done.media_id), form=form, video_hosts=_video_hosts()
@@ -102,12 +100,12 @@ def add(
 def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     with nexus.sessions.read() as session:
         view = queries.get(session, media_id, viewer)
-    return fragment(request, "row.html", item=looks.item(view, nexus.tools.extractors, viewer))
+    return fragment(request, "row.html", item=show_item(view, nexus.tools.extractors, viewer))
 
 
 @router.get("/items/{media_id}/file")
 def file(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
-    link, _ = uploads.link_to(nexus, viewer, media_id)
+    link, _ = files.link_for(nexus.sessions, nexus.files, viewer, media_id)
     return go(link.url)
 
 
@@ -119,10 +117,7 @@ def retry(
     media_id: UUID,
     back: Annotated[str, Form()] = "list",
 ) -> Response:
-    with nexus.sessions.read() as session:
-        if failed_upload(session, viewer, media_id):
-            raise InvalidState("Its file never arrived. Choose the file again on its page.")
-    submit.retry(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
+    submit.retry_received(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
     if by_htmx(request):
         return Response(status_code=204, headers=changed(media_id))
     return go(f"/items/{media_id}" if back == "item" else f"/#item-{media_id}")
@@ -130,26 +125,14 @@ def retry(
 
 @router.post("/items/{media_id}/delete")
 def delete(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
-    with nexus.sessions.begin() as session:
-        gone = catalog.delete_media(session, media_id, viewer)
-    discard_all(nexus.files, gone)
+    files.delete_media(nexus.sessions, nexus.files, viewer, media_id)
     return go("/")
 
 
 @router.get("/docs")
 def docs(request: Request) -> Response:
-    """Open to everybody, like /openapi.json, from which it is made."""
-    return page(request, "docs.html", reference=reference.read(request.app.openapi()))
-
-
-def refusal(request: Request, error: ApiError, status: int) -> Response:
-    """An error as a page; for htmx as a notice, which it puts into the place for notices."""
-    if by_htmx(request):
-        place = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
-        return fragment(request, "notice.html", status, place, message=error.message)
-    if status == 401:
-        return page(request, "sign_in.html", 401, problem="")
-    return page(request, "problem.html", status, error=error, request_id=request_id(request))
+    """Open to everyone, like /openapi.json, from which it is made."""
+    return page(request, "docs.html", reference=read_openapi(request.app.openapi()))
 
 
 def _library(
@@ -161,7 +144,7 @@ def _library(
     form: dict[str, str] = _EMPTY_FORM,
     status: int = 200,
 ) -> Response:
-    statuses = looks.FILTERS[show][1]
+    statuses = FILTERS[show][1]
     with nexus.sessions.read() as session:
         found = _newest(session, viewer, statuses, cursor)
     return page(
@@ -172,18 +155,21 @@ def _library(
         video_hosts=_video_hosts(),
         show=show,
         statuses=statuses,
-        filters=looks.FILTERS,
-        items=[looks.item(view, nexus.tools.extractors, viewer) for view in found.items],
+        filters=FILTERS,
+        items=[show_item(view, nexus.tools.extractors, viewer) for view in found.items],
         next_cursor=found.next_cursor,
     )
 
 
 def _newest(session: Session, viewer: UUID, statuses: tuple[Status, ...], cursor: str | None) -> Page[View]:
-    """Several statuses are several walks in the same order, shown down to where the first of them stopped."""
+    """The next page of items with any of these statuses.
+
+    Each status is a listing of its own; together they are shown down to where the first of them ended.
+    """
     if not statuses:
         return queries.newest(session, viewer, cursor=cursor)
     walks = [queries.newest(session, viewer, status=status, cursor=cursor) for status in statuses]
-    # A media that moves on between two reads is in both.
+    # An item whose status changes between two reads is in both.
     views = {view.row.id: view for walk in walks for view in walk.items}
     ordered = sorted(views.values(), key=_place, reverse=True)
     stopped = [walk for walk in walks if walk.next_cursor is not None]

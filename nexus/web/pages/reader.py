@@ -1,15 +1,16 @@
-"""The page on which a media is read: its text or its pages, the pictures in them, and reading it anew."""
+"""The page on which an item is read: its text or its pages, the pictures in them, and its refresh."""
 
 from __future__ import annotations
 
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from nexus.app import App
-from nexus.db.session import Row, Session
+from nexus.db.rows import FileRow, HistoryRow
+from nexus.db.session import Session
 from nexus.errors import NotFound
 from nexus.media import passages, queries, reader, refresh
 from nexus.media.passages import Passage
@@ -18,13 +19,14 @@ from nexus.media.reader import Document
 from nexus.states.capabilities import UNRENDERABLE
 from nexus.storage.names import disposition
 from nexus.web.http.context import Nexus, PageViewer
-from nexus.web.http.envelope import PAGE, picture, request_id
-from nexus.web.views import items
-from nexus.web.views.render import by_htmx, changed, fragment, go, page, policy
+from nexus.web.http.envelope import request_id
+from nexus.web.http.files import picture
+from nexus.web.views.items import show_event, show_item, show_reading, show_refresh
+from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router, policy
 
-router = APIRouter(prefix="/items", tags=[PAGE], include_in_schema=False)
+router = page_router(prefix="/items")
 
-#: A browser shows it in a frame of ours and of nobody else. Viewers bring their own styles; a sandbox shuts them out.
+#: A PDF is shown in a frame of ours only. Browsers' viewers bring their own styles, and don't work in a sandbox.
 _PDF_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
@@ -34,7 +36,7 @@ _PDF_HEADERS = {
     "Cache-Control": "private, no-cache",
 }
 _NOTHING = Passage([], None, None)
-_NEW, _SAME = "This is the text as it is now.", "It was read anew, and nothing has changed."
+_NEW, _SAME = "This is the latest text.", "Refreshed; nothing has changed."
 
 Start = Annotated[int | None, Query(alias="from", ge=0, lt=2**31, description="The fragment to begin with.")]
 End = Annotated[int | None, Query(alias="before", ge=0, lt=2**31, description="The fragment to end before.")]
@@ -63,11 +65,11 @@ def item(
         request,
         "item.html",
         headers=_pictures(nexus),
-        item=items.item(found, nexus.tools.extractors, viewer),
-        reading=items.reading(found, view or ("text" if at_a_place else ""), document, passage, has_pdf),
+        item=show_item(found, nexus.tools.extractors, viewer),
+        reading=show_reading(found, view or ("text" if at_a_place else ""), document, passage, has_pdf),
         document=document,
-        renewal=items.renewal(found, asked, nexus.tools.extractors),
-        history=[items.moment(row, viewer) for row in events],
+        refresh=show_refresh(found, asked, nexus.tools.extractors),
+        history=[show_event(row, viewer) for row in events],
     )
 
 
@@ -75,7 +77,7 @@ def item(
 def text(
     request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, start: Start = None, end: End = None
 ) -> Response:
-    """More of the text, for htmx to put where the last of it ended."""
+    """More of the text, for htmx to append."""
     with nexus.sessions.read() as session:
         found = queries.get(session, media_id, viewer)
         passage = _passage(session, found, start, end)
@@ -84,8 +86,8 @@ def text(
         request,
         "prose.html",
         headers=_pictures(nexus),
-        item=items.item(found, nexus.tools.extractors, viewer),
-        reading=items.reading(found, "text", None, passage, has_pdf),
+        item=show_item(found, nexus.tools.extractors, viewer),
+        reading=show_reading(found, "text", None, passage, has_pdf),
         document=None,
     )
 
@@ -101,7 +103,7 @@ def pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     with nexus.sessions.read() as session:
         file = _pdf(session, queries.get(session, media_id, viewer))
     if file is None:
-        raise NotFound("This has no PDF to show.")
+        raise NotFound("This item has no PDF to show.")
     headers = {
         **_PDF_HEADERS,
         "Content-Length": str(file.size_bytes),
@@ -113,18 +115,20 @@ def pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
 
 
 @router.post("/{media_id}/refresh")
-def read_anew(
+def refresh_item(
     request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, since: Since = 0
 ) -> Response:
     refresh.request(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
     if by_htmx(request):
-        return renewal(request, nexus, viewer, media_id, since)
+        return refresh_state(request, nexus, viewer, media_id, since)
     return go(f"/items/{media_id}")
 
 
 @router.get("/{media_id}/refresh")
-def renewal(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, since: Since = 0) -> Response:
-    """How far the reading anew is; where it is done, the page is told to look for itself."""
+def refresh_state(
+    request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, since: Since = 0
+) -> Response:
+    """The state of a refresh. When it is done, the page is told to look at the item again."""
     with nexus.sessions.read() as session:
         found = queries.get(session, media_id, viewer)
         document = _document(session, found, viewer)
@@ -133,12 +137,18 @@ def renewal(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, 
     if asked is None:
         said = _NEW if document and document.row.revision > since else _SAME
         headers = changed(media_id)
-    look = items.renewal(found, asked, nexus.tools.extractors, said)
-    return fragment(request, "renewal.html", headers=headers, media_id=media_id, revision=since, renewal=look)
+    return fragment(
+        request,
+        "refresh.html",
+        headers=headers,
+        media_id=media_id,
+        revision=since,
+        refresh=show_refresh(found, asked, nexus.tools.extractors, said),
+    )
 
 
 def _document(session: Session, found: View, viewer: UUID) -> Document | None:
-    """None for what has no text, and for a text from before documents were kept."""
+    """None for an item without text, and for a text from before documents were kept."""
     if not found.capabilities.can_read:
         return None
     try:
@@ -155,14 +165,14 @@ def _passage(session: Session, found: View, start: int | None, end: int | None) 
     return passages.onward(session, found.row.id, start or 0)
 
 
-def _pdf(session: Session, found: View) -> Row | None:
-    """What the viewer can show: also the PDF that an address answered with."""
+def _pdf(session: Session, found: View) -> FileRow | None:
+    """The PDF that a browser can show, uploaded or fetched."""
     if not found.capabilities.can_download_file or found.row.last_error_code in UNRENDERABLE:
         return None
     return passages.pdf(session, found.row.id)
 
 
-def _events(session: Session, media_id: UUID, viewer: UUID) -> list[Row]:
+def _events(session: Session, media_id: UUID, viewer: UUID) -> list[HistoryRow]:
     found = queries.events(session, media_id, viewer, most=queries.MOST)
     rows = found.items
     while found.next_cursor is not None:

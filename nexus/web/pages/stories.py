@@ -1,32 +1,35 @@
-"""The editor's pages of stories: the draft beside its evidence, two drafts side by side, publish or put away."""
+"""The editor's pages of stories: a draft beside its evidence, two drafts side by side, publish or put away."""
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Annotated, Literal
 from urllib.parse import urlencode, urljoin
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import Depends, Form, Request
 from fastapi.responses import Response
 
 from nexus.app import App
-from nexus.db.session import Row
-from nexus.editorial import queries as desk
-from nexus.editorial import stories
-from nexus.editorial.stories import Wording
+from nexus.editorial import queries as editorial
+from nexus.editorial import requests
+from nexus.editorial.stories import Wording, wording_of
 from nexus.errors import ApiError, Conflict, NotFound
 from nexus.errors import InvalidRequest as Invalid
 from nexus.states.story import Status
 from nexus.web.api.stories import Verb
 from nexus.web.http import auth
 from nexus.web.http.context import Cursor, Nexus, PageViewer
-from nexus.web.http.envelope import PAGE
-from nexus.web.views import desk as desk_looks
 from nexus.web.views import story_formats
-from nexus.web.views.render import go, page
+from nexus.web.views.render import go, page, page_router
+from nexus.web.views.stories import (
+    edited_sections,
+    everything_said,
+    marked_article,
+    show_story,
+    show_story_event,
+)
 
-router = APIRouter(prefix="/admin/stories", tags=[PAGE], include_in_schema=False)
+router = page_router(prefix="/admin/stories")
 
 FILTERS = {
     "all": ("All", None),
@@ -49,7 +52,7 @@ def _typed(
     background_text: Fields = [],  # noqa: B006
     background_quote: Fields = [],  # noqa: B006
 ) -> Wording | None:
-    """What stands in the editor, where it is sent along. A claim that is emptied is taken out."""
+    """The wording in the editor, if it was sent along. An emptied claim is left out."""
     if headline is None:
         return None
     return Wording(
@@ -66,7 +69,7 @@ def all_stories(
 ) -> Response:
     chosen = show if show in FILTERS else "all"
     with nexus.sessions.read() as session:
-        found = desk.newest_stories(session, viewer, status=FILTERS[chosen][1], cursor=cursor)
+        found = editorial.newest_stories(session, viewer, status=FILTERS[chosen][1], cursor=cursor)
     token = urlencode({"token": auth.feed_token(nexus.settings, viewer)})
     site = nexus.settings.public_url or str(request.base_url)
     return page(
@@ -74,7 +77,7 @@ def all_stories(
         "stories.html",
         show=chosen,
         filters=FILTERS,
-        stories=list(map(desk_looks.story, found.items)),
+        stories=list(map(show_story, found.items)),
         next_cursor=found.next_cursor,
         feed=urljoin(site, f"/api/stories.atom?{token}"),
     )
@@ -82,25 +85,25 @@ def all_stories(
 
 @router.get("/{story_id}")
 def one_story(request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, saved: int = 0) -> Response:
-    return _page(request, nexus, viewer, story_id, said="Saved." if saved else "")
+    return _story_page(request, nexus, viewer, story_id, said="Saved." if saved else "")
 
 
 @router.post("/{story_id}")
 def edit(
     request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, revision: Revision, typed: Typed
 ) -> Response:
-    refused = _changed(request, nexus, viewer, story_id, revision, typed)
+    refused = _change(request, nexus, viewer, story_id, revision, typed)
     return refused or go(f"/admin/stories/{story_id}?saved=1")
 
 
 @router.get("/{story_id}/compare")
 def compare(request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, other: UUID) -> Response:
     with nexus.sessions.read() as session:
-        pair = [desk.story(session, one, viewer) for one in (story_id, other)]
+        pair = [editorial.story(session, one, viewer) for one in (story_id, other)]
     if pair[0].job_id != pair[1].job_id:
-        raise NotFound("These are drafts of two articles. Compare two drafts of one.")
-    lines = [_said(_wording(row)) for row in pair]
-    return page(request, "compare.html", drafts=list(map(desk_looks.story, pair)), lines=lines)
+        raise NotFound("These are drafts of two different articles. Compare two drafts of the same one.")
+    lines = [everything_said(wording_of(row)) for row in pair]
+    return page(request, "compare.html", drafts=list(map(show_story, pair)), lines=lines)
 
 
 @router.get("/{story_id}/export")
@@ -111,7 +114,7 @@ def export(
     format: Literal["markdown", "json"] = "markdown",  # noqa: A002
 ) -> Response:
     with nexus.sessions.read() as session:
-        return story_formats.exported(desk.story(session, story_id, viewer), format)
+        return story_formats.exported(editorial.story(session, story_id, viewer), format)
 
 
 @router.post("/{story_id}/{verb}")
@@ -124,12 +127,12 @@ def change(
     revision: Revision,
     typed: Typed,
 ) -> Response:
-    """What stands in the editor goes with it: nobody publishes an older wording than the one he sees."""
-    refused = _changed(request, nexus, viewer, story_id, revision, typed, verb)
+    """Saves the wording in the editor first: no one publishes an older wording than the one they see."""
+    refused = _change(request, nexus, viewer, story_id, revision, typed, verb)
     return refused or go(f"/admin/stories/{story_id}")
 
 
-def _changed(
+def _change(
     request: Request,
     nexus: App,
     viewer: UUID,
@@ -138,22 +141,16 @@ def _changed(
     typed: Wording | None,
     verb: Verb | None = None,
 ) -> Response | None:
-    """None where it worked, or else the page with the reason and with what was typed."""
+    """Return None if it worked, or else the page with the reason and with what was typed."""
+    named = None if verb is None else verb.value
     try:
-        with nexus.sessions.read() as session:
-            story = desk.story(session, story_id, viewer)
-        grounded = stories.ground(story, typed) if typed is not None and typed != _wording(story) else None
-        with nexus.sessions.begin() as session:
-            if grounded is not None:
-                revision = stories.edit(session, story, revision, grounded).revision
-            if verb is not None:
-                stories.change(session, story_id, verb.value, revision, str(viewer))
+        requests.change_story(nexus.sessions, viewer, story_id, revision, named, typed)
     except (Invalid, Conflict) as error:
-        return _page(request, nexus, viewer, story_id, typed=typed, revision=revision, error=error)
+        return _story_page(request, nexus, viewer, story_id, typed=typed, revision=revision, error=error)
     return None
 
 
-def _page(
+def _story_page(
     request: Request,
     nexus: App,
     viewer: UUID,
@@ -164,49 +161,33 @@ def _page(
     error: ApiError | None = None,
     said: str = "",
 ) -> Response:
-    """After a conflict it shows what is saved now beside what was typed, and saving once more is made on that."""
+    """After a conflict, show what is saved now beside what was typed; saving again replaces the former."""
     with nexus.sessions.read() as session:
-        row = desk.story(session, story_id, viewer)
-        drafts = desk.drafts(session, row.job_id)
-        events = desk.what_happened(session, story_id)
-    look = desk_looks.story(row)
-    wording = typed or _wording(row)
+        row = editorial.story(session, story_id, viewer)
+        drafts = editorial.drafts(session, row.job_id)
+        events = editorial.what_happened(session, story_id)
+    story, saved = show_story(row), wording_of(row)
+    wording = typed or saved
     if revision is None or isinstance(error, Conflict):
         revision = row.revision
     return page(
         request,
         "story.html",
         error.status if error else 200,
-        story=look,
+        story=story,
         revision=revision,
         wording=wording,
-        sections=desk_looks.sections(look, wording),
-        overtaken=isinstance(error, Conflict) and wording != _wording(row),
-        typed=_said(wording),
-        article=desk_looks.marked(row.article_text, look.points),
-        others=[desk_looks.story(draft) for draft in drafts if draft.id != story_id],
-        history=[desk_looks.moment(event, viewer) for event in events],
+        sections=edited_sections(story, wording),
+        overtaken=isinstance(error, Conflict) and wording != saved,
+        typed=everything_said(wording),
+        article=marked_article(row.article_text, story.points),
+        others=[show_story(draft) for draft in drafts if draft.id != story_id],
+        history=[show_story_event(event, viewer) for event in events],
         error=error.message if error else "",
         said=said,
-    )
-
-
-def _wording(row: Row) -> Wording:
-    sections = stories.Sections.of(row)
-    return Wording(
-        row.headline,
-        row.summary,
-        [(claim.text, claim.evidence.quote) for claim in sections.what_happened],
-        [(claim.text, claim.evidence.quote) for claim in sections.background],
     )
 
 
 def _claims(texts: list[str], quotes: list[str]) -> list[tuple[str, str]]:
     pairs = zip(texts, quotes, strict=False)
     return [(text, quote) for text, quote in pairs if text.strip() or quote.strip()]
-
-
-def _said(wording: Wording) -> set[str]:
-    """What a draft says and quotes, to tell what only one of two does."""
-    claims = (*wording.what_happened, *wording.background)
-    return {wording.headline, wording.summary, *chain.from_iterable(claims)}

@@ -1,19 +1,19 @@
-// What makes the pages live: the stream of events, pieces fetched anew, and the keyboard.
-// Every page works without it. No state is kept here: the server renders, this puts it in its place.
+// Live pages: the stream of events, pieces of the page replaced by newer ones, and the keyboard.
+// Every page works without it. No state is kept here: the server renders, and this puts the result in its place.
 "use strict";
 
 (() => {
   const byId = (id) => document.getElementById(id);
 
-  // ── Pieces: whatever carries data-live and an id is replaced by its newer self ──
+  // ── Pieces: every element with data-live and an id is replaced by its newer version ──
 
   function put(fresh) {
     const shown = byId(fresh.id);
     if (!shown) return false;
-    // Answers can overtake each other, and what has not changed keeps its place and the focus in it.
+    // Answers can arrive out of order. A piece that has not changed stays, and keeps the focus.
     const later = Number(fresh.dataset.at) - Number(shown.dataset.at);
     if (later < 0 || (later === 0 && badgeOf(fresh) === badgeOf(shown))) return true;
-    // Text that someone reads is not pulled from under his eyes.
+    // A text that someone is reading stays while its version is the same.
     if (fresh.dataset.version !== undefined && fresh.dataset.version === shown.dataset.version) return true;
     if (hasTyped(shown)) return true;
     announce(shown, fresh);
@@ -29,7 +29,7 @@
     byId(fresh.id)?.classList.add("is-new");
   }
 
-  // What someone has typed is neither.
+  // What someone has typed stays, too.
   function hasTyped(piece) {
     const fields = [...piece.querySelectorAll("textarea, input[type=text]")];
     return Boolean(piece.querySelector("[data-typed]")) || fields.some((field) => field.value !== field.defaultValue);
@@ -51,7 +51,7 @@
     return { status: answer.status, pieces: [...page.querySelectorAll("[data-live][id]")] };
   }
 
-  // ── One media: looked at again, one request at a time, and once more if something came in between ──
+  // ── One item: requested again, one request at a time, and once more if something happened meanwhile ──
 
   const busy = new Map();
 
@@ -70,7 +70,7 @@
         await look(id, turn);
       }
     } catch {
-      // The server is away; catching up after the reconnection brings it.
+      // The server is unavailable; the page catches up once it is connected again.
     } finally {
       busy.delete(id);
     }
@@ -81,7 +81,7 @@
     if (!reading && !byId(`item-${id}`) && !turn.mayInsert) return;
     const { status, pieces } = await piecesOf(reading ? location.href : `/items/${id}/row`);
     const shown = byId(`item-${id}`);
-    // The row of an upload stays while it has something to say.
+    // The row of an upload stays while it shows something.
     if (status === 404 && !reading && shown?.dataset.at !== "Infinity") shown?.remove();
     for (const fresh of pieces) if (!put(fresh) && turn.mayInsert) insert(fresh);
   }
@@ -93,8 +93,7 @@
     return statuses.length ? statuses.includes(event.to_status) : event.event === "create";
   }
 
-  // Everything that is shown, after a time of which no event tells. A page that answers a form says what its own
-  // address is.
+  // Everything on the page, after a time without events. A page that answers a form names its own address.
   async function catchUp() {
     const address = document.querySelector("[data-address]")?.dataset.address ?? location.href;
     const { status, pieces } = await piecesOf(address);
@@ -103,19 +102,19 @@
     goOn();
   }
 
-  // One request at a time, and once more if something came in between.
+  // One request at a time, and once more if something happened meanwhile.
   let looking = null;
   async function lookAgain() {
     if (looking) return (looking.again = true);
     looking = { again: true };
     while (looking.again) {
       looking.again = false;
-      await catchUp().catch(() => {}); // the server is away; who asks next may have more luck
+      await catchUp().catch(() => {}); // the server is unavailable; the next call may succeed
     }
     looking = null;
   }
 
-  // The step that a page goes on to by itself, once, unless someone types there.
+  // The step that a page takes on its own, once, unless someone is typing.
   let gone = false;
   function goOn() {
     const form = document.querySelector("form[data-auto]");
@@ -124,14 +123,14 @@
     form.requestSubmit();
   }
 
-  // ── A text that is long in coming: the page says so, and offers to have it entered by hand ──
+  // ── A text that takes long: the page says so, and offers to enter it by hand ──
 
   function watchWait() {
     const notice = byId("overdue");
     if (!notice || notice.dataset.watched) return;
     notice.dataset.watched = "yes";
     setTimeout(() => {
-      // What someone typed keeps the notice on the page even when the text has come.
+      // If someone typed, the notice is still on the page even though the text has arrived.
       if (!notice.isConnected || !document.querySelector("[data-awaits-text]")) return;
       notice.hidden = false;
       notice.closest("details").open = true;
@@ -140,10 +139,10 @@
   }
   document.addEventListener("nexus:put", watchWait);
 
-  // ── The stream. A hidden tab lets go of it: browsers give a site only six connections ──
+  // ── The stream. A hidden tab closes it: browsers give a site only six connections ──
 
   let stream = null;
-  let missed = true; // also what happened between the making of this page and the first word of the stream
+  let missed = true; // also what happened between the rendering of this page and the first event
   let again = 0;
 
   function follow() {
@@ -165,7 +164,7 @@
     }
     stream.addEventListener("error", () => {
       tell("Connection lost, reconnecting…");
-      if (stream?.readyState !== EventSource.CLOSED) return; // it reconnects by itself, and goes on where it was
+      if (stream?.readyState !== EventSource.CLOSED) return; // it reconnects on its own, and continues where it was
       letGo();
       clearTimeout(again);
       again = setTimeout(follow, 2000);
@@ -173,12 +172,12 @@
     });
   }
 
-  // A page of jobs or stories looks at itself again when one of those it shows has moved.
+  // A page of jobs or stories is requested again when one of those it shows has changed.
   function deskNews(id) {
     if (byId(`job-${id}`) || byId(`story-${id}`)) lookAgain();
   }
 
-  // Where the stream is not to be had, somebody's work in progress is asked after.
+  // Without the stream, a page with work in progress is requested every second.
   setInterval(() => {
     const deaf = stream?.readyState !== EventSource.OPEN;
     if (deaf && !document.hidden && document.querySelector("[data-working]")) lookAgain();
@@ -208,7 +207,7 @@
     refresh(id, Boolean(byId("items"))).then(() => {
       const row = byId(`item-${id}`);
       row?.classList.remove("is-new");
-      row?.getAnimations(); // settles the style, so that it is highlighted anew
+      row?.getAnimations(); // settles the style, so that the highlight starts again
       row?.classList.add("is-new");
       row?.scrollIntoView({ block: "nearest" });
     });
@@ -224,7 +223,7 @@
   }
   document.addEventListener("htmx:beforeRequest", () => byId("notices").replaceChildren());
 
-  // ── The form: an address of a video host is a video, unless the kind was chosen by hand ──
+  // ── The form: the address of a video host selects Video, unless the kind was chosen by hand ──
 
   document.addEventListener("input", (event) => {
     const form = event.target.form;
@@ -243,7 +242,7 @@
     }
   }
 
-  // ── Times grow old; said as nexus/web/render.py says it ──
+  // ── Times: the same words as in nexus/web/views/filters.py ──
 
   function ago(moment) {
     const seconds = (Date.now() - moment) / 1000;
@@ -260,7 +259,7 @@
     }
   }, 30000);
 
-  // ── The keyboard. A page's own script is asked first ──
+  // ── The keyboard. The page's own script comes first ──
 
   function step(by) {
     const links = [...document.querySelectorAll(".item-title a")];

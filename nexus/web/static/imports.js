@@ -1,4 +1,4 @@
-// The page with one button: files are dropped, dragged into order, and nothing is lost by leaving unasked.
+// The import page: files are dropped and dragged into order, and leaving asks first if something would be lost.
 "use strict";
 
 (() => {
@@ -14,12 +14,12 @@
     said().append(notice);
   }
 
-  // ── Files: sent one after the other, each by itself; the list grows as they arrive ──
+  // ── Files: sent one after the other; the list grows as they arrive ──
 
-  const line = []; // of files that are still to be sent
+  const line = []; // files still to be sent
   let sent = 0;
   let sending = false;
-  let held = null; // the form that waits until all files are there
+  let held = null; // the form that waits until all files have arrived
   let name = "";
   const mayAdd = () => Boolean(byId("choose"));
 
@@ -46,13 +46,13 @@
   }
 
   function show() {
-    const then = held ? " Then it goes on by itself." : "";
+    const then = held ? " It continues automatically after that." : "";
     byId("sending").textContent = `Sending ${sent + 1} of ${sent + 1 + line.length}: ${name}.${then}`;
     byId("sending").hidden = false;
   }
 
-  // A form that loads the page anew would cut off what is being sent: it waits. Where something was refused, it is
-  // for the user to press again.
+  // A form that reloads the page would cut off the file being sent, so it waits. If a file was refused, the user has
+  // to press again.
   document.addEventListener(
     "submit",
     (event) => {
@@ -77,7 +77,7 @@
     event.target.value = "";
   });
 
-  // Of a folder what could be imported and does not hide; what is dropped by itself is meant, whatever it is.
+  // From a folder, take visible files that can be imported. A file dropped on its own is always sent.
   async function within(entry, top = true) {
     if (!top && entry.name.startsWith(".")) return [];
     if (entry.isFile) {
@@ -108,10 +108,10 @@
     else
       Promise.all(entries.map((entry) => within(entry)))
         .then((found) => send(found.flat()))
-        .catch(() => say("What you dropped can't be read. Check that you may read all of it, then drop it again."));
+        .catch(() => say("The files can't be read. Check their permissions, then drop them again."));
   });
 
-  // ── Order: a row takes the place of the one that it is dropped on ──
+  // ── Order: a row takes the place of the row it is dropped on ──
 
   let dragged = null;
   let ordering = Promise.resolve();
@@ -120,7 +120,7 @@
     for (const row of document.querySelectorAll(".is-over")) row.classList.remove("is-over", "is-after");
   };
   const rowOf = (event) => event.target.closest?.(".import-row[draggable]");
-  // What the server has counts, also where nothing has changed there.
+  // Show the server's order again, even though nothing has changed there.
   const undo = () => {
     Object.assign(byId("import-rows").dataset, { at: 0, version: "" });
     lookAgain();
@@ -129,7 +129,7 @@
     dragged = rowOf(event);
     if (!dragged) return;
     dragged.classList.add("is-dragged");
-    dragged.dataset.typed = ""; // the list is not replaced under the hand that drags
+    dragged.dataset.typed = ""; // the list is not replaced during the drag
   });
   document.addEventListener("dragend", () => {
     if (!dragged) return;
@@ -161,14 +161,14 @@
     }).then((answer) => answer.ok || undo());
   });
 
-  // ── Start: a name that was typed counts, whether it was set or not ──
+  // ── Start: a name that was typed counts, whether or not it was set ──
 
   document.addEventListener("submit", (event) => {
     const name = byId("library");
     if (event.target.id === "start" && name && name.value !== name.defaultValue) event.target.elements.name.value = name.value;
   });
 
-  // ── Leaving: asked only where something would be lost, and not by the page's own forms ──
+  // ── Leaving: asks only if something would be lost, and not for the page's own forms ──
 
   let leaving = false;
   document.addEventListener("submit", (event) => (leaving = !event.defaultPrevented));

@@ -1,4 +1,4 @@
-// How this browser likes its pages, put on before anything is painted. Kept under "nexus:look" by static/reader.js.
+// The reading settings of this browser, applied before anything is painted. Kept in "nexus:look" by static/reader.js.
 "use strict";
 
 (() => {
@@ -8,7 +8,7 @@
     try {
       return JSON.parse(localStorage.getItem("nexus:look")) ?? {};
     } catch {
-      return {}; // a browser that keeps nothing
+      return {}; // storage is disabled
     }
   }
 

@@ -1,4 +1,4 @@
-// What reading needs beside the page itself: settings, the table of contents, the place where one was, the keyboard.
+// For reading: settings, the table of contents, the place where the reader left off, and the keyboard.
 // The page can be read without it. What it remembers stays in this browser.
 "use strict";
 
@@ -7,7 +7,7 @@
   const media = byId("reader").dataset.media;
   const asked = new URLSearchParams(location.search);
   const wide = matchMedia("(min-width: 70rem)");
-  // Where a place that is gone to comes to stand, below the bar; and a little further down, what is being read.
+  // Where the target of a jump ends up, below the bar; and a little further down, the line being read.
   const LANDING = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop);
   const READING_LINE = LANDING + 24;
 
@@ -17,7 +17,7 @@
     try {
       return JSON.parse(localStorage.getItem(name)) ?? {};
     } catch {
-      return {}; // nothing can be kept, or it was not ours
+      return {}; // nothing can be stored, or it is not ours
     }
   }
 
@@ -26,11 +26,11 @@
       if (value) localStorage.setItem(name, JSON.stringify(value));
       else localStorage.removeItem(name);
     } catch {
-      // It is only forgotten.
+      // Forgetting it does no harm.
     }
   }
 
-  // ── Settings: static/look.js puts them on ──
+  // ── Settings: static/look.js applies them ──
 
   const SIZES = [0.8, 0.9, 1, 1.1, 1.25, 1.4, 1.6, 1.8];
 
@@ -63,12 +63,12 @@
     if (event.target.form?.id === "look") choose(event.target.name, event.target.value);
   });
 
-  // ── Places: a fragment, a block in it, and how far down in that block ──
+  // ── Places: a fragment, a block in it, and how far down in the block ──
 
   const fragments = () => [...document.querySelectorAll("#prose > .fragment")];
   const top = (element) => element.getBoundingClientRect().top;
 
-  // The last of some elements in reading order that begins above the line.
+  // The last element, in reading order, that begins above the line.
   function lastAbove(elements, line) {
     let low = 0;
     let high = elements.length;
@@ -92,7 +92,7 @@
     return { fragment: Number(fragment.id.slice(1)), block, far: Math.min(Math.max(far, 0), 1) };
   }
 
-  // Whether it is loaded.
+  // Returns whether the place is loaded.
   function goTo(place) {
     const fragment = byId(`f${place.fragment}`);
     if (!fragment) return false;
@@ -117,7 +117,7 @@
   addEventListener("load", remember);
   addEventListener("pagehide", remember);
 
-  // Where one was, unless the address names a place: then only a page that was here before goes back.
+  // Return to where the reader left off, unless a new visit names a place.
   function resume() {
     settled = true;
     if (!byId("prose")) return;
@@ -130,9 +130,9 @@
     else loadFrom(place);
   }
 
-  // The page that begins there.
+  // Open the page that begins there.
   function loadFrom(place) {
-    settled = false; // what is remembered is for that page
+    settled = false; // that page remembers
     location.replace(`?from=${place.fragment}`);
   }
 
@@ -151,7 +151,7 @@
     keep(PLACE, null);
     byId("resumed").hidden = true;
     if (byId("earlier")) {
-      settled = false; // the page to come begins at the beginning
+      settled = false; // the next page starts at the beginning
       return;
     }
     event.preventDefault();
@@ -170,7 +170,7 @@
     now?.setAttribute("aria-current", "true");
     marked = now;
     const list = now?.closest("nav");
-    // Not under the pointer: a link that moves away can't be clicked.
+    // Not while the pointer is over it: a moving link can't be clicked.
     if (!list || list.matches(":hover")) return;
     const away = top(now) - top(list);
     if (away < 0 || away > list.clientHeight - 40) list.scrollTop += away - list.clientHeight / 3;
@@ -179,7 +179,7 @@
   function follow(link, event) {
     const target = new URL(link.href);
     const place = target.pathname === location.pathname && target.hash && byId(decodeURIComponent(target.hash.slice(1)));
-    if (!place) return; // another page, or the one of this text that begins there
+    if (!place) return; // another page, or another part of this text
     event.preventDefault();
     history.pushState(null, "", target.hash);
     place.scrollIntoView();
@@ -232,9 +232,9 @@
     }
   });
 
-  // ── What comes in later ──
+  // ── What arrives later ──
 
-  // What is put before the text must not push it down.
+  // Text added before must not push the present text down.
   let anchored = null;
   document.addEventListener("htmx:beforeSwap", (event) => {
     const first = event.detail.target.id === "earlier" && document.querySelector("#prose > .fragment");
@@ -273,7 +273,7 @@
   wide.addEventListener("change", prepare);
   history.scrollRestoration = "manual";
 
-  // A browser that can't show a PDF in a page shows the text, where there is one and nobody asked for the pages.
+  // A browser that can't show a PDF in a page shows the text if there is one, unless the pages were asked for.
   const noViewer = byId("pages") && !asked.has("view") && (navigator.pdfViewerEnabled === false || !matchMedia("(min-width: 40rem)").matches);
   const toText = noViewer && document.querySelector(".switch a[href$='view=text']");
   if (toText) location.replace(toText.href);

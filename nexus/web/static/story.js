@@ -1,4 +1,4 @@
-// The editor of a story: evidence follows the claim that is being edited, and nothing that was typed is lost unseen.
+// The editor of a story: the evidence follows the claim being edited, and nothing typed is lost without a warning.
 // The page works without it.
 "use strict";
 
@@ -6,7 +6,7 @@
   const form = document.getElementById("editor");
   const article = document.getElementById("article");
 
-  // ── Leaving with something unsaved is asked about ──
+  // ── Leaving with unsaved changes asks first ──
 
   let unsaved = form.hasAttribute("data-typed");
   form.addEventListener("input", () => (unsaved = true));
@@ -22,7 +22,7 @@
     if (save) form.requestSubmit(save);
   });
 
-  // ── The passage of a claim is marked while the claim has the focus, and brought into view beside it ──
+  // ── The evidence of the claim with the focus is highlighted, and scrolled into view ──
 
   form.addEventListener("focusin", (event) => show(event.target.closest(".claim")?.dataset.claim));
 
@@ -32,7 +32,7 @@
     }
     const first = article.querySelector("mark.is-shown");
     if (!first) return;
-    // Only within the article: where it stands below the editor, nothing moves.
+    // Only within the article: if it is below the editor, nothing moves.
     const far = first.getBoundingClientRect().top - article.getBoundingClientRect().top;
     article.scrollBy({ top: far - article.clientHeight / 3 });
   }
@@ -40,11 +40,11 @@
   // ── Claims come and go ──
 
   form.addEventListener("click", (event) => {
-    if (!event.target.matches("[data-take-out]")) return;
-    // What is disabled is not sent, and can be put back.
+    if (!event.target.matches("[data-remove]")) return;
+    // Disabled fields are not sent, and can be put back.
     const fields = event.target.closest(".claim").querySelector("fieldset");
     fields.disabled = !fields.disabled;
-    event.target.textContent = fields.disabled ? "Put back" : "Take out";
+    event.target.textContent = fields.disabled ? "Put back" : "Remove";
     unsaved = true;
   });
 

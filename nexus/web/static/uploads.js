@@ -1,5 +1,5 @@
-// Files on their way in: dropped on the page or chosen, two at a time, from the browser straight to the store.
-// The row of an upload has the id of the media that it becomes; app.js leaves it alone until its data-at is passed.
+// Uploads: files that are dropped or chosen, two at a time, from the browser straight to the store.
+// The row of an upload has the id of the item that it becomes; its data-at keeps app.js from replacing it too early.
 "use strict";
 
 (() => {
@@ -12,14 +12,14 @@
 
   // ── What can go wrong ──
 
-  // These stay as they are, however often it is tried.
+  // Retrying does not help with these.
   const FINAL = ["E_INVALID_FILE_TYPE", "E_FILE_TOO_LARGE", "E_INVALID_KIND", "E_INVALID_REQUEST", "E_FORBIDDEN"];
-  // The check found these in the file: the media has failed, and its own row says so.
+  // The server found these in the file: the item has failed, and its own row says so.
   const FAILED = ["E_INVALID_FILE_TYPE", "E_FILE_TOO_LARGE"];
-  const LOST = "The connection was lost before all of it arrived. Check the network, then retry.";
-  const OVER = "The link to upload to is over. Retry to get a new one.";
+  const LOST = "The connection was lost before the whole file arrived. Check the network, then retry.";
+  const OVER = "The link to upload to has expired. Retry to get a new one.";
   const SIGNED_OUT = "You are signed out. Sign in again in another tab, then retry.";
-  const STOPPED = "Stopped before all of it arrived.";
+  const STOPPED = "Stopped before the whole file arrived.";
 
   class Refused extends Error {
     constructor(message, code = "") {
@@ -68,7 +68,7 @@
     takeRow(upload);
   }
 
-  // Before it is sent once more: the server knows whether it is there, and whether its link still lives.
+  // Before it is sent again: the server knows whether it has arrived, and whether its link is still valid.
   async function arrived(upload) {
     try {
       await check(upload);
@@ -114,11 +114,11 @@
   async function end(upload, problem) {
     if (upload.cancelled && !upload.again) return forget(upload);
     if (upload.row.dataset.state === "checking" && FAILED.includes(problem.code)) return settle(upload);
-    const message = problem instanceof Refused ? problem.message : "This page made a mistake. Reload it and try again.";
+    const message = problem instanceof Refused ? problem.message : "Something went wrong on this page. Reload it and try again.";
     show(upload, FINAL.includes(problem.code) ? "refused" : "wrong", message);
   }
 
-  // What was cancelled leaves nothing behind; where the server can't be told, `nexus clean` removes it.
+  // A cancelled upload leaves nothing behind; if the server can't be told, `nexus clean` removes it later.
   async function forget(upload) {
     remove(upload.row);
     if (!upload.id) return;
@@ -180,7 +180,7 @@
     },
   };
 
-  // In the place of what the list shows of the same media, and newer than whatever comes of it.
+  // Take the place of the same item in the list, and stay newer than any update of it.
   function takeRow(upload) {
     const { row, id } = upload;
     const shown = byId(`item-${id}`);
@@ -188,10 +188,10 @@
     else if (shown !== row) shown?.remove();
     row.id = `item-${id}`;
     row.dataset.at = "Infinity";
-    row.querySelector("[data-name]").id = `open-${id}`; // the focus moves on to the link of the same id
+    row.querySelector("[data-name]").id = `open-${id}`; // the focus moves on to the link with the same id
   }
 
-  // The media's own row takes over.
+  // The item's own row takes over.
   function settle(upload) {
     upload.row.dataset.at = "0";
     if (upload.row.contains(document.activeElement)) focusName(upload.row);
@@ -207,14 +207,14 @@
     row.dataset.state = state;
     for (const part of row.querySelectorAll("[data-in]")) part.hidden = !part.dataset.in.split(" ").includes(state);
     row.querySelector("[data-said]").textContent = message;
-    row.querySelector("[data-far]").textContent = { waiting: "Waits for its turn", checking: "Checking…" }[state] ?? "";
+    row.querySelector("[data-far]").textContent = { waiting: "Waiting", checking: "Checking…" }[state] ?? "";
     if (state === "checking") row.querySelector("progress").removeAttribute("value");
     if (state === "sending") far(upload, 0);
     if (state !== "waiting" && state !== "sending") say(`${file.name}: ${message || "Checking…"}`);
     if (focused && !row.contains(document.activeElement)) focusName(row);
   }
 
-  // Said aloud at each quarter.
+  // Screen readers hear each quarter.
   function far(upload, part) {
     const { row, file } = upload;
     const percent = Math.floor(Math.min(part, 1) * 100);
@@ -225,7 +225,7 @@
     upload.quarter = quarter;
   }
 
-  // A button that goes away leaves the focus to the row's name.
+  // When a button disappears, the row's name gets the focus.
   const focusName = (row) => row.querySelector("[data-name]").focus();
 
   function remove(row) {
@@ -238,7 +238,7 @@
     return Object.keys(TYPES).find((kind) => kind === ending || TYPES[kind] === file.type);
   }
 
-  // As nexus/web/render.py says it.
+  // The same words as in nexus/web/views/filters.py.
   function size(count) {
     if (count < 1000) return `${count} ${count === 1 ? "byte" : "bytes"}`;
     const units = ["kB", "MB", "GB"];
@@ -247,7 +247,7 @@
     return `${amount.toFixed(amount < 9.95 ? 1 : 0)} ${units[unit]}`;
   }
 
-  // ── The ways in: the buttons, and the whole of the library's page ──
+  // ── Choosing files: the buttons, and dropping them anywhere on the library's page ──
 
   document.addEventListener("change", (event) => {
     const { type, id, files, dataset } = event.target;
@@ -268,7 +268,7 @@
 
   document.addEventListener("dragenter", over);
   document.addEventListener("dragover", over);
-  // It covers the page, so leaving it is leaving the page.
+  // It covers the page, so leaving it means leaving the page.
   drop?.addEventListener("dragleave", () => (drop.hidden = true));
   document.addEventListener("drop", (event) => {
     if (!isFiles(event)) return;

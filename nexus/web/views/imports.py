@@ -1,42 +1,40 @@
-"""An import as its page shows it: one button with four honest states, and a line for each file."""
+"""An import as its page shows it: one button for each state, and a line for each file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from nexus.imports.attempts import State
-from nexus.imports.progress import Line, Outcome, new_line
-from nexus.imports.service import Desk
+from nexus.imports.attempts import AttemptState
+from nexus.imports.progress import FileOutcome, FileProgress
+from nexus.imports.service import ImportDesk
 from nexus.imports.staging import Batch
 from nexus.states.attempt import Status
 from nexus.web.views.items import KINDS, Badge
 
-Act = Callable[[Desk, Batch], object]
-
 OUTCOMES = {
-    Outcome.WAITING: Badge("Waiting", "queued"),
-    Outcome.CHECKED: Badge("Checked", "queued"),
-    Outcome.PARSING: Badge("Parsing", "working"),
-    Outcome.PARSED: Badge("Parsed", "ready"),
-    Outcome.SPLIT: Badge("Prepared", "ready"),
-    Outcome.DUPLICATE: Badge("Already there", "waiting"),
-    Outcome.FAILED: Badge("Failed", "failed"),
-    Outcome.COMMITTED: Badge("Imported", "ready"),
+    FileOutcome.WAITING: Badge("Waiting", "queued"),
+    FileOutcome.CHECKED: Badge("Checked", "queued"),
+    FileOutcome.PARSING: Badge("Parsing", "working"),
+    FileOutcome.PARSED: Badge("Parsed", "ready"),
+    FileOutcome.SPLIT: Badge("Prepared", "ready"),
+    FileOutcome.DUPLICATE: Badge("Already in a library", "waiting"),
+    FileOutcome.FAILED: Badge("Failed", "failed"),
+    FileOutcome.COMMITTED: Badge("Imported", "ready"),
 }
 PHASES = {
     "preflight": "Checking the files",
-    "parsing": "Taking their text out",
-    "splitting": "Cutting the text into chunks",
-    "atomic_text_commit": "Putting everything into the library",
-    "text_committed": "It is in the library",
+    "parsing": "Extracting the text",
+    "splitting": "Splitting the text into chunks",
+    "atomic_text_commit": "Saving everything to the library",
+    "text_committed": "Everything is in the library",
     "not_started": "",
 }
 
 
 @dataclass(frozen=True)
-class Row:
+class ShownFile:
     id: UUID
     name: str
     kind: str
@@ -46,32 +44,37 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Look:
+class ShownImport:
+    """A user's import, ready for a template."""
+
     status: Status
     phase: str
     percent: int
-    #: Where it goes, and where the last one went.
+    #: The names of the library that it goes to, and of that of the last import.
     target: str
     went_to: str
-    #: What stopped all of it.
+    #: What stopped the whole import.
     trouble: str
-    rows: list[Row]
-    #: They are those of the import that has ended; no others wait.
+    rows: list[ShownFile]
+    #: The rows are those of the import that has ended; no files wait.
     done: bool
     may_change: bool
     should_warn: bool
     version: int
 
 
-def look(desk: Desk, batch: Batch, names: Mapping[UUID, str], version: int, state: State) -> Look:
+def show_import(
+    desk: ImportDesk, batch: Batch, names: Mapping[UUID, str], version: int, state: AttemptState
+) -> ShownImport:
+    """Show a batch as of a version and a state that were read before it."""
     done = bool(desk.ended) and not batch.sources
     lines = {line.source_id: line for line in desk.progress.lines()}
     rows = (
-        [_row(line) for line in lines.values()]
+        [_show_file(line) for line in lines.values()]
         if done
-        else [_row(lines.get(source.id) or new_line(source)) for source in batch.sources]
+        else [_show_file(lines.get(source.id) or FileProgress.waiting(source)) for source in batch.sources]
     )
-    return Look(
+    return ShownImport(
         status=state.status,
         phase=PHASES[state.phase.value],
         percent=round(desk.share * 100),
@@ -86,16 +89,16 @@ def look(desk: Desk, batch: Batch, names: Mapping[UUID, str], version: int, stat
     )
 
 
-def _trouble(desk: Desk) -> str:
+def _trouble(desk: ImportDesk) -> str:
     if desk.trouble is not None:
         return desk.trouble.message
-    failed = len(desk.progress.of(Outcome.FAILED)) if desk.state.status is Status.PAUSED else 0
+    failed = len(desk.progress.of(FileOutcome.FAILED)) if desk.state.status is Status.PAUSED else 0
     if not failed:
         return ""
     them = "A file" if failed == 1 else f"{failed} files"
-    return f"{them} can't be imported. See below why; take out what is in the way, then resume."
+    return f"{them} can't be imported. See below why; remove what failed, then resume."
 
 
-def _row(line: Line) -> Row:
+def _show_file(line: FileProgress) -> ShownFile:
     badge = OUTCOMES[line.outcome]
-    return Row(line.source_id, line.name, KINDS[line.kind], line.size, badge, line.message or "")
+    return ShownFile(line.source_id, line.name, KINDS[line.kind], line.size, badge, line.message or "")

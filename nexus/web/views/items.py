@@ -1,4 +1,4 @@
-"""A media as a page shows it: the words, the badge, the links. What can be done comes from its capabilities."""
+"""An item as a page shows it: its words, badge and links. What can be done with it comes from its capabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from nexus.db.session import Row
+from nexus.db.rows import HistoryRow, RefreshRow
 from nexus.errors import public_code
 from nexus.extract import Heading
 from nexus.media.passages import Passage
@@ -19,8 +19,8 @@ from nexus.media.queries import View
 from nexus.media.reader import Document
 from nexus.media.refresh import AT_REST
 from nexus.states.media import FILE_KINDS, PUBLISHED, Kind, Stage, Status
-from nexus.web.api.schemas import actor
-from nexus.web.views.render import readable, same_words, way_to
+from nexus.web.api.schemas import actor_of
+from nexus.web.views.passages import address_within, fragments_as_html, same_words
 
 KINDS = {
     Kind.WEB_ARTICLE: "Article",
@@ -30,7 +30,7 @@ KINDS = {
     Kind.EPUB: "EPUB",
     Kind.TEXT: "Text",
 }
-#: What the file choosers of browsers let through.
+#: What a browser's file chooser offers.
 ACCEPTS = {Kind.PDF: ".pdf,application/pdf", Kind.EPUB: ".epub,application/epub+zip"}
 STAGES = {
     Stage.UPLOAD: "Failed while receiving the file",
@@ -42,19 +42,19 @@ STAGES = {
 EVENTS = {
     "create": "Added",
     "start": "Extraction started",
-    "readable": "Text is there to read",
+    "readable": "Ready to read",
     "embed": "Preparing for search",
     "embedded": "Prepared for search",
     "release": "Back in the queue",
-    "release_embedding": "To be prepared again",
+    "release_embedding": "Back in the queue",
     "fail": "Failed",
     "retry": "Retried",
     "retry_embedding": "Retried",
 }
 ACTORS = {"you": "you", "worker": "a worker", "sweep": "the sweep", "someone": "someone else"}
-NOT_RENEWED = "It could not be read anew, and stays as it was"
+NOT_REFRESHED = "The refresh failed; the text stays as it was"
 ASSET = "asset:"
-#: How many levels of a table of contents are set off from each other.
+#: How many levels of a table of contents are indented.
 DEEPEST = 4
 
 _ANCHOR = re.compile(r"f(\d{1,9})(?:-|$)")
@@ -64,7 +64,7 @@ _BEGINS_WITH_IMAGE = re.compile(r"\s*(?:<(?!img\b)[a-z][^>]*>\s*)*<img\b", re.IG
 @dataclass(frozen=True)
 class Badge:
     text: str
-    #: Chooses the colour and, because colour alone is not enough, the sign.
+    #: Chooses the colour, and an icon, because colour alone is not enough.
     tone: str
 
 
@@ -79,7 +79,7 @@ BADGES = {
 UNAVAILABLE = Badge("Queued (processor unavailable)", "waiting")
 AWAITED = Badge("Waiting for upload", "upload")
 
-#: What the links above the list choose. Something readable that is being indexed is both.
+#: The links above the list, and the statuses that each shows. An item being indexed is both working and ready.
 FILTERS: dict[str, tuple[str, tuple[Status, ...]]] = {
     "all": ("All", ()),
     "working": ("Working", (Status.PENDING, Status.EXTRACTING, Status.EMBEDDING)),
@@ -100,24 +100,24 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Item:
-    """One media, ready for a template."""
+class ShownItem:
+    """An item, ready for a template."""
 
     id: UUID
-    row: Row
+    view: View
     title: str
     kind: str
     host: str
-    #: Only http and https addresses become links.
+    #: None unless its address is http or https.
     link: str | None
     play_link: str | None
     badge: Badge
     failure: Failure | None
-    #: Said of a media that waits after a try that did not succeed.
+    #: How often it was tried, if it waits for another try.
     tried: str
     added_at: datetime
     may_retry: bool
-    #: Whether the viewer may give the file again, because the upload failed; `accepts` is what its kind takes.
+    #: Whether the viewer may upload the file again; `accepts` is what a file chooser should offer.
     may_upload: bool
     accepts: str
     file_size: int | None
@@ -127,10 +127,10 @@ class Item:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a table of contents, and those below it."""
+    """A line of a table of contents, and the lines below it."""
 
     title: str
-    #: The id of what it leads to.
+    #: The id of the element that it leads to.
     anchor: str
     href: str
     entries: list[Entry] = field(default_factory=list)
@@ -138,11 +138,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Reading:
-    """What there is to read of a media."""
+    """What there is to read of an item."""
 
-    #: What is shown: `text`, `pages`, or nothing yet.
+    #: What is shown: `text`, `pages`, or empty.
     view: str
-    #: What can be shown, the usual one first.
+    #: What can be shown, the default first.
     views: tuple[str, ...]
     revision: int
     passage: Passage
@@ -154,53 +154,60 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Renewal:
-    """Reading a media anew: whether the viewer may ask for it, whether it is asked for, what came of it."""
+class ShownRefresh:
+    """The refresh of an item: whether the viewer may request one, whether one is under way, how the last one ended."""
 
-    may_ask: bool
-    asked: bool
+    may_request: bool
+    requested: bool
     failure: Failure | None
     said: str
 
 
 @dataclass(frozen=True)
-class Moment:
+class ShownEvent:
     """One entry of a history."""
 
     what: str
-    row: Row
     who: str
     tone: str
+    from_status: str | None
+    to_status: str
+    at: datetime
+    #: Nothing to show if None or 0.
+    attempt: int | None
+    error_code: str | None
 
 
-def item(view: View, processors: Container[Kind], viewer: UUID) -> Item:
+def show_item(view: View, processors: Container[Kind], viewer: UUID) -> ShownItem:
     row = view.row
-    failed_upload = row.failure_stage == Stage.UPLOAD.value
+    failed_upload = row.failure_stage == Stage.UPLOAD
     play = safe_link(row.external_playback_url) if view.capabilities.can_play else None
-    return Item(
+    return ShownItem(
         id=row.id,
-        row=row,
+        view=view,
         title=(row.title or "").strip() or address_of(row.canonical_url) or "Untitled",
-        kind=KINDS[Kind(row.kind)],
+        kind=KINDS[row.kind],
         host=host_of(row.canonical_url),
         link=safe_link(row.canonical_url),
         play_link=play,
-        badge=badge(row, processors),
-        failure=_failure(row),
-        tried=_tried(row),
+        badge=_badge(view, processors),
+        failure=_failure(view),
+        tried=_tried(view),
         added_at=getattr(row, "added_at", row.created_at),
         may_retry=view.may_retry and not failed_upload,
         may_upload=failed_upload and row.created_by_user_id == viewer,
-        accepts=ACCEPTS.get(Kind(row.kind), ""),
+        accepts=ACCEPTS.get(row.kind, ""),
         file_size=row.file_size,
         can_download=view.capabilities.can_download_file,
         has_text=view.capabilities.can_read and row.has_text,
     )
 
 
-def reading(found: View, asked: str, document: Document | None, passage: Passage, has_pdf: bool) -> Reading:
-    """What is asked for where there is such a thing, or else what the kind is first of all: a PDF is its pages."""
-    order = ("pages", "text") if Kind(found.row.kind) is Kind.PDF else ("text", "pages")
+def show_reading(
+    found: View, asked: str, document: Document | None, passage: Passage, has_pdf: bool
+) -> Reading:
+    """Show the view that was asked for if there is one, or else the default of the kind: for a PDF, its pages."""
+    order = ("pages", "text") if found.row.kind == Kind.PDF else ("text", "pages")
     there = {"pages": has_pdf, "text": bool(passage.fragments)}
     views = tuple(view for view in order if there[view])
     view = asked if asked in views else next(iter(views), "")
@@ -210,58 +217,71 @@ def reading(found: View, asked: str, document: Document | None, passage: Passage
         views=views,
         revision=document.row.revision if document else 0,
         passage=passage,
-        pieces=[(row.position, readable(row, media_id, passage, title)) for row in passage.fragments],
+        pieces=fragments_as_html(passage, media_id, title),
         contents=_below(_contents(document.outline, media_id, passage), title) if document else [],
         lead_image=_lead_image(document.row.lead_image, media_id, passage) if document else None,
         published=_day(document.row.published) if document else None,
     )
 
 
-def renewal(found: View, asked: Row | None, processors: Container[Kind], said: str = "") -> Renewal:
+def show_refresh(
+    found: View, refresh: RefreshRow | None, processors: Container[Kind], said: str = ""
+) -> ShownRefresh:
     row = found.row
-    at_rest = Status(row.processing_status) in AT_REST and Kind(row.kind) in processors
-    failed = asked is not None and asked.error_code is not None
-    return Renewal(
-        may_ask=bool(row.managed) and at_rest,
-        asked=asked is not None and not failed,
-        failure=told(NOT_RENEWED, asked.error_message, asked.error_code) if asked and failed else None,
+    at_rest = row.processing_status in AT_REST and row.kind in processors
+    failure = None
+    if refresh is not None and refresh.error_code is not None:
+        failure = told(NOT_REFRESHED, refresh.error_message or "", refresh.error_code)
+    return ShownRefresh(
+        may_request=bool(row.managed) and at_rest,
+        requested=refresh is not None and failure is None,
+        failure=failure,
         said=said,
     )
 
 
-def badge(row: Row, processors: Container[Kind]) -> Badge:
-    status, kind = Status(row.processing_status), Kind(row.kind)
-    if status is Status.PENDING and kind in FILE_KINDS and not row.has_file:
+def show_event(row: HistoryRow, viewer: UUID) -> ShownEvent:
+    return ShownEvent(
+        EVENTS.get(row.event, row.event),
+        ACTORS[actor_of(row, viewer)],
+        BADGES[Status(row.to_status)].tone,
+        row.from_status,
+        row.to_status,
+        row.at,
+        row.attempt,
+        public_code(row.error_code),
+    )
+
+
+def _badge(view: View, processors: Container[Kind]) -> Badge:
+    row = view.row
+    if row.processing_status == Status.PENDING and row.kind in FILE_KINDS and not row.has_file:
         return AWAITED
-    if status is Status.PENDING and kind not in processors:
+    if row.processing_status == Status.PENDING and row.kind not in processors:
         return UNAVAILABLE
-    return BADGES[status]
-
-
-def moment(row: Row, viewer: UUID) -> Moment:
-    who = ACTORS[actor(row.actor, viewer)]
-    shown = row._replace(error_code=public_code(row.error_code))
-    return Moment(EVENTS.get(row.event, row.event), shown, who, BADGES[Status(row.to_status)].tone)
+    return BADGES[row.processing_status]
 
 
 def safe_link(url: str | None) -> str | None:
-    """The address itself, or None where it is not one that a browser should follow from a page of ours."""
+    """Return the address, or None if a browser should not follow it from a page of ours."""
     return url if url is not None and url.startswith(("http://", "https://")) else None
 
 
-def _failure(row: Row) -> Failure | None:
-    if Status(row.processing_status) is not Status.FAILED:
+def _failure(view: View) -> Failure | None:
+    row = view.row
+    if row.processing_status != Status.FAILED:
         return None
-    return told(STAGES[Stage(row.failure_stage)], row.last_error_message, row.last_error_code)
+    return told(STAGES[row.failure_stage], row.last_error_message, row.last_error_code)
 
 
 def told(stage: str, message: str, code: str) -> Failure:
+    """Divide an error's message into what happened and what to do next."""
     first, dot, rest = message.partition(". ")
     return Failure(stage, first + dot.strip(), rest, public_code(code) or "")
 
 
 def _contents(outline: list[Heading], media_id: UUID, passage: Passage) -> list[Entry]:
-    """Nested by level, as deep as a page can show."""
+    """Nest the lines by level, as deep as a page can show."""
     top: list[Entry] = []
     above: list[tuple[int, list[Entry]]] = []
     for line in outline:
@@ -270,7 +290,7 @@ def _contents(outline: list[Heading], media_id: UUID, passage: Passage) -> list[
             continue
         while above and (above[-1][0] >= line.level or len(above) >= DEEPEST):
             above.pop()
-        href = way_to(line.anchor, int(place[1]), media_id, passage)
+        href = address_within(line.anchor, int(place[1]), media_id, passage)
         entry = Entry(line.title, line.anchor, href)
         (above[-1][1] if above else top).append(entry)
         above.append((line.level, entry.entries))
@@ -278,14 +298,14 @@ def _contents(outline: list[Heading], media_id: UUID, passage: Passage) -> list[
 
 
 def _below(entries: list[Entry], title: str) -> list[Entry]:
-    """What is below the title, where all of it is. One line alone says no more than the title."""
+    """Leave out a first line that is the title of all others, and a single line, which says no more than the title."""
     if len(entries) == 1 and same_words(entries[0].title, title):
         entries = entries[0].entries
     return entries if len(entries) > 1 or (entries and entries[0].entries) else []
 
 
 def _lead_image(address: str | None, media_id: UUID, passage: Passage) -> str | None:
-    """Where the text begins, unless it begins with a picture or has this one in it."""
+    """The picture above the beginning of a text, unless the text begins with one or contains it."""
     if not address or not passage.fragments or passage.before is not None:
         return None
     html = passage.fragments[0].html or ""
@@ -297,17 +317,18 @@ def _lead_image(address: str | None, media_id: UUID, passage: Passage) -> str | 
 
 
 def _day(published: str | None) -> str | None:
-    """The date alone; None where it is none."""
+    """The date alone; None if it is not a date."""
     try:
         return f"{date.fromisoformat((published or '')[:10]):%-d %b %Y}"
     except ValueError:
         return None
 
 
-def _tried(row: Row) -> str:
-    if Status(row.processing_status) is not Status.PENDING or not row.tries:
+def _tried(view: View) -> str:
+    tries = view.row.tries
+    if view.row.processing_status != Status.PENDING or not tries:
         return ""
-    return f"Tried {'once' if row.tries == 1 else f'{row.tries} times'}; tries again by itself"
+    return f"Tried {'once' if tries == 1 else f'{tries} times'}; it will be tried again automatically"
 
 
 def host_of(url: str | None) -> str:

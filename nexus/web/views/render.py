@@ -1,11 +1,9 @@
-"""How a page is made: the templates, the words for moments, and the headers that every page carries."""
+"""How a page is made: the templates, the address of static files, and the headers that every page carries."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +12,15 @@ from uuid import UUID
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from markupsafe import Markup, escape
 
 import nexus
-from nexus.db.session import Row
-from nexus.media.passages import Passage
+from nexus.errors import ApiError
 from nexus.settings import Settings
 from nexus.web.http import auth
 from nexus.web.http.context import app_of
+from nexus.web.http.envelope import request_id
+from nexus.web.http.routing import MOST_BODY, Router
+from nexus.web.views import filters
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,7 +33,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
-#: Nothing evaluated, nothing inline, nothing remembered outside the server; every answer of ours is shown.
+#: Nothing evaluated, nothing inline, no history kept in the browser; every answer but a server's error is shown.
 HTMX = {
     "allowEval": False,
     "allowScriptTags": False,
@@ -47,33 +46,15 @@ HTMX = {
         {"code": "5..", "swap": False, "error": True},
     ],
 }
-_SIZES = ("kB", "MB", "GB")
-_STEPS = (("minute", 60), ("hour", 3600), ("day", 86400))
-_BLANK_LINES = re.compile(r"(\n\s*\n)")
-#: The tags that are not shown as they stand. Text is escaped, so nothing else looks like one.
-_PLACED = re.compile(r"""<(?:a|img|/?table)\b(?:[^>"']|"[^"]*"|'[^']*')*+>""", re.IGNORECASE)
-_HEADING = re.compile(r"\s*<(h[12])\b([^>]*)>(.*?)</\1>", re.DOTALL)
-_ASSET = re.compile(r"""(\ssrc=)"asset:""")
-_WITHIN = re.compile(r"""(\shref=)"\#(f(\d{1,9})(?:-[^"]*)?)(?=")""")
-_CODE = re.compile(r"`([^`]+)`")
+
+
+def page_router(most_body: int | None = MOST_BODY, **options: Any) -> Router:
+    """Make a router whose routes answer with pages, also for errors."""
+    return Router(refuse=refuse_as_page, most_body=most_body, include_in_schema=False, **options)
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     return fragment(request, template, status, signed_in=signed_in(request), path=request.url.path, **values)
-
-
-def by_htmx(request: Request) -> bool:
-    return request.headers.get("hx-request") == "true"
-
-
-def go(address: str) -> RedirectResponse:
-    """See other: reloading what comes next sends nothing again. The address of a link stays out of caches."""
-    return RedirectResponse(address, 303, {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"})
-
-
-def changed(media_id: UUID) -> dict[str, str]:
-    """Tells static/app.js to look at this media again, whether or not the stream of events is up."""
-    return {"HX-Trigger": json.dumps({"nexus:changed": {"id": str(media_id)}})}
 
 
 def fragment(
@@ -86,15 +67,39 @@ def fragment(
     return HTMLResponse(body, status, {**safe, **(headers or {})})
 
 
+def refuse_as_page(request: Request, error: ApiError, status: int) -> Response:
+    """An error as a page. For htmx it is a notice, put where the page shows its notices."""
+    if by_htmx(request):
+        place = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
+        return fragment(request, "notice.html", status, place, message=error.message)
+    if status == 401:
+        return page(request, "sign_in.html", 401, problem="")
+    return page(request, "problem.html", status, error=error, request_id=request_id(request))
+
+
+def by_htmx(request: Request) -> bool:
+    return request.headers.get("hx-request") == "true"
+
+
+def go(address: str) -> RedirectResponse:
+    """Redirect so that reloading the next page sends nothing again. The address, maybe a link, stays out of caches."""
+    return RedirectResponse(address, 303, {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"})
+
+
+def changed(media_id: UUID) -> dict[str, str]:
+    """Headers that make static/app.js look at this item again, whether or not the stream of events is up."""
+    return {"HX-Trigger": json.dumps({"nexus:changed": {"id": str(media_id)}})}
+
+
 def policy(settings: Settings, pictures: bool = False) -> str:
-    """Everything comes from Nexus itself; a file that is uploaded may go to the store. The pictures of a text that is
-    read come from where they are."""
+    """The Content-Security-Policy: everything comes from Nexus, uploads may go to the store, and the pictures of a
+    text may come from anywhere."""
     allowed = f"{POLICY}; img-src 'self' https: http:" if pictures else POLICY
-    return " ".join([f"{allowed}; connect-src 'self'", *store_origins(settings)])
+    return " ".join([f"{allowed}; connect-src 'self'", *_store_origins(settings)])
 
 
-def store_origins(settings: Settings) -> list[str]:
-    """Where a browser uploads to, beside Nexus itself."""
+def _store_origins(settings: Settings) -> list[str]:
+    """Where a browser uploads to, besides Nexus itself."""
     if settings.storage == "local":
         return []
     if settings.storage == "s3" and not settings.s3_endpoint_url:
@@ -104,7 +109,7 @@ def store_origins(settings: Settings) -> list[str]:
 
 
 def signed_in(request: Request) -> bool:
-    """For what a page shows around its content; what it may show is decided by PageViewer."""
+    """For what surrounds a page's content. What the viewer may see is decided by PageViewer."""
     return auth.has_session(app_of(request).settings, request.cookies.get(auth.COOKIE, ""))
 
 
@@ -119,123 +124,21 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
-        "ago": ago,
-        "exactly": exactly,
-        "path": path,
-        "prose": prose,
-        "reading_time": reading_time,
-        "size": size,
-    }
+    for filter_ in (
+        filters.ago,
+        filters.exactly,
+        filters.path,
+        filters.prose,
+        filters.reading_time,
+        filters.size,
+    ):
+        made.filters[filter_.__name__] = filter_
     made.globals |= {"static": static, "version": nexus.__version__, "htmx_config": json.dumps(HTMX)}
     return made
 
 
 @cache
 def static(name: str) -> str:
-    """The address of a file, which changes with its content: no browser shows an old one after an update."""
+    """The address of a static file. It changes with the content, so browsers never show an outdated one."""
     digest = hashlib.sha256((WEB / "static" / name).read_bytes()).hexdigest()
     return f"/static/{name}?v={digest[:10]}"
-
-
-def ago(moment: datetime, now: datetime) -> str:
-    """In words for the last week, then the date. static/app.js says it the same way."""
-    seconds = (now - moment).total_seconds()
-    if seconds < 60:
-        return "just now"
-    if seconds >= 7 * 86400:
-        return f"{moment.astimezone(UTC):%-d %b %Y}"
-    name, size = next(step for step in reversed(_STEPS) if seconds >= step[1])
-    count = int(seconds // size)
-    return f"{count} {name}{'' if count == 1 else 's'} ago"
-
-
-def exactly(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%-d %b %Y, %H:%M:%S} UTC"
-
-
-def size(count: int) -> str:
-    """Of a file, with two digits where they say something. static/uploads.js says it the same way."""
-    if count < 1000:
-        return f"{count} {'byte' if count == 1 else 'bytes'}"
-    amount, unit = count / 1000, 0
-    while amount >= 999.5 and unit < len(_SIZES) - 1:
-        amount, unit = amount / 1000, unit + 1
-    digits = 1 if amount < 9.95 else 0
-    return f"{amount:.{digits}f} {_SIZES[unit]}"
-
-
-def reading_time(minutes: int) -> str:
-    hours = round(minutes / 60)
-    return f"{minutes} min read" if minutes < 90 else f"{hours} hours to read"
-
-
-def readable(row: Row, media_id: UUID, passage: Passage, title: str) -> Markup:
-    """A fragment as it is read. Its text content is its text, so that an offset in the one is an offset in the other.
-
-    Its html is clean already. Pictures and links within the document get an address, tables a frame to scroll in, and
-    a heading that only says the title again is out of sight.
-    """
-    if row.html is None:
-        return paragraphs(row.text)
-
-    def placed(found: re.Match[str]) -> str:
-        tag: str = found[0]
-        if tag.startswith("</"):
-            return f"{tag}</div>"
-        if tag[:6].lower() == "<table":
-            return f'<div class="table-frame">{tag}'
-        tag = _ASSET.sub(rf'\1"/items/{media_id}/assets/', tag)
-        return _WITHIN.sub(lambda link: _way(link, media_id, passage), tag)
-
-    begins = passage.before is None and row is passage.fragments[0]
-    html = _without_title(row.html, title) if begins else row.html
-    return Markup(_PLACED.sub(placed, html))  # noqa: S704 - cleaned by who read it
-
-
-def _without_title(html: str, title: str) -> str:
-    found = _HEADING.match(html)
-    if found is None or not same_words(Markup(found[3]).striptags(), title):  # noqa: S704 - only compared
-        return html
-    return f'{html[: found.end(1)]} class="unseen"{html[found.end(1) :]}'
-
-
-def same_words(one: str, other: str) -> bool:
-    return one.casefold().split() == other.casefold().split()
-
-
-def _way(link: re.Match[str], media_id: UUID, passage: Passage) -> str:
-    return f'{link[1]}"{way_to(link[2], int(link[3]), media_id, passage)}'
-
-
-def way_to(anchor: str, position: int, media_id: UUID, passage: Passage) -> str:
-    """Where a link leads that stays in the document: on this page, or on the one that begins there."""
-    return f"#{anchor}" if passage.holds(position) else f"/items/{media_id}?from={position}#{anchor}"
-
-
-def paragraphs(text: str) -> Markup:
-    """Escaped, and parted at blank lines. What stands between two paragraphs is kept there."""
-    return Markup("").join(map(_paragraph, _BLANK_LINES.split(text)))
-
-
-def _paragraph(part: str) -> Markup:
-    body = part.strip()
-    if not body:
-        return _spelt(part)
-    before, after = part.split(body, 1)
-    return Markup('{}<p class="plain" dir="auto">{}</p>{}').format(*map(_spelt, (before, body, after)))
-
-
-def _spelt(text: str) -> Markup:
-    """Escaped. A browser reads a carriage return as the end of a line, unless it is spelt out."""
-    return Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704 - escaped first
-
-
-def prose(text: str) -> Markup:
-    """Escaped, with `names` between backticks set as code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped first
-
-
-def path(text: str) -> Markup:
-    """Escaped, and broken after its slashes where a line is too short for it."""
-    return Markup("/<wbr>").join(escape(part) for part in text.split("/"))

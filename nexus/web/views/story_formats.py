@@ -1,4 +1,4 @@
-"""A story to take along: as Markdown or JSON, and many as an Atom feed."""
+"""Stories outside Nexus: one as Markdown or JSON, many as an Atom feed."""
 
 from __future__ import annotations
 
@@ -12,32 +12,28 @@ from xml.etree import ElementTree as ET
 from fastapi import Response
 from markupsafe import Markup
 
-from nexus.db.session import Row
+from nexus.db.rows import StoryRow
 from nexus.draft import Claim
 from nexus.draft.extractive import EXTRACTIVE
 from nexus.editorial.stories import Sections
 from nexus.storage.names import disposition
-from nexus.web.api.story_schemas import story_json
+from nexus.web.api.story_schemas import StoryDetail
 
 ATOM = "http://www.w3.org/2005/Atom"
 UNSUPPORTED = "not found in the article"
 HEADINGS = (("What happened", "what_happened"), ("Background", "background"))
-#: What Markdown would take for its own.
+#: Characters that mean something in Markdown.
 _MARKS = re.compile(r"[\\`*_\[\]<>#|~&]")
-#: And what it would take for a point of a list, at the beginning.
+#: What begins a list item there.
 _POINT = re.compile(r"^(\d*)([-+.)])(?=[ -]|$)")
-#: What no XML can hold.
+#: Characters that XML can't hold.
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-def exported(story: Row, chosen: str) -> Response:
-    """As a file that is called after its slug."""
+def exported(story: StoryRow, chosen: str) -> Response:
+    """A story as a file, named after its slug."""
     if chosen == "json":
-        body, kind, ending = (
-            json.dumps(story_json(story), ensure_ascii=False, indent=2),
-            "application/json",
-            "json",
-        )
+        body, kind, ending = StoryDetail.of(story).model_dump_json(indent=2), "application/json", "json"
     else:
         body, kind, ending = markdown(story), "text/markdown; charset=utf-8", "md"
     headers = {
@@ -47,16 +43,16 @@ def exported(story: Row, chosen: str) -> Response:
     return Response(body, headers=headers, media_type=kind)
 
 
-def author(story: Row) -> str:
-    """What wrote it, said honestly."""
+def author(story: StoryRow) -> str:
+    """Say who or what wrote a story."""
     own = story.model == EXTRACTIVE
     by = "The article's own sentences, chosen without a model" if own else f"Drafted by {story.model}"
     cost = "" if own else f", {story.tokens_used:,} tokens"
     return f"{by}{cost}, then edited" if story.edited_at else f"{by}{cost}"
 
 
-def markdown(story: Row) -> str:
-    """With the quote under each claim, and a word where there is none in the article."""
+def markdown(story: StoryRow) -> str:
+    """A story with the quote under each claim, and a note at claims whose quote is not in the article."""
     sections = Sections.of(story)
     parts = [f"# {_marked(story.headline)}", _marked(story.summary)]
     for heading, name in HEADINGS:
@@ -68,8 +64,8 @@ def markdown(story: Row) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def atom(stories: Iterable[Row], viewer: UUID, site: str, now: datetime) -> bytes:
-    """The newest first. `site` is the address of Nexus, with a slash at its end."""
+def atom(stories: Iterable[StoryRow], viewer: UUID, site: str, now: datetime) -> bytes:
+    """A feed, the newest first. `site` is the address of Nexus, with a slash at its end."""
     rows = list(stories)
     feed = ET.Element("feed", xmlns=ATOM)
     _put(feed, "title", "Stories · Nexus")
@@ -82,11 +78,11 @@ def atom(stories: Iterable[Row], viewer: UUID, site: str, now: datetime) -> byte
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
-def _entry(feed: ET.Element, story: Row, site: str) -> None:
+def _entry(feed: ET.Element, story: StoryRow, site: str) -> None:
     entry = ET.SubElement(feed, "entry")
     _put(entry, "title", story.headline)
     _put(entry, "id", story.id.urn)
-    _put(entry, "published", story.published_at.isoformat())
+    _put(entry, "published", (story.published_at or story.updated_at).isoformat())
     _put(entry, "updated", story.updated_at.isoformat())
     ET.SubElement(entry, "link", rel="alternate", type="text/html", href=f"{site}admin/stories/{story.id}")
     for source in json.loads(story.sources):
@@ -96,7 +92,7 @@ def _entry(feed: ET.Element, story: Row, site: str) -> None:
     _put(entry, "content", _html(story)).set("type", "html")
 
 
-def _html(story: Row) -> str:
+def _html(story: StoryRow) -> str:
     sections = Sections.of(story)
     parts = [Markup("<p>{}</p>").format(story.summary)]
     for heading, name in HEADINGS:
@@ -123,7 +119,7 @@ def _point(claim: Claim) -> str:
     if not claim.evidence.found:
         return f"- {_marked(claim.text)} *({UNSUPPORTED})*"
     if claim.text == claim.evidence.quote:
-        return f"- {_marked(claim.text)}"  # the article's own sentence
+        return f"- {_marked(claim.text)}"
     return f"- {_marked(claim.text)}\n  > {_marked(claim.evidence.quote)}"
 
 
@@ -133,6 +129,6 @@ def _source(source: dict[str, str | None]) -> str:
 
 
 def _marked(text: str) -> str:
-    """On one line, and as nothing but text."""
+    """Escape a text for Markdown, and put it on one line."""
     line = " ".join(text.split())
     return _POINT.sub(r"\1\\\2", _MARKS.sub(r"\\\g<0>", line))

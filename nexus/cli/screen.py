@@ -1,0 +1,88 @@
+"""What a person sees of things on their way: live, in colour."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from nexus.cli import say
+from nexus.cli.outcome import Ended, Item, Result
+from nexus.media.queries import View
+from nexus.states.media import Status
+
+MARKS = {
+    Result.READABLE: ("✓", "green"),
+    Result.THERE: ("✓", "green"),
+    Result.QUEUED: ("…", "yellow"),
+    Result.WAITING: ("…", "yellow"),
+    Result.FAILED: ("✗", "red"),
+    Result.REFUSED: ("✗", "red"),
+    Result.GONE: ("✗", "red"),
+}
+WORDS = {
+    Status.PENDING: "waiting",
+    Status.EXTRACTING: "extracting",
+    Status.READY_FOR_READING: "readable",
+    Status.EMBEDDING: "readable",
+    Status.READY: "readable",
+    Status.FAILED: "failed",
+}
+
+
+class Screen:
+    """For a person: a line for each that has ended, and below them a spinner for each that has not."""
+
+    #: More than this many are counted, not listed.
+    SHOWN = 8
+
+    def __init__(self, total: int) -> None:
+        self._console = say.out()
+        self._live = Live(console=self._console, transient=True, refresh_per_second=8)
+        self._under_way: dict[Item, Spinner] = {}
+        self._total = total
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def changed(self, item: Item, view: View) -> None:
+        status = Status(view.row.processing_status)
+        label = Text.assemble(
+            (f"{WORDS[status]:<11}", say.STYLES[status]), say.clean(item.label), overflow="ellipsis"
+        )
+        spinner = self._under_way.setdefault(item, Spinner("dots"))
+        spinner.update(text=label)
+        self._live.update(self._picture())
+
+    def ended(self, ended: Ended) -> None:
+        self._under_way.pop(ended.item, None)
+        self._done += 1
+        mark, style = MARKS[ended.result]
+        first = Text.assemble(
+            (f"{mark} {ended.result.value.replace('_', ' '):<14}", style), say.clean(ended.item.label)
+        )
+        self._console.print(first, soft_wrap=True)
+        if ended.detail and not ended.is_bad:
+            self._console.print(Text(f"  {say.clean(ended.detail)}", "dim"), soft_wrap=True)
+        self._live.update(self._picture())
+
+    def note(self, sentence: str) -> None:
+        self._console.print(Text.assemble(("note: ", "bold yellow"), say.clean(sentence)), soft_wrap=True)
+
+    def _picture(self) -> RenderableType:
+        spinners = list(self._under_way.values())
+        parts: list[RenderableType] = [*spinners[: self.SHOWN]]
+        if self._total > 1 and spinners:
+            parts.append(Text(f"{self._done} of {self._total}", "dim"))
+        return Group(*parts)

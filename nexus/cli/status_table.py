@@ -1,0 +1,68 @@
+"""`nexus status` for a person: a summary and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from rich.table import Table
+from rich.text import Text
+
+from nexus.cli import say
+from nexus.cli.context import again
+from nexus.cli.status import name_of, reason_of
+from nexus.media.queries import View
+from nexus.settings import Settings
+from nexus.states.media import Status
+
+
+def draw(chosen: Settings, counts: dict[Status, int] | None, views: Sequence[View], now: datetime) -> None:
+    """The summary only if there are counts."""
+    console = say.out()
+    if counts is not None:
+        console.print(_summary(chosen, counts))
+    if views:
+        console.print(_table(views, now))
+
+
+def _summary(chosen: Settings, counts: dict[Status, int]) -> Text:
+    total = sum(counts.values())
+    if not total:
+        return Text(f"Nothing here yet. Take something in: {again(chosen, 'add URL')}")
+    parts: list[Text] = [Text(say.amount(total, "media", "media"), "bold")]
+    parts += [
+        Text(f"{count} {status.value}", say.STYLES[status]) for status, count in counts.items() if count
+    ]
+    return Text(" · ").join(parts)
+
+
+def _table(views: Sequence[View], now: datetime) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
+    table.add_column("status", no_wrap=True)
+    table.add_column("media", overflow="fold")
+    table.add_column("added", no_wrap=True, style="dim")
+    for view in views:
+        row = view.row
+        status = Status(row.processing_status)
+        table.add_row(Text(status.value, say.STYLES[status]), _described(view), _age(row.created_at, now))
+    return table
+
+
+def _described(view: View) -> Text:
+    """The title, then what is needed to go on: the address, the id, and why it failed."""
+    row = view.row
+    lines = [Text(name_of(view), "bold")]
+    if row.title and row.canonical_url:
+        lines.append(Text(say.clean(row.canonical_url), "dim"))
+    lines.append(Text(str(row.id), "dim"))
+    if row.last_error_code:
+        lines.append(Text(reason_of(view), "red"))
+    return Text("\n").join(lines)
+
+
+def _age(moment: datetime, now: datetime) -> str:
+    passed = now - moment
+    for unit, length in (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1))):
+        if passed >= length:
+            return f"{passed // length} {unit} ago"
+    return "just now"

@@ -1,0 +1,173 @@
+"""Typed rows of whole tables. A query that selects less defines its own row type next to it.
+
+A test compares these with the tables: names, types, and what may be missing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from nexus.states import job, story
+from nexus.states.media import Kind, Stage, Status
+
+
+class IdRow(NamedTuple):
+    """For queries that only ask which row, or whether there is one."""
+
+    id: UUID
+
+
+class MediaRow(NamedTuple):
+    id: UUID
+    kind: Kind
+    title: str | None
+    processing_status: Status
+    status_before: Status | None
+    failure_stage: Stage | None
+    last_error_code: str | None
+    last_error_message: str | None
+    processing_attempts: int
+    tries: int
+    run_after: datetime
+    lease_expires_at: datetime | None
+    processing_started_at: datetime | None
+    processing_completed_at: datetime | None
+    failed_at: datetime | None
+    requested_url: str | None
+    canonical_url: str | None
+    file_sha256: str | None
+    provider: str | None
+    provider_id: str | None
+    external_playback_url: str | None
+    created_by_user_id: UUID
+    created_at: datetime
+    updated_at: datetime
+    request_id: str | None
+
+
+class FileRow(NamedTuple):
+    media_id: UUID
+    storage_path: str
+    content_type: str
+    size_bytes: int
+    filename: str
+
+
+class UploadRow(NamedTuple):
+    media_id: UUID
+    filename: str
+    content_type: str
+    size_bytes: int
+    begun_at: datetime
+    expires_at: datetime
+
+
+class DocumentRow(NamedTuple):
+    media_id: UUID
+    revision: int
+    extractor: str
+    byline: str | None
+    site: str | None
+    published: str | None
+    language: str | None
+    lead_image: str | None
+    excerpt: str | None
+    words: int
+    outline: str
+    fetched_url: str | None
+    etag: str | None
+    last_modified: str | None
+    written_at: datetime
+
+
+class RefreshRow(NamedTuple):
+    media_id: UUID
+    requested_by: UUID
+    requested_at: datetime
+    attempt: int
+    tries: int
+    run_after: datetime
+    lease_expires_at: datetime | None
+    error_code: str | None
+    error_message: str | None
+    request_id: str | None
+
+
+class HistoryRow(NamedTuple):
+    id: int
+    tx: int
+    subject: str
+    subject_id: UUID
+    event: str
+    from_status: str | None
+    to_status: str
+    at: datetime
+    actor: str
+    attempt: int
+    error_code: str | None
+
+
+class LibraryRow(NamedTuple):
+    id: UUID
+    name: str
+    owner_user_id: UUID
+    is_default: bool
+    created_at: datetime
+
+
+class JobRow(NamedTuple):
+    id: UUID
+    created_by_user_id: UUID
+    library_id: UUID | None
+    media_id: UUID | None
+    url: str | None
+    canonical_url: str | None
+    status: job.Status
+    status_before: job.Status | None
+    attempt: int
+    tries: int
+    lease_expires_at: datetime | None
+    run_after: datetime | None
+    generate_after: datetime | None
+    drafted_for_user_id: UUID | None
+    raw_html: bytes | None
+    charset: str | None
+    http_status: int | None
+    content_type: str | None
+    fetched_url: str | None
+    extracted_title: str | None
+    extracted_text: str | None
+    manually_provided: bool
+    error_code: str | None
+    error_message: str | None
+    story_id: UUID | None
+    fetched_at: datetime | None
+    extracted_at: datetime | None
+    generated_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    request_id: str | None
+
+
+class StoryRow(NamedTuple):
+    id: UUID
+    job_id: UUID
+    slug: str
+    status: story.Status
+    status_before: story.Status | None
+    revision: int
+    headline: str
+    summary: str
+    sections: str
+    sources: str
+    article_text: str
+    model: str
+    prompt_version: str
+    tokens_used: int
+    generated_at: datetime
+    edited_at: datetime | None
+    published_at: datetime | None
+    created_at: datetime
+    updated_at: datetime

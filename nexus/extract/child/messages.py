@@ -1,0 +1,198 @@
+"""What worker, nursery and parsers say to each other, as MessagePack.
+
+A parser may have been taken over by its document, so what it sends is decoded into these types and nothing else: by
+position, with no unknown, missing or repeated field, and with a bound on every list that is checked before its items
+are read. The length of a frame bounds the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from nexus.extract import Asset, Extraction, Facts, Fragment, Heading, Hints
+from nexus.extract.child.frames import BadFrame, FrameTooLarge
+
+#: Each item costs the worker a few hundred bytes, however short it is on the wire.
+MOST_ITEMS = 100_000
+
+Size = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+_Most = msgspec.Meta(max_length=MOST_ITEMS)
+_Line = str | None
+_SURROGATES = re.compile("[\ud800-\udfff]")
+T = TypeVar("T")
+
+
+class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    pass
+
+
+# ── Worker to nursery ──
+
+
+class Learn(_Message, tag=True):
+    """Import a module, or a reader's module, from these folders. The answer is Learned."""
+
+    name: str
+    path: tuple[bytes, ...]
+
+
+class Fork(_Message, tag=True):
+    """Make a parser; a socket to it follows. The answer is Forked."""
+
+
+class End(_Message, tag=True):
+    """Kill a parser and say how it ended. The answer is Ended."""
+
+    pid: int
+
+
+class Learned(_Message):
+    #: The name of the exception, if the import failed.
+    error: str | None
+
+
+class Forked(_Message):
+    pid: int
+
+
+class Ended(_Message):
+    #: As in subprocess: a signal if below zero.
+    code: int
+    #: The most memory it took for its documents, in bytes.
+    grown: Size
+
+
+# ── Worker to parser ──
+
+
+class ReadRequest(_Message):
+    """A document to read. Its bytes follow the frame, so that they need not be copied into it."""
+
+    reader: str
+    size: Size
+    seconds: float
+    memory_bytes: Size
+    output_bytes: Size
+    hints: Hints
+
+
+class _Extraction(_Message):
+    """An Extraction by position. The types that extractors use would be decoded by name, which allows repetitions."""
+
+    title: _Line
+    fragments: Annotated[tuple[tuple[str, _Line], ...], _Most]
+    facts: tuple[_Line, _Line, _Line, _Line, _Line, _Line]
+    outline: Annotated[tuple[tuple[str, Size, str], ...], _Most]
+    assets: Annotated[tuple[tuple[str, str, bytes], ...], _Most]
+
+
+class ReadDone(_Message, tag=True):
+    grown: Size
+    found: _Extraction
+
+    def extraction(self) -> Extraction:
+        return _unpacked(self.found)
+
+
+class ReadRefused(_Message, tag=True):
+    """What the reader raised: the code and message of a WorkError, or empty ones, and the name of the class."""
+
+    grown: Size
+    code: str
+    message: str
+    kind: str
+
+
+_encoder = msgspec.msgpack.Encoder()
+_orders: msgspec.msgpack.Decoder[Learn | Fork | End] = msgspec.msgpack.Decoder(Learn | Fork | End)
+_answers: msgspec.msgpack.Decoder[ReadDone | ReadRefused] = msgspec.msgpack.Decoder(ReadDone | ReadRefused)
+_extractions = msgspec.msgpack.Decoder(_Extraction)
+
+
+def encode(message: object) -> bytes:
+    """Half of a surrogate pair can't be written as UTF-8; each becomes one U+FFFD, so that offsets stay."""
+    try:
+        return _encoder.encode(message)
+    except UnicodeEncodeError:
+        return _encoder.encode(_writable(msgspec.to_builtins(message, builtin_types=(bytes,))))
+
+
+def decode(kind: type[T], data: bytes | bytearray) -> T:
+    """Raises BadFrame if the bytes are anything but one message of this kind."""
+    return _decoded(msgspec.msgpack.Decoder(kind), data)
+
+
+def decode_order(data: bytearray) -> Learn | Fork | End:
+    return _decoded(_orders, data)
+
+
+def decode_answer(data: bytearray) -> ReadDone | ReadRefused:
+    return _decoded(_answers, data)
+
+
+def encode_done(grown: int, found: Extraction, most: int) -> bytes:
+    """Encode a reader's result. Raises FrameTooLarge, or ValidationError if it holds values of the wrong types."""
+    _require_fit(found, most)
+    data = encode(ReadDone(grown, msgspec.convert(_packed(found), _Extraction)))
+    if len(data) > most:
+        raise FrameTooLarge
+    return data
+
+
+def pack_extraction(found: Extraction) -> bytes:
+    """Turn an extraction into bytes that `unpack_extraction` understands."""
+    return encode(_packed(found))
+
+
+def unpack_extraction(data: bytes) -> Extraction:
+    """Raises BadFrame."""
+    return _unpacked(_decoded(_extractions, data))
+
+
+def _packed(found: Extraction) -> tuple[object, ...]:
+    """The fields of `_Extraction`, not yet checked."""
+    facts = found.facts
+    return (
+        found.title,
+        tuple([(one.text, one.html) for one in found.fragments]),
+        (facts.byline, facts.site, facts.published, facts.language, facts.lead_image, facts.excerpt),
+        tuple([(one.title, one.level, one.anchor) for one in found.outline]),
+        tuple([(one.name, one.content_type, one.data) for one in found.assets]),
+    )
+
+
+def _unpacked(found: _Extraction) -> Extraction:
+    return Extraction(
+        found.title,
+        tuple([Fragment(*one) for one in found.fragments]),
+        Facts(*found.facts),
+        tuple([Heading(*one) for one in found.outline]),
+        tuple([Asset(*one) for one in found.assets]),
+    )
+
+
+def _require_fit(found: Extraction, most: int) -> None:
+    """Before anything is encoded: a character takes at least one byte."""
+    if max(len(found.fragments), len(found.outline), len(found.assets)) > MOST_ITEMS:
+        raise FrameTooLarge
+    texts = sum(len(one.text) + len(one.html or "") for one in found.fragments)
+    if texts + sum(len(one.data) for one in found.assets) > most:
+        raise FrameTooLarge
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | bytearray) -> T:
+    try:
+        return decoder.decode(data)
+    except (ValueError, RecursionError) as error:  # ValueError: msgspec's own, and bytes that are not UTF-8
+        raise BadFrame from error
+
+
+def _writable(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {key: _writable(one) for key, one in value.items()}
+    return [_writable(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,60 @@
+"""Users' files over HTTP: received a piece at a time, and never run by the browser that shows them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable
+from pathlib import Path
+from typing import Protocol
+
+from fastapi import Response
+from starlette.requests import ClientDisconnect
+
+from nexus.errors import FileTooLarge, InvalidRequest
+
+#: How much of a file is written at a time.
+PIECE = 1024 * 1024
+#: For answers that hold a user's bytes: no guessing of their type, no scripts, no access to anything.
+UNTRUSTED = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+}
+
+
+class Picture(Protocol):
+    @property
+    def content_type(self) -> str: ...
+    @property
+    def data(self) -> bytes: ...
+
+
+def picture(found: Picture) -> Response:
+    """A picture from a user's file. Its name comes from its content, so browsers may keep it for good."""
+    headers = {**UNTRUSTED, "Cache-Control": "private, max-age=31536000, immutable"}
+    return Response(bytes(found.data), headers=headers, media_type=found.content_type)
+
+
+async def receive_file(pieces: AsyncIterable[bytes], path: Path, most: int) -> None:
+    """Write a file as it comes in. Raises FileTooLarge, and InvalidRequest for one that breaks off or is empty."""
+    received = 0
+    loop = asyncio.get_running_loop()
+    with path.open("wb") as file:
+        held = bytearray()
+        try:
+            async for piece in pieces:
+                received += len(piece)
+                if received > most:
+                    raise FileTooLarge(
+                        f"This file is larger than {most // 2**20} MiB. Nexus can't take it in."
+                    )
+                held += piece
+                if len(held) >= PIECE:
+                    await loop.run_in_executor(None, file.write, bytes(held))
+                    held.clear()
+        except ClientDisconnect as error:
+            raise InvalidRequest(
+                "The connection broke off before the file was complete. Send it again."
+            ) from error
+        await loop.run_in_executor(None, file.write, bytes(held))
+    if not received:
+        raise InvalidRequest("An empty file can't be imported.")

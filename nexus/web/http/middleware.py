@@ -1,0 +1,168 @@
+"""Around every request: an id, a log line, a count, a limit for its body, and an answer to whatever goes wrong."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from logging import DEBUG, INFO
+from uuid import uuid4
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nexus import logging
+from nexus.db.drivers import CommitUnanswered, is_away
+from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady
+from nexus.web.http.envelope import Refuse
+from nexus.web.http.metrics import Metrics
+from nexus.web.http.routing import MOST_BODY
+
+log = logging.get(__name__)
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+PERHAPS_SAVED = (
+    "The database was lost while this was being saved. It may or may not be saved: look before you try again."
+)
+_UNROUTED = {
+    404: NotFound(),
+    405: InvalidRequest("This address does not take that method. See /docs."),
+    413: InvalidRequest("This request is too large."),
+}
+
+
+def install(api: FastAPI, metrics: Metrics, refuse_elsewhere: Refuse) -> None:
+    """Put the middleware around an API, and have its routes answer errors as their routers say.
+
+    `refuse_elsewhere` answers for addresses that no route serves.
+    """
+
+    def refuse(request: Request, error: ApiError, status: int | None = None) -> Response:
+        chosen: Refuse = getattr(request.scope.get("route"), "refuse", refuse_elsewhere)
+        return chosen(request, error, status or error.status)
+
+    async def refuse_error(request: Request, error: Exception) -> Response:
+        return refuse(request, error if isinstance(error, ApiError) else Internal())
+
+    async def refuse_invalid(request: Request, error: Exception) -> Response:
+        return refuse(request, _explain(error))
+
+    async def refuse_unrouted(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        refused = refuse(request, _UNROUTED.get(status) or InvalidRequest(), status)
+        if status == 405:
+            refused.headers["Allow"] = _allowed(request)
+        return refused
+
+    api.add_exception_handler(ApiError, refuse_error)
+    api.add_exception_handler(RequestValidationError, refuse_invalid)
+    api.add_exception_handler(HTTPException, refuse_unrouted)
+    api.add_middleware(Middleware, metrics=metrics, refuse=refuse)
+
+
+def _allowed(request: Request) -> str:
+    """Every documented method of the address, or those of the route that was found if it is not documented."""
+    route = request.scope.get("route")
+    documented = request.app.openapi()["paths"].get(getattr(route, "path", ""))
+    return ", ".join(
+        sorted(method.upper() for method in documented or getattr(route, "methods", None) or {"GET"})
+    )
+
+
+def _explain(error: Exception) -> ApiError:
+    """A path that can't name anything is not found; for anything else, say which field is wrong."""
+    problems = error.errors() if isinstance(error, RequestValidationError) else []
+    if any(problem["loc"][0] == "path" for problem in problems):
+        return NotFound()
+    if any(problem["type"] == "json_invalid" for problem in problems):
+        return InvalidRequest("The body is not JSON. See /docs.")
+    fields = ", ".join(sorted({".".join(map(str, problem["loc"][1:])) or "body" for problem in problems}))
+    return InvalidRequest(f"Check these fields of the request: {fields[:200]}. See /docs.")
+
+
+class Middleware:
+    """Plain ASGI: Starlette's own base class would cost every request a task and a stream."""
+
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, refuse: Callable[[Request, ApiError], Response]
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        chosen = scope["nexus.request_id"] = _chosen_id(scope)
+        began, status = time.perf_counter(), 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", chosen.encode())]
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=chosen):
+            try:
+                await self._app(scope, _limited(scope, receive), send_with_id)
+            except Exception as error:
+                log.exception("request_broke")
+                if status:
+                    raise
+                await self._refuse(Request(scope), _unexpected(error))(scope, receive, send_with_id)
+            seconds = time.perf_counter() - began
+            self._metrics.count(scope, status, seconds)
+            # Successful reads are counted, and logged only for debugging.
+            log.log(
+                DEBUG if scope["method"] == "GET" and status < 400 else INFO,
+                "request",
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                ms=round(seconds * 1000),
+            )
+
+
+def _unexpected(error: Exception) -> ApiError:
+    """What the caller is told about an error that no endpoint expected."""
+    if isinstance(error, CommitUnanswered):
+        return NotReady(PERHAPS_SAVED)
+    return NotReady() if is_away(error) else Internal()
+
+
+class TooLarge(HTTPException):
+    """The body is larger than its route takes. FastAPI lets no other kind of exception through."""
+
+    def __init__(self) -> None:
+        super().__init__(413)
+
+
+def _limited(scope: Scope, receive: Receive) -> Receive:
+    """Count a body as it comes in. Its route, which knows the limit, has been found by then."""
+    seen = 0
+
+    async def counted() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        most = getattr(scope.get("route"), "most_body", MOST_BODY)
+        if most is not None and seen > most:
+            raise TooLarge
+        return message
+
+    return counted
+
+
+def _chosen_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            given = value.decode("latin-1")
+            if REQUEST_ID.fullmatch(given):
+                return str(given)
+    return uuid4().hex

@@ -1,0 +1,84 @@
+"""The html of a text that is read: pictures and links with addresses, plain text in paragraphs."""
+
+from __future__ import annotations
+
+import re
+from uuid import UUID
+
+from markupsafe import Markup, escape
+
+from nexus.media.passages import Passage
+
+_BLANK_LINES = re.compile(r"(\n\s*\n)")
+#: The tags that are not shown as they are. Text is escaped, so nothing else looks like a tag.
+_PLACED = re.compile(r"""<(?:a|img|/?table)\b(?:[^>"']|"[^"]*"|'[^']*')*+>""", re.IGNORECASE)
+_HEADING = re.compile(r"\s*<(h[12])\b([^>]*)>(.*?)</\1>", re.DOTALL)
+_ASSET = re.compile(r"""(\ssrc=)"asset:""")
+_WITHIN = re.compile(r"""(\shref=)"\#(f(\d{1,9})(?:-[^"]*)?)(?=")""")
+
+
+def fragments_as_html(passage: Passage, media_id: UUID, title: str) -> list[tuple[int, Markup]]:
+    """Return the position and html of each fragment.
+
+    The text content of each html is exactly the fragment's text, so that offsets are the same in both. A first heading
+    that only repeats the title is hidden.
+    """
+    shown = []
+    for number, fragment in enumerate(passage.fragments):
+        html = fragment.html
+        if html is not None and number == 0 and passage.before is None:
+            html = _hide_title(html, title)
+        whole = paragraphs(fragment.text) if html is None else _placed(html, media_id, passage)
+        shown.append((fragment.position, whole))
+    return shown
+
+
+def _placed(html: str, media_id: UUID, passage: Passage) -> Markup:
+    """Give pictures and links within the document their addresses, and tables a frame to scroll in."""
+
+    def placed(found: re.Match[str]) -> str:
+        tag: str = found[0]
+        if tag.startswith("</"):
+            return f"{tag}</div>"
+        if tag[:6].lower() == "<table":
+            return f'<div class="table-frame">{tag}'
+        tag = _ASSET.sub(rf'\1"/items/{media_id}/assets/', tag)
+        return _WITHIN.sub(
+            lambda link: f'{link[1]}"{address_within(link[2], int(link[3]), media_id, passage)}', tag
+        )
+
+    return Markup(_PLACED.sub(placed, html))  # noqa: S704 - cleaned when it was extracted
+
+
+def _hide_title(html: str, title: str) -> str:
+    found = _HEADING.match(html)
+    if found is None or not same_words(Markup(found[3]).striptags(), title):  # noqa: S704 - only compared
+        return html
+    return f'{html[: found.end(1)]} class="unseen"{html[found.end(1) :]}'
+
+
+def same_words(one: str, other: str) -> bool:
+    return one.casefold().split() == other.casefold().split()
+
+
+def address_within(anchor: str, position: int, media_id: UUID, passage: Passage) -> str:
+    """Where a link within the document leads: on this page, or to the page that begins at that fragment."""
+    return f"#{anchor}" if passage.holds(position) else f"/items/{media_id}?from={position}#{anchor}"
+
+
+def paragraphs(text: str) -> Markup:
+    """Escape a text and divide it at blank lines. The blanks between paragraphs are kept."""
+    return Markup("").join(map(_paragraph, _BLANK_LINES.split(text)))
+
+
+def _paragraph(part: str) -> Markup:
+    body = part.strip()
+    if not body:
+        return _escaped(part)
+    before, after = part.split(body, 1)
+    return Markup('{}<p class="plain" dir="auto">{}</p>{}').format(*map(_escaped, (before, body, after)))
+
+
+def _escaped(text: str) -> Markup:
+    """Escape a text. A browser would read a bare carriage return as the end of a line."""
+    return Markup(str(escape(text)).replace("\r", "&#13;"))  # noqa: S704 - escaped first

@@ -1,0 +1,180 @@
+"""The rows of a table that wait for a worker or are held by one, as statements that are the same for every table.
+
+A table of work has `run_after`, `lease_expires_at` and `tries`; what its id, its fence and its user are called, and
+which rows wait, a `Backlog` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    Table,
+    bindparam,
+    exists,
+    literal_column,
+    select,
+    text,
+    update,
+)
+
+from nexus.db.session import Query, Session, Statement
+
+#: How many users of a lane one look finds; the next look goes on behind the last of them.
+USERS = 16
+FIRST = UUID(int=0)
+
+
+class Lost(NamedTuple):
+    """Work whose lease ran out: its worker is gone."""
+
+    id: UUID
+    attempt: int
+    tries: int
+
+
+class _UserId(NamedTuple):
+    user_id: UUID
+
+
+class _Id(NamedTuple):
+    id: UUID
+
+
+@dataclass(frozen=True, eq=False)
+class Backlog:
+    """Work in one table. Its lanes, if it has any, are the values of a column; each is worked through on its own.
+
+    `waiting` is the condition of a partial index on lane, user, run_after and id.
+    """
+
+    table: Table
+    key: Column[Any]
+    fence: Column[Any]
+    user: Column[Any]
+    waiting: str
+    lane: Column[Any] | None = None
+
+    def users(self, session: Session, lane: str | None, start: UUID, before: datetime) -> list[UUID]:
+        """Who has work that was due before a time: from a user on, or from the first if nobody follows."""
+        values = {"lane": lane, "now": before, "most": USERS}
+        rows = session.all(self._users, start=start, **values)
+        if not rows and start != FIRST:
+            rows = session.all(self._users, start=FIRST, **values)
+        return [row.user_id for row in rows]
+
+    def due(
+        self, session: Session, lane: str | None, user_id: UUID, before: datetime, most: int
+    ) -> list[UUID]:
+        """Work of one user that was due before a time, the longest waiting first."""
+        values = {"lane": lane, "user_id": user_id, "now": before, "most": most}
+        return [row.id for row in session.all(self._due, **values)]
+
+    def pick(self, most: int) -> Select[Any]:
+        """Ids of a user's due work, locked, for the WHERE of a claim. Rows that others hold are passed over.
+
+        The number is written out: for a limit that it does not know, PostgreSQL makes a new plan at each call.
+        """
+        return self._oldest().limit(literal_column(str(most))).with_for_update(skip_locked=True)
+
+    def renew(self, session: Session, held: Iterable[tuple[UUID, int]], until: datetime) -> None:
+        """A sign of life for each (id, attempt). Those that were taken over stay as they are."""
+        rows = [{"row_id": row_id, "fence": attempt, "until": until} for row_id, attempt in held]
+        session.run_many(self._renew, rows)
+
+    def lost(self, session: Session, most: int) -> list[Lost]:
+        """Locked, so that several sweeps at once share the work."""
+        return session.all(_lost_rows(self, most), now=session.now)
+
+    @property
+    def _in_lane(self) -> list[ColumnElement[bool]]:
+        return [] if self.lane is None else [self.lane == bindparam("lane")]
+
+    @property
+    def _is_due(self) -> ColumnElement[bool]:
+        run_after: Column[Any] = self.table.c.run_after
+        return run_after <= bindparam("now", type_=run_after.type)
+
+    def _oldest(self) -> Select[Any]:
+        return (
+            select(self.key.label("id"))
+            .where(
+                text(self.waiting),
+                *self._in_lane,
+                self.user == bindparam("user_id", type_=self.user.type),
+                self._is_due,
+            )
+            .order_by(self.table.c.run_after, self.key)
+        )
+
+    @cached_property
+    def _due(self) -> Query[_Id]:
+        return Query(self._oldest().limit(bindparam("most")), _Id)
+
+    @cached_property
+    def _users(self) -> Query[_UserId]:
+        """Hops along the index from one user to the next: as many steps as users, however much each has waiting.
+
+        Those whose work is all put off are hopped over.
+        """
+        start = self._next_user(self.user >= bindparam("start", type_=self.user.type))
+        hops = select(start.label("user_id")).cte("hops", recursive=True)
+        hops = hops.union_all(
+            select(self._next_user(self.user > hops.c.user_id)).where(hops.c.user_id.is_not(None))
+        )
+        due = exists(
+            select(self.key)
+            .where(text(self.waiting), *self._in_lane, self.user == hops.c.user_id, self._is_due)
+            .correlate(hops)
+        )
+        found = select(hops.c.user_id).where(hops.c.user_id.is_not(None), due).limit(bindparam("most"))
+        return Query(found, _UserId)
+
+    def _next_user(self, from_here: ColumnElement[bool]) -> ScalarSelect[UUID]:
+        return (
+            select(self.user)
+            .where(text(self.waiting), *self._in_lane, from_here)
+            .order_by(self.user)
+            .limit(literal_column("1"))
+            .scalar_subquery()
+        )
+
+    @cached_property
+    def _renew(self) -> Statement:
+        """A row that another transaction holds for long must not cost all the others their leases: its turn comes
+        again."""
+        lease: Column[Any] = self.table.c.lease_expires_at
+        held = (
+            self.key == bindparam("row_id", type_=self.key.type),
+            self.fence == bindparam("fence"),
+            lease.is_not(None),
+        )
+        free = select(self.key).where(*held).with_for_update(skip_locked=True)
+        return Statement(
+            update(self.table)
+            .where(*held, self.key.in_(free))
+            .values(lease_expires_at=bindparam("until", type_=lease.type))
+        )
+
+
+@cache
+def _lost_rows(backlog: Backlog, most: int) -> Query[Lost]:
+    """With the number written out, as in `pick`."""
+    lease: Column[Any] = backlog.table.c.lease_expires_at
+    return Query(
+        select(backlog.key.label("id"), backlog.fence.label("attempt"), backlog.table.c.tries)
+        .where(lease.is_not(None), lease <= bindparam("now", type_=lease.type))
+        .order_by(lease)
+        .limit(literal_column(str(most)))
+        .with_for_update(skip_locked=True),
+        Lost,
+    )

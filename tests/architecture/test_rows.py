@@ -1,0 +1,56 @@
+"""What mypy believes of a row is what the database answers."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+from enum import Enum
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from sqlalchemy import ClauseElement
+from sqlalchemy.dialects import postgresql, sqlite
+
+import nexus
+from nexus.db.session import Query, bare_type
+
+
+def _queries() -> list[Query[Any]]:
+    """Every query that is built when its module is imported."""
+    for module in pkgutil.walk_packages(nexus.__path__, "nexus."):
+        if not module.name.endswith("__main__") and ".migrations." not in module.name:
+            importlib.import_module(module.name)
+    return [thing for thing in gc.get_objects() if isinstance(thing, Query)]
+
+
+QUERIES = _queries()
+
+
+def _columns(query: Query[Any]) -> list[Any]:
+    clause = query.clause if isinstance(query.clause, ClauseElement) else query.clause(sqlite.dialect())
+    return list(clause.exported_columns)  # type: ignore[attr-defined]
+
+
+def _complaints(query: Query[Any]) -> list[str]:
+    found = []
+    for column, (name, hint) in zip(_columns(query), get_type_hints(query.row).items(), strict=True):
+        kind = bare_type(hint)
+        stored = str if issubclass(kind, Enum) else kind
+        if column.type.python_type is not stored:
+            found.append(f"{query.row.__qualname__}.{name} is {stored}, its column {column.type.python_type}")
+        if getattr(column, "nullable", False) and NoneType not in get_args(hint):
+            found.append(f"{query.row.__qualname__}.{name} may be missing, its annotation denies it")
+    return found
+
+
+def test_every_query_answers_what_its_row_type_says() -> None:
+    assert len(QUERIES) > 30
+    assert [complaint for query in QUERIES for complaint in _complaints(query)] == []
+
+
+@pytest.mark.parametrize("dialect", [sqlite.dialect(), postgresql.dialect()], ids=["sqlite", "postgresql"])
+def test_every_query_compiles_into_its_row_type(dialect: Any) -> None:
+    for query in QUERIES:
+        assert query._compile(dialect).make_row == query.row._make  # type: ignore[attr-defined]

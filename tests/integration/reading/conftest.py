@@ -1,0 +1,26 @@
+"""Nexus as it is installed: with the extractors that it brings, and pages that it may fetch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nexus.app import App
+from nexus.extract.registry import load_installed
+from nexus.extract.sandbox import Sandbox
+from nexus.settings import Settings
+from tests.kit.servers.web_pages import Pages
+from tests.kit.settings import make_settings
+
+
+@pytest.fixture
+def settings(database_url: str, tmp_path: Path, pages: Pages) -> Settings:
+    return make_settings(database_url, tmp_path, fetch_allow=(pages.place,), fetch_delay_seconds=0)
+
+
+@pytest.fixture
+def app(app: App, parsers: Sandbox) -> App:
+    load_installed()
+    return replace(app, tools=replace(app.tools, sandbox=parsers))

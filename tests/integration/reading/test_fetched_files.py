@@ -1,0 +1,152 @@
+"""The PDF that an address answers with stays exactly as long as its media needs it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+
+from nexus.app import App
+from nexus.errors import FileUnreachable
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
+from nexus.media import documents, refresh, submit
+from nexus.media.runner import Extracting, Outcome
+from nexus.queue.local import LocalQueue
+from nexus.states.media import Kind
+from tests.kit import documents as sample_documents
+from tests.kit.media import new_media
+from tests.kit.servers.web_pages import Answer, Pages
+from tests.kit.uploads import Uploader, stored_paths
+from tests.kit.waiting import eventually
+from tests.kit.work import extract_item, refresh_item
+
+pytestmark = pytest.mark.wall_clock
+
+TEXT = "A paper about the harbour, its boats and the weather of the year, which is long enough to be read."
+PAPER = Answer(sample_documents.pdf(TEXT), "application/pdf")
+SCAN = Answer(sample_documents.pdf(""), "application/pdf")
+
+
+def read(app: App, me: Uploader, pages: Pages, path: str = "/paper") -> UUID:
+    """A readable media whose address answers with a PDF."""
+    pages[path] = PAPER
+    media_id = new_media(app, me.id, pages.url(path))
+    assert extract_item(app.tools, media_id) is Outcome.READABLE
+    return media_id
+
+
+def file_of(app: App, media_id: UUID) -> str | None:
+    with app.sessions.read() as session:
+        found = documents.file_of(session, media_id)
+    return found and str(found.storage_path)
+
+
+def asked(pages: Pages, path: str) -> bool:
+    return path in {each for each, _ in pages.asked}
+
+
+class Apart(threading.Thread):
+    """Work in a thread of its own."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__()
+        self._work = work
+        self.start()
+
+    def run(self) -> None:
+        self.result = self._work()
+
+
+def test_an_address_deleted_while_its_pdf_is_fetched_leaves_no_object(
+    app: App, uploader: Uploader, pages: Pages
+) -> None:
+    pages["/held/paper"] = PAPER
+    media_id = new_media(app, uploader.id, pages.url("/held/paper"))
+    work = Apart(lambda: extract_item(app.tools, media_id))
+    eventually(lambda: asked(pages, "/held/paper"), "it is being fetched")
+    uploader.delete(media_id)
+    pages.gate.set()
+    work.join(60)
+    assert work.result is Outcome.STALE
+    assert stored_paths(app) == []
+
+
+def test_an_address_deleted_while_it_is_refreshed_leaves_no_object(
+    app: App, uploader: Uploader, pages: Pages
+) -> None:
+    pages.gate.set()
+    media_id = read(app, uploader, pages, "/held/paper")
+    pages.gate.clear()
+    pages.asked.clear()
+    refresh.request(app.sessions, LocalQueue(), media_id, uploader.id, None)
+    work = Apart(lambda: refresh_item(app.tools, media_id))
+    eventually(lambda: asked(pages, "/held/paper"), "it is being fetched")
+    uploader.delete(media_id)
+    pages.gate.set()
+    work.join(60)
+    assert stored_paths(app) == []
+
+
+def test_a_result_whose_first_commit_got_no_answer_keeps_its_file(
+    app: App, uploader: Uploader, pages: Pages
+) -> None:
+    """The answer to a COMMIT gets lost, and the worker writes the same result again."""
+    pages["/paper"] = PAPER
+    media_id = new_media(app, uploader.id, pages.url("/paper"))
+    with app.sessions.begin() as session:
+        claim = Extracting(app.tools).claim(session, media_id, app.tools.leases.length)
+    assert claim is not None
+    ended = app.kernel.attempt(claim)
+    for _ in range(2):
+        assert app.kernel.settle([ended]) == [Outcome.READABLE]
+    assert stored_paths(app) == [file_of(app, media_id)]
+
+
+def test_an_attempt_that_is_tried_again_removes_its_file(
+    app: App, uploader: Uploader, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unlucky(source: Source) -> Extraction:
+        source.bench.keep(source.bench.fetch(str(source.url)))
+        raise FileUnreachable
+
+    monkeypatch.setitem(AVAILABLE_EXTRACTORS, Kind.WEB_ARTICLE, unlucky)
+    pages["/paper"] = PAPER
+    media_id = new_media(app, uploader.id, pages.url("/paper"))
+    assert extract_item(app.tools, media_id) is Outcome.RELEASED
+    assert stored_paths(app) == []
+
+
+def test_a_failed_pdf_that_is_retried_has_one_file(app: App, uploader: Uploader, pages: Pages) -> None:
+    pages["/paper"] = SCAN
+    media_id = new_media(app, uploader.id, pages.url("/paper"))
+    assert extract_item(app.tools, media_id) is Outcome.FAILED
+    assert stored_paths(app) == [file_of(app, media_id)]
+    submit.retry(app.sessions, LocalQueue(), media_id, uploader.id)
+    pages["/paper"] = PAPER
+    assert extract_item(app.tools, media_id) is Outcome.READABLE
+    assert stored_paths(app) == [file_of(app, media_id)]
+
+
+def test_the_same_pdf_fetched_again_never_has_the_path_that_it_had(
+    app: App, uploader: Uploader, pages: Pages
+) -> None:
+    """So a late removal of the old one can't hit the new one."""
+    media_id = read(app, uploader, pages)
+    seen = [file_of(app, media_id)]
+    for _ in range(3):
+        refresh.request(app.sessions, LocalQueue(), media_id, uploader.id, None)
+        assert str(refresh_item(app.tools, media_id)).startswith("revision ")
+        seen.append(file_of(app, media_id))
+        assert stored_paths(app) == [seen[-1]]
+    assert len(set(seen)) == len(seen)
+
+
+def test_a_refresh_that_finds_no_text_removes_its_file(app: App, uploader: Uploader, pages: Pages) -> None:
+    media_id = read(app, uploader, pages)
+    before = file_of(app, media_id)
+    pages["/paper"] = SCAN
+    refresh.request(app.sessions, LocalQueue(), media_id, uploader.id, None)
+    assert refresh_item(app.tools, media_id) == "failed"
+    assert (file_of(app, media_id), stored_paths(app)) == (before, [before])

@@ -1,0 +1,223 @@
+"""Nexus as a person meets it: `nexus serve` as a process of its own, and a real browser in front of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect
+
+from nexus.app import build
+from nexus.media import runner
+from nexus.settings import Settings
+from nexus.web.http import auth
+from tests.kit import servers
+from tests.kit.http import headers_of
+from tests.kit.run_storage import run_prefix
+from tests.kit.servers import Server
+from tests.kit.settings import make_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+LINK = re.compile(r"http://\S+/sign-in\?token=\S+")
+#: How long an expectation may take to come true: loaded CI machines are slow.
+expect.set_options(timeout=30_000)
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+#: The weakest contrast of any text that the page shows, as WCAG counts it.
+CONTRAST = """() => {
+  const part = (value) => ((value /= 255) <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => {
+    const [red, green, blue] = channels(colour).map(part);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = getComputedStyle(node).backgroundColor;
+      if (channels(colour)[3] !== 0 && colour.startsWith("rgb")) return colour;
+    }
+  };
+  const shown = [...document.querySelectorAll("body *")].filter(
+    (node) => node.checkVisibility() && [...node.childNodes].some((text) => text.nodeType === 3 && text.data.trim()),
+  );
+  return shown
+    .map((node) => {
+      const [front, back] = [light(getComputedStyle(node).color), light(behind(node))];
+      return {
+        ratio: (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05),
+        text: node.textContent.trim().slice(0, 60),
+      };
+    })
+    .reduce((weakest, one) => (one.ratio < weakest.ratio ? one : weakest));
+}"""
+PHONE = {"width": 390, "height": 844}
+#: Controls without a label, which a screen reader can't tell apart.
+NAMELESS = """() => [...document.querySelectorAll("input:not([type=hidden]), textarea, select, button, a[href]")]
+  .filter((one) => !one.labels?.length && !one.ariaLabel && !one.textContent.trim())
+  .map((one) => one.outerHTML.slice(0, 120))"""
+
+
+@dataclass
+class LiveSite:
+    """A running Nexus, and the folder of gates that hold its extractor back."""
+
+    server: Server
+    gates: Path
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def link(self) -> str:
+        """The last sign-in link that it printed."""
+        return LINK.findall(self.server.log.read_text())[-1]
+
+    @property
+    def data(self) -> Path:
+        return self.server.folder / "data"
+
+    def settings(self) -> Settings:
+        """Settings with the server's database and secrets, for what a test does beside it."""
+        kept = json.loads((self.data / "secrets.json").read_text())
+        secrets = {name: value for name, value in kept.items() if name.endswith("_secret")}
+        return make_settings(f"sqlite:///{self.data / 'nexus.sqlite3'}", self.data, **secrets)
+
+    def link_of_someone_new(self) -> str:
+        token = auth.sign_in_token(self.settings(), uuid4())
+        return f"{self.url}/sign-in?token={token}"
+
+    def headers(self, page: Page) -> dict[str, str]:
+        """Headers for API calls by the user who is signed in on this page."""
+        (cookie,) = page.context.cookies(self.url)
+        user = auth.open_own_token(self.settings(), cookie["value"], "session")
+        return headers_of(self.settings(), user)
+
+    def fail(self, media_id: str) -> None:
+        """Fail it as a worker without an extractor does."""
+        app = build(self.settings())
+        runner.fail_unimplemented(app.tools, UUID(media_id))
+        app.close()
+
+    def let(self, name: str) -> None:
+        """Let extraction of /held/NAME go on."""
+        (self.gates / name).touch()
+
+
+@contextmanager
+def serving(folder: Path, **more: str) -> Iterator[LiveSite]:
+    """Run `nexus serve` on SQLite in this folder, new or used, with tests/kit/plugins/page_articles.py as extractor."""
+    gates = folder / "gates"
+    gates.mkdir(parents=True, exist_ok=True)
+    given = {
+        "PYTHONPATH": str(ROOT),
+        "NEXUS_TEST_GATES": str(gates),
+        "NEXUS_PLUGINS": "tests.kit.plugins.page_articles",
+        "NEXUS_POLL_SECONDS": "0.1",
+        "NEXUS_SWEEP_SECONDS": "0.2",
+        "NEXUS_LEASE_SECONDS": "3",
+        "NEXUS_WORKER_THREADS": "4",
+        "NEXUS_STORAGE_PREFIX": run_prefix(),
+        **more,
+    }
+    named = [f"{name}={value}" for name, value in given.items()]
+    start = [sys.executable, "-m", "nexus", "serve", "--data-dir", str(folder / "data"), "--port"]
+    server = Server(
+        name="Nexus",
+        folder=folder,
+        command=lambda port: ["env", *named, *start, str(port)],
+        address=lambda port: f"http://127.0.0.1:{port}",
+        answers=_answers,
+        ending=signal.SIGTERM,
+    )
+    try:
+        server.start()
+        yield LiveSite(server, gates)
+    finally:
+        server.stop()
+
+
+def launch(playwright: Playwright) -> Browser:
+    return playwright.chromium.launch(executable_path=servers.chromium(), args=FLAGS)
+
+
+def signed_in(context: BrowserContext, site: LiveSite, link: str | None = None) -> Page:
+    page = context.new_page()
+    page.goto(link or site.link)
+    return page
+
+
+@contextmanager
+def without_complaints(page: Page) -> Iterator[None]:
+    """Fails the test if a script of the page breaks, or the page violates its own security policy."""
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if "Security" in said.text else None)
+    yield
+    assert complaints == []
+
+
+def address(what: str) -> str:
+    """An address that no other test has added."""
+    return f"https://example.com/{what}-{uuid4().hex[:8]}"
+
+
+def add(page: Page, url: str) -> Locator:
+    """Paste an address and press Enter; the new item's row."""
+    page.locator("#url").fill(url)
+    page.locator("#url").press("Enter")
+    expect(page.locator("#url")).to_have_value("")
+    return row(page, url)
+
+
+def row(page: Page, url: str) -> Locator:
+    """The row of an address, found by its end, which is also in the title."""
+    return page.locator(".item").filter(has_text=url.rpartition("-")[2])
+
+
+def badge(where: Page | Locator) -> Locator:
+    return where.locator(".badge").first
+
+
+def add_ready(page: Page, what: str) -> Locator:
+    added = add(page, address(what))
+    expect(badge(added)).to_have_text("Ready to read")
+    return added
+
+
+def add_failed(page: Page, what: str) -> Locator:
+    added = add(page, address(what))
+    expect(badge(added)).to_have_text("Failed")
+    return added
+
+
+def opened(page: Page, added: Locator) -> Page:
+    added.locator(".item-title a").click()
+    expect(page.locator("#reader")).to_be_visible()
+    return page
+
+
+def reload_until(page: Page, added: Locator, state: str) -> None:
+    """Reload until an item is in this state, for a browser without scripts."""
+    for _ in range(100):
+        if badge(added).inner_text() == state:
+            return
+        page.reload()
+    expect(badge(added)).to_have_text(state)
+
+
+def _answers(server: Server) -> bool:
+    try:
+        with urllib.request.urlopen(f"{server.url}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

@@ -1,0 +1,35 @@
+"""Databases of their own for tests, on the PostgreSQL server that all tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import psycopg
+from sqlalchemy import make_url
+
+from nexus.db import migrate
+
+
+@contextmanager
+def empty_postgres(server_url: str) -> Iterator[str]:
+    """The URL of a new database on that server, dropped in the end."""
+    base = make_url(server_url).set(drivername="postgresql")
+    name = f"nexus_test_{uuid4().hex}"
+    with psycopg.connect(base.render_as_string(hide_password=False), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield base.set(drivername="postgresql+psycopg", database=name).render_as_string(
+                hide_password=False
+            )
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def fresh_postgres(server_url: str) -> Iterator[str]:
+    """The URL of a new database on that server, migrated, dropped in the end."""
+    with empty_postgres(server_url) as url:
+        migrate.upgrade(url)
+        yield url

@@ -1,0 +1,1 @@
+"""Modules that processes of Nexus load by name: NEXUS_PLUGINS=tests.kit.plugins.…"""

@@ -1,0 +1,25 @@
+"""Settings for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nexus.settings import Settings
+from tests.kit.run_storage import run_prefix
+
+
+def make_settings(database_url: str, folder: Path, **more: object) -> Settings:
+    """Settings of a test, independent of the machine's environment and .env file."""
+    given: dict[str, object] = {
+        "env": "test",
+        "database_url": database_url,
+        "data_dir": folder,
+        "jwt_secret": "a-secret-of-the-tests-that-is-long-enough",
+        "internal_secret": "internal-secret-of-the-tests",
+        "session_secret": "session-secret-of-the-tests-that-is-long",
+        "poll_seconds": 0.05,
+        "sweep_seconds": 0.05,
+        "storage_prefix": run_prefix(),
+        **more,
+    }
+    return Settings(_env_file=None, **given)  # type: ignore[arg-type]

@@ -1,5 +1,0 @@
-"""A plugin that leaves nothing registered: NEXUS_PLUGINS=tests.no_extractors."""
-
-from nexus.extract import AVAILABLE_EXTRACTORS
-
-AVAILABLE_EXTRACTORS.clear()
