@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.kit.browser import LiveSite, add, add_failed, add_ready, address, badge, opened, signed_in
+from tests.kit.browser import LiveSite, add, add_failed, add_ready, address, badge, launch, opened, signed_in
 from tests.kit.browser_uploads import choose, item, pdf
 
 pytestmark = pytest.mark.xdist_group("browser")
 #: Whether the browser's own viewer has loaded the PDF.
 VIEWER = re.compile(r"chrome-extension://")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = launch(playwright, shows_pdfs=True)
+        yield opened
+        opened.close()
 
 
 def test_a_pdf_is_shown_as_its_pages(page: Page, live_site: LiveSite, browser: Browser) -> None:

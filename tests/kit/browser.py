@@ -146,8 +146,8 @@ def serving(folder: Path, **more: str) -> Iterator[LiveSite]:
         server.stop()
 
 
-def launch(playwright: Playwright) -> Browser:
-    return playwright.chromium.launch(executable_path=servers.chromium(), args=FLAGS)
+def launch(playwright: Playwright, *, shows_pdfs: bool = False) -> Browser:
+    return playwright.chromium.launch(executable_path=servers.chromium(shows_pdfs=shows_pdfs), args=FLAGS)
 
 
 def signed_in(context: BrowserContext, site: LiveSite, link: str | None = None) -> Page:

@@ -20,4 +20,5 @@ def start(self: Opening) -> None:
     signal.raise_signal(int(os.environ[SIGNAL_AT_START]))
 
 
-Opening.start = start  # type: ignore[method-assign]
+if SIGNAL_AT_START in os.environ:
+    Opening.start = start  # type: ignore[method-assign]

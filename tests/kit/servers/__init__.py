@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -39,9 +39,10 @@ PORTS = range(20_000, 32_000)
 STARTS = 20
 #: How long a server may take to answer or to end, in seconds. Generous: loaded CI machines are slow.
 PATIENCE = 60.0
-#: The headless shell first: it has no window around its pages to draw, and takes two thirds of the CPU.
-HEADLESS_SHELL = "chromium-headless-shell"
-BROWSERS = (HEADLESS_SHELL, "chromium", "chromium-browser", "google-chrome")
+#: Browsers by the name of their program, the first as Debian's package too.
+WHOLE_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+#: The headless shell draws no window around its pages, which saves a third of the CPU, but can't show PDFs.
+BROWSERS = ("chromium-headless-shell", *WHOLE_BROWSERS)
 
 
 class ServerError(Exception):
@@ -220,14 +221,15 @@ def redis_server(*, durable: bool = False) -> Iterator[Server]:
             yield server
 
 
-def chromium() -> Path:
+def chromium(*, shows_pdfs: bool = False) -> Path:
     """The Chromium to drive: NEXUS_TEST_CHROMIUM, one on PATH, or one that apt-get installs now."""
     named = os.environ.get("NEXUS_TEST_CHROMIUM")
     if named:
         if not os.access(named, os.X_OK):
             raise ServerError(f"NEXUS_TEST_CHROMIUM names {named}, which is not a program.")
         return Path(named)
-    found = _browser_on_path() or _browser_from_apt()
+    wanted = WHOLE_BROWSERS if shows_pdfs else BROWSERS
+    found = _first_on_path(wanted) or _browser_from_apt(wanted)
     if found is None:
         raise ServerError(
             "No Chromium found. Install chromium or google-chrome, or set NEXUS_TEST_CHROMIUM to its path."
@@ -365,22 +367,22 @@ def _valkey_answers(url: str, pid: int) -> bool:
         return False
 
 
-def _browser_on_path() -> Path | None:
-    return next((Path(found) for found in map(shutil.which, BROWSERS) if found), None)
+def _first_on_path(names: Sequence[str]) -> Path | None:
+    return next((Path(found) for found in map(shutil.which, names) if found), None)
 
 
-def _browser_from_apt() -> Path | None:
+def _browser_from_apt(wanted: Sequence[str]) -> Path | None:
     """None if apt-get is not available. One test worker installs, the others wait."""
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         return None
     with Path(tempfile.gettempdir(), "nexus-chromium.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        found = _browser_on_path()
+        found = _first_on_path(wanted)
         if found is None:
             _apt(apt, "update")
-            _apt(apt, "install", "-y", "--no-install-recommends", HEADLESS_SHELL)
-        return found or _browser_on_path()
+            _apt(apt, "install", "-y", "--no-install-recommends", wanted[0])
+        return found or _first_on_path(wanted)
 
 
 def _apt(program: str, *arguments: str) -> None:
