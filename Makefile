@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: help setup run test shipped chaos check format lock docs bench clean
+.PHONY: help setup run test shipped chaos check quality format lock docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -51,6 +51,9 @@ check: .venv/ready-dev ## Format, lint, types, layers and generated docs
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tools/reference.py --check
+
+quality: .venv/ready-dev ## Compare how well articles are read with the pinned scores
+	@DATA=$(DATA) $(BIN)/python -m bench.quality --gate
 
 format: .venv/ready-dev ## Format and fix what can be fixed
 	@$(BIN)/ruff format .
