@@ -19,7 +19,7 @@ from nexus.db.moves import LOG
 from nexus.db.session import Sessions, Statement, connect
 from nexus.db.tables import documents, fragments, history, media
 from nexus.extract import Extraction
-from nexus.media.documents import _WRITE, Origin
+from nexus.media.documents import _WRITE, Found
 from nexus.media.lifecycle import (
     _READABLE,
     _START,
@@ -95,7 +95,7 @@ def _ours(sessions: Sessions, media_id: UUID) -> None:
         claim = worker_start_attempt(session, media_id)
     with sessions.single() as session:
         mark_ready_for_reading(
-            session, media_id, claim.processing_attempts, Extraction.plain("Title", TEXT), Origin("bench")
+            session, media_id, claim.processing_attempts, Found(Extraction.plain("Title", TEXT), "bench")
         )
 
 

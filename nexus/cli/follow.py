@@ -140,7 +140,9 @@ def _ended(front: Front, item: Item, view: View, *, moved: bool) -> Ended:
     if status is Status.PENDING:
         return Ended(item, Result.QUEUED, _why_queued(front, row.kind), view)
     if status is Status.FAILED and row.failure_stage != Stage.EMBED.value:
-        return Ended(item, Result.FAILED, row.last_error_message, view, public_code(row.last_error_code))
+        return Ended(
+            item, Result.FAILED, row.last_error_message or "", view, public_code(row.last_error_code)
+        )
     return Ended(item, Result.READABLE if moved else Result.THERE, row.title or "", view)
 
 

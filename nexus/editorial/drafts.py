@@ -14,7 +14,7 @@ from nexus.editorial import claims, jobs, stories
 from nexus.errors import ApiError, DraftFailed, InvalidState, JobNotReady, NotFound
 from nexus.libraries import quota
 from nexus.libraries.quota import Operation
-from nexus.media import passages, queries
+from nexus.media import queries, reader
 from nexus.media.workbench import Tools
 from nexus.states.job import Status
 
@@ -88,11 +88,11 @@ def adopt(session: Session, viewer: UUID, library_id: UUID, media_id: UUID) -> U
     found = queries.get(session, media_id, viewer)
     if not found.capabilities.can_read:
         raise JobNotReady("Its text is not there yet. Wait until it can be read.")
-    body = passages.beginning(session, media_id, jobs.MOST_TEXT)
+    body = reader.beginning(session, media_id, jobs.MOST_TEXT)
     if len(body) < jobs.LEAST_TEXT:
         raise JobNotReady("There is too little text in it for a story. Paste the text instead.")
     title = (found.row.title or body.splitlines()[0])[: jobs.MOST_TITLE].strip()
-    job_id = jobs.create_from(session, viewer, library_id, found.row)
+    job_id = jobs.create_from(session, viewer, library_id, found.row.canonical_url)
     jobs.adopt(session, job_id, title, body, media_id, str(viewer))
     return job_id
 

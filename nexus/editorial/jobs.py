@@ -25,7 +25,7 @@ from sqlalchemy import (
 from nexus import logging, urls
 from nexus.db.editorial import jobs
 from nexus.db.moves import JOB_ROWS, Missed, Move, Moved, log_created
-from nexus.db.rows import JobRow, MediaRow
+from nexus.db.rows import JobRow
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import UNSTORABLE
 from nexus.errors import FetchGivenUp, InvalidRequest, NexusError, NotFound, RateLimited
@@ -171,9 +171,9 @@ def create(session: Session, viewer: UUID, library_id: UUID, url: str | None, li
     return job_id
 
 
-def create_from(session: Session, viewer: UUID, library_id: UUID, media: MediaRow) -> UUID:
+def create_from(session: Session, viewer: UUID, library_id: UUID, canonical_url: str | None) -> UUID:
     """QUEUED, for the text of a media that is there: nothing is taken in. Raises NotFound or Forbidden likewise."""
-    return _create(session, viewer, library_id, media.canonical_url, media.canonical_url)
+    return _create(session, viewer, library_id, canonical_url, canonical_url)
 
 
 def _create(

@@ -35,7 +35,8 @@ from nexus.extract.builtin import PDF_TYPE
 from nexus.fetch import page_type
 from nexus.media import extraction, lifecycle
 from nexus.media.add import hold_article
-from nexus.media.extraction import Found, Nothing
+from nexus.media.documents import Found
+from nexus.media.extraction import Nothing
 from nexus.media.workbench import Bench, Tools, as_fetched
 from nexus.queue import Work
 from nexus.states.job import EXTRACTED_ON, HELD, Status
@@ -105,7 +106,7 @@ class PageBench(Bench):
         body = bytes(job.raw_html or b"")
         kind = page_type(job.content_type, body)
         self._answer = Fetched(job.fetched_url or "", job.http_status or 0, kind, job.charset, body)
-        self._fetched = self._answer
+        self.fetched = self._answer
 
     def fetch(self, url: str) -> Fetched:
         return self._answer if url == self._media.canonical_url else super().fetch(url)
@@ -305,15 +306,13 @@ def _hand_over(session: Session, job: JobRow, found: Found) -> UUID:
     """
     row = hold_article(session, job.created_by_user_id, job.canonical_url or "")
     media_id = row.id
-    if found.origin.fetched is not None and found.origin.fetched.content_type == PDF_TYPE:
+    if found.fetched is not None and found.fetched.content_type == PDF_TYPE:
         return media_id
     if row.processing_status is MediaStatus.FAILED:
         lifecycle.reset_failed(session, media_id, job.created_by_user_id)
     claim = lifecycle.worker_start_attempt(session, media_id)
     if claim is not None:
-        lifecycle.mark_ready_for_reading(
-            session, media_id, claim.processing_attempts, found.extraction, found.origin
-        )
+        lifecycle.mark_ready_for_reading(session, media_id, claim.processing_attempts, found)
     return media_id
 
 

@@ -24,10 +24,10 @@ from nexus.imports.staging import Batch, StagedSource
 from nexus.libraries import access, catalog
 from nexus.libraries.catalog import hold_media
 from nexus.media import documents
-from nexus.media.documents import Cut, Kept, Origin, Readable
+from nexus.media.documents import Cut, Found, Kept, Readable
 from nexus.media.files import CONTENT_TYPES, Files
 from nexus.media.lifecycle import mark_all_ready_for_reading, reset_failed, start_all
-from nexus.media.settle import stand_in_line
+from nexus.media.uploads import stand_in_line
 from nexus.states.media import Kind
 from nexus.storage import StorageError
 
@@ -282,9 +282,7 @@ def _write(session: Session, files: Files, viewer: UUID, library_id: UUID, group
     mark_all_ready_for_reading(
         session,
         [
-            Readable.of(
-                one.media_id, attempts[one.media_id] + 1, one.extraction, _origin(files, one), one.cut.words
-            )
+            Readable.of(one.media_id, attempts[one.media_id] + 1, _found(files, one), one.cut.words)
             for one in group
         ],
     )
@@ -311,11 +309,11 @@ def _row(session: Session, viewer: UUID, one: Candidate) -> dict[str, object]:
     }
 
 
-def _origin(files: Files, one: Prepared) -> Origin:
+def _found(files: Files, one: Prepared) -> Found:
     source = one.candidate.source
     path = files.path(one.media_id, source.kind)
     kept = Kept(path, content_type(source.kind), one.candidate.checked.size, source.name)
-    return Origin(one.extractor, kept=kept)
+    return Found(one.extraction, one.extractor, kept=kept)
 
 
 def content_type(kind: Kind) -> str:

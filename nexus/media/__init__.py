@@ -1,11 +1,13 @@
-"""Things to read: taken in by address or as a file, read once for everybody, refreshed, looked up.
+"""Things to read: added by address or as a file, extracted once for everybody, refreshed, read.
 
-add, submit     an address becomes an item
-uploads, settle a file becomes an item, once it is checked
-lifecycle       the edges an item walks
-runner          claim, extract, write the result
-documents       the text as rows
-files           where the bytes are, and when they may go
-refresh         reading an item again
-queries         what a viewer sees
+add, submit          an address becomes an item
+uploads, inspect     a file becomes an item, once it is checked
+lifecycle            the edges that an item walks
+runner, extraction   claim an item, extract its text, write it
+workbench            what an extractor works with
+documents            a text as rows
+files                where the bytes are, and when they may go
+refresh              an item's text is extracted again
+queries              what a viewer sees of items
+reader               what a viewer sees of a text
 """

@@ -1,4 +1,4 @@
-"""Taking in a URL: one media for all users, in the viewer's library, in one transaction."""
+"""Adding a URL: one item for all users, put into the viewer's library in the same transaction."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Known(NamedTuple):
     run_after: datetime
 
 
-# Creates the row or locks the one that is there, in one step: nobody can delete it in between.
+# Creates the row or locks the existing one, in one step: nobody can delete it in between.
 _GET_OR_CREATE = upsert_returning(
     Known,
     media,
@@ -77,11 +77,13 @@ class Added:
 def add_url(
     session: Session, viewer: UUID, kind: str, url: str, limits: Allowances, request_id: str | None = None
 ) -> Added:
-    """Get or create, in the viewer's default library; a failed one is retried, which costs nothing.
+    """Put the item of an address into the viewer's default library, and create it if it is new.
 
-    Raises InvalidKind, InvalidUrl, RateLimited.
+    One that failed is retried, which costs no quota. Raises InvalidKind, InvalidUrl, RateLimited.
     """
-    chosen = _url_kind(kind)
+    if kind not in URL_KINDS:
+        raise InvalidKind
+    chosen = Kind(kind)
     source = _SOURCES[chosen](url)
     library = access.ensure_user(session, viewer)
     known, created = _get_or_create(session, viewer, chosen, source, request_id)
@@ -97,17 +99,11 @@ def add_url(
 
 
 def hold_article(session: Session, viewer: UUID, url: str) -> Known:
-    """The media of an address that was taken in otherwise, in the viewer's default library; nothing is counted."""
+    """Put the item of an address that was fetched for something else into the viewer's library, free of charge."""
     library = access.ensure_user(session, viewer)
     row, _ = _get_or_create(session, viewer, Kind.WEB_ARTICLE, urls.identify_article(url), None)
     hold_media(session, library, row.id)
     return row
-
-
-def _url_kind(kind: str) -> Kind:
-    if kind not in URL_KINDS:
-        raise InvalidKind
-    return Kind(kind)
 
 
 def _get_or_create(

@@ -1,6 +1,6 @@
-"""The text of a readable media as rows: fragments, what the document says of itself, its pictures, its file.
+"""The text of an item as rows: its fragments, what the document says about itself, its pictures and its file.
 
-Written whole, in the transaction that makes the media readable or swaps a new revision in.
+Each text is written whole, in the transaction that makes its item readable or replaces an earlier text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BYTES = bytes(
 
 @dataclass(frozen=True)
 class Kept:
-    """A file that an address answered with, in the store already."""
+    """A file that an address answered with, which is in the store already."""
 
     storage_path: str
     content_type: str
@@ -40,9 +40,10 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where a text comes from: who read it, and what was fetched for it."""
+class Found:
+    """A text, and where it comes from: the package that read it, what was fetched for it, and the file it kept."""
 
+    extraction: Extraction
     extractor: str
     fetched: Fetched | None = None
     kept: Kept | None = None
@@ -50,23 +51,27 @@ class Origin:
 
 @dataclass(frozen=True)
 class Cut:
-    """What there is to know of a text before it is written: how many words it has, and its chunks as JSON, each the
-    place of its fragment, and where in that it begins and ends."""
+    """What is known about a text before it is written: its number of words, and its chunks as JSON.
+
+    Each chunk is the position of its fragment, and where in that it begins and ends.
+    """
 
     words: int
     chunks: str
 
     @classmethod
-    def of(cls, found: Extraction) -> Cut:
+    def of(cls, extraction: Extraction) -> Cut:
         spans = (
-            (place, *span) for place, one in enumerate(found.fragments) for span in split_chunks(one.text)
+            (place, *span)
+            for place, one in enumerate(extraction.fragments)
+            for span in split_chunks(one.text)
         )
-        return cls(words_of(found), json.dumps(list(spans)))
+        return cls(_words_of(extraction), json.dumps(list(spans)))
 
 
 @dataclass(frozen=True)
 class Readable:
-    """A text as the rows that it becomes, and the attempt that it comes from."""
+    """A text as the rows that it becomes, and the attempt that found it. Made before a transaction is open."""
 
     media_id: UUID
     attempt: int
@@ -77,28 +82,31 @@ class Readable:
     kept: Kept | None
 
     @classmethod
-    def of(
-        cls, media_id: UUID, attempt: int, found: Extraction, origin: Origin, words: int | None = None
-    ) -> Readable:
-        """Its words are counted unless somebody has done so."""
-        return cls(
-            media_id,
-            attempt,
-            found.title,
-            list(_fragment_rows(media_id, found.fragments)),
-            _document_row(media_id, found, origin, words_of(found) if words is None else words),
-            [{"media_id": media_id, **vars(asset)} for asset in found.assets],
-            origin.kept,
-        )
+    def of(cls, media_id: UUID, attempt: int, found: Found, words: int | None = None) -> Readable:
+        """Make the rows. The words are counted unless the caller has done so."""
+        text, fetched = found.extraction, found.fetched
+        document = {
+            "media_id": media_id,
+            "extractor": found.extractor,
+            "words": _words_of(text) if words is None else words,
+            "outline": json.dumps([[line.title, line.level, line.anchor] for line in text.outline]),
+            "fetched_url": fetched and fetched.url,
+            "etag": fetched and fetched.etag,
+            "last_modified": fetched and fetched.last_modified,
+            **vars(text.facts),
+        }
+        pictures = [{"media_id": media_id, **vars(asset)} for asset in text.assets]
+        rows = list(_fragment_rows(media_id, text.fragments))
+        return cls(media_id, attempt, text.title, rows, document, pictures, found.kept)
 
     @property
     def is_all_text(self) -> bool:
-        """No pictures and no file: `text_rows` are all there is of it."""
+        """Whether `text_rows` are all of it: it has no pictures and no file."""
         return not self.assets and self.kept is None
 
     @property
     def size(self) -> int:
-        """Of its text and html, in characters."""
+        """The characters of its text and html."""
         return sum(len(row["text"]) + len(row["html"] or "") for row in self.fragments)
 
 
@@ -137,6 +145,7 @@ _DOCUMENT = Query(select(documents).where(documents.c.media_id == bindparam("med
 
 
 def text_rows(ready: Sequence[Readable], now: datetime, revision: int = 1) -> Rows:
+    """Return the rows that every text has, by table, for `BulkMove`."""
     written = {"revision": revision, "written_at": now}
     return {
         fragments: [row for one in ready for row in one.fragments],
@@ -145,13 +154,13 @@ def text_rows(ready: Sequence[Readable], now: datetime, revision: int = 1) -> Ro
 
 
 def write_rest(session: Session, ready: Sequence[Readable]) -> None:
-    """What belongs to texts beside their rows: pictures, and the files that they were read from."""
+    """Write what only some texts have: pictures, and the files that they were read from."""
     session.run_many(_WRITE[assets], [asset for one in ready for asset in one.assets])
     keep_files(session, {one.media_id: one.kept for one in ready if one.kept is not None})
 
 
 def replace(session: Session, ready: Readable) -> int:
-    """The new text in place of the one that is there, with the next revision's number."""
+    """Write a text in place of the present one; return the number of its revision."""
     present = read(session, ready.media_id)
     drop(session, ready.media_id)
     revision = 1 if present is None else present.revision + 1
@@ -162,16 +171,19 @@ def replace(session: Session, ready: Readable) -> int:
 
 
 def drop(session: Session, media_id: UUID) -> None:
+    """Delete an item's text, with its chunks and pictures."""
     for statement in _OF_MEDIA.values():
         session.run(statement, media_id=media_id)
 
 
 def write_chunks(session: Session, cuts: Mapping[UUID, Cut]) -> None:
+    """Write the chunks of several items."""
     rows = [{"media_id": media_id, "chunks": cut.chunks} for media_id, cut in cuts.items()]
     session.run_many(_WRITE_CHUNKS, rows)
 
 
 def keep_files(session: Session, kept: Mapping[UUID, Kept]) -> None:
+    """Make each file the file of its item, in place of an earlier one."""
     session.run_many(_DROP_FILE, [{"media_id": media_id} for media_id in kept])
     session.run_many(
         _WRITE[media_file], [{"media_id": media_id, **vars(file)} for media_id, file in kept.items()]
@@ -179,56 +191,41 @@ def keep_files(session: Session, kept: Mapping[UUID, Kept]) -> None:
 
 
 def drop_file(session: Session, media_id: UUID) -> None:
+    """Forget an item's file; the object stays in the store."""
     session.run(_DROP_FILE, media_id=media_id)
 
 
 def read(session: Session, media_id: UUID) -> DocumentRow | None:
-    """None for what is not readable, and for what was read before documents were kept."""
+    """Return what is known about an item's text; None if it has none, or one from before documents were kept."""
     return session.first(_DOCUMENT, media_id=media_id)
 
 
 def file_of(session: Session, media_id: UUID) -> FileRow | None:
+    """Return an item's file, if it has one."""
     return session.first(_FILE, media_id=media_id)
 
 
 def count_words(text: str) -> int:
-    """What stands between spaces; in scripts without them, one for every two characters.
+    """Count what stands between spaces; in scripts without them, one word for every two characters.
 
-    Counted in bytes, since every text is: with regular expressions it would take as long as a good part of reading it.
+    Bytes are counted: with regular expressions it would take as long as a good part of the extraction.
     """
     shape = f" {text}".encode(errors="replace").translate(_BYTES)
     return shape.count(b" a") + (shape.count(b"d") + 1) // 2
 
 
-def words_of(found: Extraction) -> int:
-    return sum(count_words(fragment.text) for fragment in found.fragments)
-
-
-def _document_row(media_id: UUID, found: Extraction, origin: Origin, words: int) -> dict[str, Any]:
-    return {
-        "media_id": media_id,
-        "words": words,
-        "outline": json.dumps([[line.title, line.level, line.anchor] for line in found.outline]),
-        **vars(found.facts),
-        **_origin_row(origin),
-    }
+def _words_of(extraction: Extraction) -> int:
+    return sum(count_words(fragment.text) for fragment in extraction.fragments)
 
 
 def _fragment_rows(media_id: UUID, pieces: tuple[Fragment, ...]) -> Iterator[dict[str, Any]]:
-    """Named after what they say, and counted where several say the same; places stay, for the outline names them."""
+    """Ids are made from the text, with a number for texts that occur several times.
+
+    Fragments without any text are left out, but the others keep their positions, because the outline refers to them.
+    """
     seen: Counter[str] = Counter()
     for position, piece in enumerate(pieces):
         if piece.text.strip() or piece.html:
             seen[piece.text] += 1
             name = uuid5(media_id, f"{seen[piece.text]} {piece.text}")
             yield {"media_id": media_id, "position": position, "id": name, **vars(piece)}
-
-
-def _origin_row(origin: Origin) -> dict[str, Any]:
-    fetched = origin.fetched
-    return {
-        "extractor": origin.extractor,
-        "fetched_url": fetched and fetched.url,
-        "etag": fetched and fetched.etag,
-        "last_modified": fetched and fetched.last_modified,
-    }

@@ -1,4 +1,4 @@
-"""Telling a worker of an item that is due. Callers need nothing of what the worker needs."""
+"""Telling a worker about an item that is due. A module of its own, so that callers don't load what workers need."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The store as the verbs see it: where a media's file stands, a link to it, and its removal.
+"""The files of items in the store: where one is, a link to it, and its removal.
 
-An object is removed after the commit that makes it unneeded, by a process that may be frozen in between for as long as
-it likes. So there are two ways to remove one:
+An object is removed after the commit that makes it unneeded, by a process that may freeze in between for any length of
+time. So there are two ways to remove one:
 
-- `Files.remove`, at once, for paths that are never used again: those of media whose row is gone, and those of fetched
+- `Files.remove`, at once, for paths that are never used again: those of items whose row is gone, and those of fetched
   files that no row names.
-- `discard`, for everything else: it locks the media's row and looks again.
+- `discard`, for everything else: it locks the item's row and looks again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GRACE = timedelta(hours=1)
 
 _LOCK = Statement(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update())
 _STAY_LOCKED = Statement(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-#: A row of media names this path as its file.
+#: The item has its file at this path.
 IS_FILE = exists(
     select(media_file.c.media_id)
     .where(media_file.c.media_id == media.c.id, media_file.c.storage_path == bindparam("path"))
@@ -55,21 +55,22 @@ _NEEDED = Statement(select(media.c.id).where(media.c.id == bindparam("media_id")
 
 @dataclass(frozen=True)
 class Files:
-    """The store, and what it takes."""
+    """The store, and its limits."""
 
     storage: Storage
     prefix: str
     most_bytes: Mapping[Kind, int]
     link_life: timedelta
-    #: An upload that was begun longer ago is not confirmed any more.
+    #: An upload that was begun longer ago can't be confirmed any more.
     upload_life: timedelta
     check_seconds: float
 
     def path(self, media_id: UUID, kind: Kind) -> str:
+        """Return where an uploaded or imported file is."""
         return object_path(media_id, kind.value, self.prefix)
 
     def remove(self, path: str) -> bool:
-        """Whether it is gone. If the store can't remove it now, upkeep finds it later."""
+        """Remove an object; return whether it is gone. If not, upkeep finds it later."""
         try:
             self.storage.delete(path)
         except StorageError as error:
@@ -79,7 +80,7 @@ class Files:
 
 
 def link(session: Session, files: Files, media_id: UUID) -> Link:
-    """To the file of a media that the caller may read. Raises NotFound where it has none."""
+    """Return a link to the file of an item that the caller may read. Raises NotFound if it has none."""
     found = documents.file_of(session, media_id)
     if found is None:
         raise NotFound
@@ -92,7 +93,7 @@ def link(session: Session, files: Files, media_id: UUID) -> Link:
 
 
 def refusal(error: StorageError) -> ApiError:
-    """What to answer when the store can't do what a request needs; the log says why."""
+    """Log an error of the store, and return what to answer to the request."""
     log.warning("store_failed", reason=str(error))
     if isinstance(error, NoRoom):
         return StorageFull()
@@ -101,7 +102,7 @@ def refusal(error: StorageError) -> ApiError:
 
 @contextmanager
 def locked(sessions: Sessions, media_id: UUID) -> Iterator[Session]:
-    """A transaction that holds the media's row, in which its objects can be looked at and removed."""
+    """Open a transaction that holds the item's row, in which its objects can be looked at and removed."""
     with sessions.begin() as session:
         if not session.is_sqlite:
             # PostgreSQL would end the transaction of a process that is frozen for a minute, and its lock with it: the
@@ -112,9 +113,9 @@ def locked(sessions: Sessions, media_id: UUID) -> Iterator[Session]:
 
 
 def discard(sessions: Sessions, files: Files, media_id: UUID, path: str) -> None:
-    """Remove an object unless its media needs it (again) by now: as its file, or as the upload that it waits for.
+    """Remove an object unless its item needs it, perhaps again: as its file, or as the upload that it waits for.
 
-    What can't be looked at now is left to upkeep: whatever was to be done before is committed.
+    If the database is away, the object is left to upkeep.
     """
     try:
         with locked(sessions, media_id) as session:
@@ -127,7 +128,7 @@ def discard(sessions: Sessions, files: Files, media_id: UUID, path: str) -> None
 
 
 def discard_all(files: Files, gone: Iterable[Gone]) -> None:
-    """After the commit: the objects of media that no library holds any more."""
+    """Remove the files of deleted items. Call it after the commit."""
     for each in gone:
         if each.storage_path is not None:
             files.remove(each.storage_path)

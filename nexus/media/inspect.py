@@ -1,24 +1,37 @@
-"""What a file is: how long, of which kind, and its sha256. What was declared does not count.
+"""What a file is: how long, of which kind, and its sha256. What its uploader says of it does not count.
 
-That takes one pass over its bytes, unless Nexus itself wrote them and made the pass meanwhile.
+That takes one pass over its bytes, unless Nexus itself wrote them and made the pass while doing so.
 """
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from collections.abc import Iterable
 
-from nexus.errors import FileTooLarge, IngestTimeout, InvalidFileType
+from nexus.errors import FileTooLarge, IngestTimeout, InvalidFileType, InvalidRequest
+from nexus.media.files import Files
 from nexus.states.media import Kind
 from nexus.storage.digest import Digest, Digester
 
 PDF_WITHIN = 1024
 EPUB = b"application/epub+zip"
+NAME_LENGTH = 255
+UNSAFE = re.compile(r"[\x00-\x1f\x7f/\\]|[\ud800-\udfff]")
+_A_KIND = {Kind.PDF: "a PDF", Kind.EPUB: "an EPUB"}
+
+
+def inspect_stored(files: Files, path: str, kind: Kind) -> Digest:
+    """Inspect a file in the store. Raises what `inspect` and the store raise."""
+    most = files.most_bytes[kind]
+    if known := files.storage.digest(path):
+        return recognise(known, kind, most)
+    return inspect(files.storage.stream(path), kind, most, files.check_seconds)
 
 
 def inspect(chunks: Iterable[bytes], kind: Kind, most: int, seconds: float) -> Digest:
-    """One pass over the bytes. Raises also IngestTimeout, where the store is too slow."""
+    """Read the bytes of a file. Raises what `recognise` raises, and IngestTimeout if the store is too slow."""
     deadline = time.monotonic() + seconds
     digester = Digester()
     for chunk in chunks:
@@ -30,22 +43,31 @@ def inspect(chunks: Iterable[bytes], kind: Kind, most: int, seconds: float) -> D
 
 
 def recognise(found: Digest, kind: Kind, most: int) -> Digest:
-    """Raises FileTooLarge or InvalidFileType."""
+    """Return the digest of a file if it is of this kind. Raises FileTooLarge or InvalidFileType."""
     _check_size(found.size, most)
     if not looks_like(kind, found.head):
         raise InvalidFileType(f"This file is not {_A_KIND[kind]}. Upload one, or choose another kind.")
     return found
 
 
-def _check_size(size: int, most: int) -> None:
-    if size > most:
-        raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
-
-
 def looks_like(kind: Kind, head: bytes) -> bool:
+    """Whether a file that begins with these bytes may be of this kind."""
     if kind is Kind.PDF:
         return b"%PDF-" in head[:PDF_WITHIN]
     return kind is Kind.EPUB and _first_entry_is_mimetype(head)
+
+
+def safe_name(filename: str) -> str:
+    """Return the name without folders, and without what a header or a database can't hold. Raises InvalidRequest."""
+    name = UNSAFE.sub("", filename.replace("\\", "/").rpartition("/")[2]).strip()
+    if not name or len(name) > NAME_LENGTH:
+        raise InvalidRequest(f"A file needs a name of 1 to {NAME_LENGTH} characters.")
+    return name
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
 
 
 def _first_entry_is_mimetype(head: bytes) -> bool:
@@ -54,15 +76,8 @@ def _first_entry_is_mimetype(head: bytes) -> bool:
         return False
     content = head[38 + int.from_bytes(head[28:30], "little") :]
     if int.from_bytes(head[8:10], "little") == 8:
-        content = _inflated(content)
+        try:
+            content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, len(EPUB))
+        except zlib.error:
+            return False
     return content.startswith(EPUB)
-
-
-def _inflated(content: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, len(EPUB))
-    except zlib.error:
-        return b""
-
-
-_A_KIND = {Kind.PDF: "a PDF", Kind.EPUB: "an EPUB"}

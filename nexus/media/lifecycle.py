@@ -1,7 +1,7 @@
-"""The life of a media: every function here walks one edge, in the caller's transaction.
+"""The life of an item: every function here walks one edge, in the caller's transaction.
 
-A worker's call carries the attempt it was given. When that attempt is no longer the present one, the call changes
-nothing, so a worker that froze, lost its lease and woke up can't write.
+A worker's call carries the attempt it was given. If that is no longer the present one, the call changes nothing, so a
+worker that froze, lost its lease and woke up can't write.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from nexus.db.rows import MediaRow
 from nexus.db.session import Query, Session
 from nexus.db.tables import WAITING, media
 from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout, WorkError
-from nexus.extract import Extraction
 from nexus.libraries import access
 from nexus.media import documents
-from nexus.media.documents import Origin, Readable
+from nexus.media.documents import Found, Readable
 from nexus.states import media as edges
 from nexus.states.media import HELD, URL_KINDS, Kind, Stage, Status
 from nexus.work.backlog import Backlog
@@ -142,7 +141,7 @@ _STATUS = Query(select(media.c.processing_status).where(media.c.id == bindparam(
 def worker_start_attempt(
     session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE
 ) -> MediaRow | None:
-    """pending → extracting. The claimed row, whose processing_attempts is the fence; None when it is not due."""
+    """pending → extracting. Returns the claimed row, whose processing_attempts is the fence; None if it is not due."""
     row = _START(session, media_id, actor=WORKER, until=session.now + lease)
     if isinstance(row, Missed):
         log.info("worker_start_attempt_noop", media_id=str(media_id), status=row.state)
@@ -151,7 +150,7 @@ def worker_start_attempt(
 
 
 def start_all(session: Session, attempts: Mapping[UUID, int], lease: timedelta = DEFAULT_LEASE) -> set[UUID]:
-    """The same for several at once, each with the attempts that it has had: which of them are started now."""
+    """Start several items at once, each with the number of attempts it has had; return those that are started."""
     until = session.now + lease
     moves = [{"row_id": media_id, "fence": attempt, "until": until} for media_id, attempt in attempts.items()]
     return _START_ALL(session, moves, {}, actor=WORKER)
@@ -160,7 +159,7 @@ def start_all(session: Session, attempts: Mapping[UUID, int], lease: timedelta =
 def claim_due(
     session: Session, kind: Kind, user_id: UUID, most: int, lease: timedelta = DEFAULT_LEASE
 ) -> list[MediaRow]:
-    """The same for up to `most` due media of one kind and user, the longest waiting first."""
+    """Start up to `most` due items of one kind and user, the longest waiting first."""
     start = _start_due(most)
     return start.batch(session, actor=WORKER, until=session.now + lease, lane=kind.value, user_id=user_id)
 
@@ -172,15 +171,13 @@ def _start_due(most: int) -> Move[Status, MediaRow]:
     )
 
 
-def mark_ready_for_reading(
-    session: Session, media_id: UUID, attempt: int, found: Extraction, origin: Origin
-) -> bool:
-    """extracting → ready_for_reading, with its text. False when the attempt is no longer the present one."""
-    return bool(mark_all_ready_for_reading(session, [Readable.of(media_id, attempt, found, origin)]))
+def mark_ready_for_reading(session: Session, media_id: UUID, attempt: int, found: Found) -> bool:
+    """extracting → ready_for_reading, with its text. False if the attempt is no longer the present one."""
+    return bool(mark_all_ready_for_reading(session, [Readable.of(media_id, attempt, found)]))
 
 
 def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> set[UUID]:
-    """The same for several at once: which of them are readable now."""
+    """Make several items readable at once; return those that are readable now."""
     moves = [{"row_id": one.media_id, "fence": one.attempt, "title": one.title} for one in ready]
     moved = _READABLE(session, moves, documents.text_rows(ready, session.now), actor=WORKER)
     documents.write_rest(session, [one for one in ready if one.media_id in moved])
@@ -195,13 +192,13 @@ def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> s
 def worker_start_embedding(
     session: Session, media_id: UUID, lease: timedelta = DEFAULT_LEASE
 ) -> MediaRow | None:
-    """ready_for_reading → embedding. The claimed row, or None."""
+    """ready_for_reading → embedding. Returns the claimed row; None if it is not due."""
     row = _EMBED(session, media_id, actor=WORKER, until=session.now + lease)
     return None if isinstance(row, Missed) else row
 
 
 def mark_embedded(session: Session, media_id: UUID, attempt: int) -> bool:
-    """embedding → ready. False when the attempt is no longer the present one."""
+    """embedding → ready. False if the attempt is no longer the present one."""
     row = _EMBEDDED(session, media_id, actor=WORKER, fence=attempt)
     return _is_done("mark_embedded", media_id, attempt, row)
 
@@ -215,9 +212,9 @@ def mark_failed(
     attempt: int | None = None,
     actor: str = WORKER,
 ) -> bool:
-    """→ failed. False when it is not the failure of the present attempt: a late one never overwrites a success.
+    """→ failed. False if it is not the failure of the present attempt: a late one never overwrites a success.
 
-    Without an attempt it is the failure of an upload that nobody has begun to work on.
+    Without an attempt it is the failure of an upload that no worker has begun to read.
     """
     values: dict[str, Any] = {"stage": stage.value, "code": error_code, "message": error_message}
     if attempt is None:
@@ -240,8 +237,10 @@ def release(
     *,
     counted: bool = True,
 ) -> bool:
-    """Back to where the claim found it, to be tried again at `run_after`. Waiting is not trying, so a try that
-    could not begin is not counted."""
+    """Back to where the claim found it, to be tried again at `run_after`.
+
+    A try that could not begin is not counted: waiting is not trying.
+    """
     values: dict[str, Any] = {"fence": attempt, "run_after": run_after, "uncounted": 0 if counted else 1}
     row = _RELEASE_EXTRACTING(session, media_id, actor=actor, error_code=error_code, **values)
     if isinstance(row, Missed) and row.state is Status.EMBEDDING:
@@ -250,12 +249,13 @@ def release(
 
 
 def kind_of(session: Session, media_id: UUID) -> Kind | None:
+    """Return the kind of an item; None if it is gone."""
     found = session.first(_KIND, media_id=media_id)
     return None if found is None else found.kind
 
 
 def timeout_of(session: Session, media_id: UUID) -> WorkError:
-    """What an item fails with whose worker was lost for the last time."""
+    """Return the error for an item whose worker was lost once too often."""
     found = session.first(_STATUS, media_id=media_id)
     return EmbeddingTimeout() if found and found.processing_status is Status.EMBEDDING else JobTimeout()
 
@@ -265,7 +265,7 @@ def retry_media(
 ) -> MediaRow:
     """failed → pending, or ready_for_reading if only the embedding failed; what the failed stage made is deleted.
 
-    Raises NotFound, Forbidden, or InvalidState for everything that has not failed.
+    Raises NotFound, Forbidden, or InvalidState if it has not failed.
     """
     access.require_manager(session, media_id, actor_user_id)
     return reset_failed(session, media_id, actor_user_id, request_id)
@@ -274,7 +274,7 @@ def retry_media(
 def reset_failed(
     session: Session, media_id: UUID, actor_user_id: UUID, request_id: str | None = None
 ) -> MediaRow:
-    """The reset alone, for callers who have a right of their own to it (a URL that is submitted again)."""
+    """Retry without asking who may: for callers with a right of their own, like somebody who adds the same URL."""
     found = session.first(_STAGE, media_id=media_id)
     if found is None or found.failure_stage is None:
         raise InvalidState
@@ -291,7 +291,7 @@ def reset_failed(
 
 
 def _is_done(verb: str, media_id: UUID, attempt: int | None, row: tuple[Any, ...] | Missed[Status]) -> bool:
-    """Whether this attempt's write is there, by this call or by an earlier one whose answer was lost."""
+    """Whether this attempt's write is there, made by this call or by an earlier one whose answer was lost."""
     if not isinstance(row, Missed):
         return True
     log.log(

@@ -1,4 +1,4 @@
-"""What a viewer sees: media with their capabilities, their text, their history, and what happens to them."""
+"""What a viewer sees: items with their capabilities, their text and their history, a page at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
@@ -25,15 +25,17 @@ from sqlalchemy import (
     union_all,
 )
 
-from nexus.db.session import Row, Session, Statement
+from nexus.db.rows import HistoryRow
+from nexus.db.session import Query, Session
 from nexus.db.tables import fragments, history, library_media, media, media_file, memberships
 from nexus.errors import InvalidRequest, NotFound
 from nexus.libraries import access, catalog
 from nexus.states import capabilities
 from nexus.states.capabilities import Capabilities
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, Stage, Status
 
 T = TypeVar("T")
+R = TypeVar("R", bound=tuple[Any, ...])
 PAGE = 50
 MOST = 200
 #: With more libraries than this, the list is sorted as a whole instead of walked library by library.
@@ -42,31 +44,74 @@ WALKS = 8
 SHAPES = 128
 NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
 
+
+class ItemRow(NamedTuple):
+    """An item, its file, and what the viewer may do with it."""
+
+    id: UUID
+    kind: Kind
+    title: str | None
+    processing_status: Status
+    failure_stage: Stage | None
+    last_error_code: str | None
+    last_error_message: str | None
+    processing_attempts: int
+    tries: int
+    run_after: datetime
+    processing_started_at: datetime | None
+    processing_completed_at: datetime | None
+    failed_at: datetime | None
+    requested_url: str | None
+    canonical_url: str | None
+    provider: str | None
+    provider_id: str | None
+    external_playback_url: str | None
+    created_by_user_id: UUID
+    created_at: datetime
+    updated_at: datetime
+    has_file: bool
+    file_name: str | None
+    file_size: int | None
+    has_text: bool
+    managed: bool
+    #: When it came into one of the viewer's libraries; of a single item, when it was created.
+    added_at: datetime
+
+
+class FragmentRow(NamedTuple):
+    id: UUID
+    position: int
+    text: str
+    html: str | None
+
+
 _WITH_FILE = media_file.c.media_id == media.c.id
 _HAS_TEXT = exists(select(fragments.c.media_id).where(fragments.c.media_id == media.c.id).correlate(media))
-_FACTS = [
-    *media.c,
+_ITEM: list[ColumnElement[Any]] = [
+    *(media.c[name] for name in ItemRow._fields if name in media.c),
     media_file.c.media_id.is_not(None).label("has_file"),
     media_file.c.filename.label("file_name"),
     media_file.c.size_bytes.label("file_size"),
     _HAS_TEXT.label("has_text"),
     access.MANAGED.label("managed"),
 ]
-_ONE = Statement(
-    select(*_FACTS)
+_ONE = Query(
+    select(*_ITEM, media.c.created_at.label("added_at"))
     .outerjoin_from(media, media_file, _WITH_FILE)
-    .where(media.c.id == bindparam("media_id"), access.READABLE)
+    .where(media.c.id == bindparam("media_id"), access.READABLE),
+    ItemRow,
 )
-_FRAGMENTS = Statement(
+_FRAGMENTS = Query(
     select(fragments.c.id, fragments.c.position, fragments.c.text, fragments.c.html)
     .where(
         fragments.c.media_id == bindparam("media_id"),
         fragments.c.position > bindparam("after", type_=BigInteger),
     )
     .order_by(fragments.c.position)
-    .limit(bindparam("most"))
+    .limit(bindparam("most")),
+    FragmentRow,
 )
-_HISTORY = Statement(
+_HISTORY = Query(
     select(history)
     .where(
         history.c.subject == "media",
@@ -74,15 +119,16 @@ _HISTORY = Statement(
         history.c.id > bindparam("after"),
     )
     .order_by(history.c.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("most")),
+    HistoryRow,
 )
 
 
 @dataclass(frozen=True)
 class View:
-    """One media as one viewer sees it."""
+    """One item as one viewer sees it."""
 
-    row: Row
+    row: ItemRow
     capabilities: Capabilities
     may_retry: bool
 
@@ -96,13 +142,13 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True)
 class Part(Page[T]):
-    """A page of what belongs to one media, and what the viewer can do with that."""
+    """A page of what belongs to one item, and what the viewer can do with that item."""
 
     capabilities: Capabilities
 
 
 def get(session: Session, media_id: UUID, viewer: UUID) -> View:
-    """Raises NotFound where there is none that the viewer may read."""
+    """Return one item. Raises NotFound if there is none that the viewer may read."""
     row = session.first(_ONE, media_id=media_id, viewer=viewer)
     if row is None:
         raise NotFound
@@ -118,7 +164,7 @@ def newest(
     cursor: str | None = None,
     most: int = PAGE,
 ) -> Page[View]:
-    """What the viewer's libraries hold, the latest added first. A media in several of them stands once."""
+    """List what the viewer's libraries hold, the latest added first; an item in several of them is listed once."""
     if library_id is None:
         chosen = [row.id for row in catalog.list_libraries(session, viewer)]
     else:
@@ -147,48 +193,46 @@ def newest(
 
 def text(
     session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
-) -> Part[Row]:
-    """Its fragments in reading order. Raises NotFound where there is none that the viewer may read."""
-    return _numbered(session, _FRAGMENTS, "position", get(session, media_id, viewer), cursor, most, start=-1)
+) -> Part[FragmentRow]:
+    """List the fragments of an item in reading order. Raises NotFound if the viewer may not read it."""
+    found = get(session, media_id, viewer)
+    rows = _next_rows(session, _FRAGMENTS, media_id, cursor, most, before_first=-1)
+    more = len(rows) > most
+    return Part(rows[:most], cursor_after(rows[most - 1].position) if more else None, found.capabilities)
 
 
 def events(
     session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
-) -> Part[Row]:
-    """Its history, the first entry first. Raises NotFound likewise."""
-    return _numbered(session, _HISTORY, "id", get(session, media_id, viewer), cursor, most, start=0)
-
-
-def _numbered(
-    session: Session,
-    statement: Statement,
-    column: str,
-    found: View,
-    cursor: str | None,
-    most: int,
-    start: int,
-) -> Part[Row]:
-    rows = session.all(statement, media_id=found.row.id, after=_number(cursor, start), most=most + 1)
+) -> Part[HistoryRow]:
+    """List the history of an item, the oldest entry first. Raises NotFound if the viewer may not read it."""
+    found = get(session, media_id, viewer)
+    rows = _next_rows(session, _HISTORY, media_id, cursor, most, before_first=0)
     more = len(rows) > most
-    rows = rows[:most]
-    return Part(rows, cursor_after(getattr(rows[-1], column)) if more else None, found.capabilities)
+    return Part(rows[:most], cursor_after(rows[most - 1].id) if more else None, found.capabilities)
 
 
-def _view(row: Row) -> View:
-    status = Status(row.processing_status)
+def _next_rows(
+    session: Session, query: Query[R], media_id: UUID, cursor: str | None, most: int, before_first: int
+) -> list[R]:
+    """One row more than asked for, if there is one: then there is a next page."""
+    after = before_first if cursor is None else _number(cursor)
+    return session.all(query, media_id=media_id, after=after, most=most + 1)
+
+
+def _view(row: ItemRow) -> View:
     derived = capabilities.derive(
-        Kind(row.kind),
-        status,
+        row.kind,
+        row.processing_status,
         row.last_error_code,
         has_file=row.has_file,
         has_plain_text=row.has_text,
         has_playback_url=row.external_playback_url is not None,
     )
-    return View(row, derived, may_retry=bool(row.managed) and status is Status.FAILED)
+    return View(row, derived, may_retry=row.managed and row.processing_status is Status.FAILED)
 
 
 @lru_cache(SHAPES)
-def _listing(count: int, by_status: bool, resumed: bool, most: int) -> Statement:
+def _listing(count: int, by_status: bool, resumed: bool, most: int) -> Query[ItemRow]:
     """One limited walk along each library, then merged: the cost does not grow with the libraries' size."""
     walks = [_walk(place, by_status, resumed, most, alone=count == 1) for place in range(count)]
     merged = (union_all(*walks) if count > 1 else walks[0]).subquery("merged")
@@ -197,7 +241,7 @@ def _listing(count: int, by_status: bool, resumed: bool, most: int) -> Statement
 
 
 @lru_cache(SHAPES)
-def _long_listing(by_status: bool, resumed: bool, most: int) -> Statement:
+def _long_listing(by_status: bool, resumed: bool, most: int) -> Query[ItemRow]:
     """For a viewer of many libraries: everything they hold, once, sorted."""
     held = library_media.join(memberships, memberships.c.library_id == library_media.c.library_id)
     latest = func.max(library_media.c.added_at)
@@ -213,23 +257,24 @@ def _long_listing(by_status: bool, resumed: bool, most: int) -> Statement:
     return _latest(query, library_media, having, most)
 
 
-def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None, most: int) -> Statement:
-    """The next of what a query holds, each once and the latest added first, with all that is known of it."""
+def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None, most: int) -> Query[ItemRow]:
+    """The next items that a query holds, each once, the latest added first."""
     grouped = query.group_by(held.c.media_id)
     if having is not None:
         grouped = grouped.having(having)
     order = (func.max(held.c.added_at).desc(), held.c.media_id.desc())
     latest = grouped.order_by(*order).limit(_written_out(most)).subquery("latest")
-    return Statement(
-        select(*_FACTS, latest.c.added_at)
+    return Query(
+        select(*_ITEM, latest.c.added_at)
         .join_from(media, latest, latest.c.media_id == media.c.id)
         .outerjoin(media_file, _WITH_FILE)
-        .order_by(latest.c.added_at.desc(), media.c.id.desc())
+        .order_by(latest.c.added_at.desc(), media.c.id.desc()),
+        ItemRow,
     )
 
 
 def _written_out(most: int) -> ColumnElement[int]:
-    """Not a parameter: without the number PostgreSQL expects a tenth of the library, and plans anew at each call."""
+    """Not a parameter: without the number PostgreSQL expects a tenth of the library, and plans again at each call."""
     return literal_column(str(most), Integer)
 
 
@@ -246,7 +291,7 @@ def _of_status(media_id: ColumnElement[UUID]) -> ColumnElement[bool]:
 
 
 def _walk(place: int, by_status: bool, resumed: bool, most: int, alone: bool) -> Select[Any]:
-    """The next entries of one library, less those that another library of the list shows earlier in it."""
+    """The next entries of one library, without those that an earlier page showed for another library."""
     mine = library_media.alias(f"held_{place}")
     order = tuple_(mine.c.added_at, mine.c.media_id)
     conditions: list[ColumnElement[bool]] = [
@@ -306,9 +351,7 @@ def moment_and_id(cursor: str | None) -> tuple[datetime, UUID] | tuple[None, Non
         raise InvalidRequest(NOT_OURS) from error
 
 
-def _number(cursor: str | None, start: int) -> int:
-    if cursor is None:
-        return start
+def _number(cursor: str) -> int:
     match _parts(cursor):
         case [int(number)] if 0 <= number < 2**63:
             return number

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -27,7 +27,7 @@ from sqlalchemy import (
     update,
 )
 
-from nexus.db.rows import DocumentRow, MediaRow, RefreshRow
+from nexus.db.rows import DocumentRow, IdRow, MediaRow, RefreshRow
 from nexus.db.session import Query, Session, Sessions, Statement
 from nexus.db.tables import REFRESH_WAITING, media, one_of, refreshes
 from nexus.db.tables import documents as documents_table
@@ -36,8 +36,8 @@ from nexus.errors import InvalidState, JobTimeout, WorkError
 from nexus.extract.registry import extractor_origin
 from nexus.libraries import access
 from nexus.media import documents, extraction
-from nexus.media.documents import Readable
-from nexus.media.extraction import Found, Nothing
+from nexus.media.documents import Found, Readable
+from nexus.media.extraction import Nothing
 from nexus.media.files import discard
 from nexus.media.workbench import Bench, Tools, Unchanged
 from nexus.queue import Queue, Work
@@ -66,16 +66,11 @@ _RUN_AFTER = bindparam("run_after", type_=refreshes.c.run_after.type)
 #: Of a row that is held: nobody has asked again since it was claimed.
 _IS_LATEST = refreshes.c.tries > literal_column("0")
 
-
-class _Found(NamedTuple):
-    id: UUID
-
-
 _AT_REST = Query(
     select(media.c.id)
     .where(media.c.id == bindparam("media_id"), one_of(media.c.processing_status, AT_REST))
     .with_for_update(key_share=True),
-    _Found,
+    IdRow,
 )
 _REQUEST = upsert(
     refreshes,
@@ -160,7 +155,7 @@ _OUTDATED = Query(
         access.MANAGED,
     )
     .order_by(media.c.id),
-    _Found,
+    IdRow,
 )
 
 
@@ -268,7 +263,7 @@ class Refreshing(Handler[MediaRow, Found | Nothing | None]):
 
     def _swap(self, claim: Claim[MediaRow], found: Found) -> str:
         """Whichever of two files is not the item's afterwards goes: the old one, or the new one of a refused result."""
-        ready = Readable.of(claim.subject.id, claim.hold.attempt, found.extraction, found.origin)
+        ready = Readable.of(claim.subject.id, claim.hold.attempt, found)
         outcome, unneeded = self._exchange(claim, ready)
         if unneeded is not None:
             discard(self._tools.sessions, self._tools.files, claim.subject.id, unneeded)

@@ -12,8 +12,8 @@ from nexus.db.rows import MediaRow
 from nexus.db.session import Session
 from nexus.errors import ExtractorNotImplemented, JobTimeout, WorkError
 from nexus.media import documents, extraction, lifecycle
-from nexus.media.documents import Readable
-from nexus.media.extraction import Found, Nothing
+from nexus.media.documents import Found, Readable
+from nexus.media.extraction import Nothing
 from nexus.media.files import discard
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.workbench import Tools
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
 
 def fail_unimplemented(tools: Tools, media_id: UUID) -> None:
-    """Walk the failure path on purpose: what `_test_force_run` asks for."""
+    """Fail an item on purpose, as `_test_force_run` asks for."""
     error = ExtractorNotImplemented()
     with tools.sessions.begin() as session:
         claim = lifecycle.worker_start_attempt(session, media_id, tools.leases.length)
@@ -73,11 +73,11 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
         row, number = claim.subject, claim.hold.attempt
         result = extraction.attempt(self._tools, row, number)
         if isinstance(result, Found):
-            return Readable.of(row.id, number, result.extraction, result.origin)
+            return Readable.of(row.id, number, result)
         return result
 
     def settle(self, ended: Sequence[Ended[MediaRow, Readable | Nothing]]) -> list[str]:
-        """In one transaction, but for failures, which are written one by one."""
+        """Texts are written in one transaction, failures one by one."""
         ready = [one.result for one in ended if isinstance(one.result, Readable)]
         readable = self._publish(ready) if ready else set()
         return [self._settled(one.claim, one.result, readable) for one in ended]

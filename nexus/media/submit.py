@@ -1,4 +1,4 @@
-"""A whole request: the verb in one transaction, then, after the commit, the announcement."""
+"""Whole requests: the verb in one transaction, then, after the commit, the announcement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nexus.media.add import add_url
 from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.files import Files
 from nexus.media.lifecycle import retry_media
-from nexus.media.uploads import Begun, Expected, begin_again, failed_upload
+from nexus.media.uploads import Begun, Expected, begin_again, upload_failed
 from nexus.queue import Queue
 from nexus.states.media import Status
 
@@ -33,6 +33,7 @@ def url(
     url: str,
     request_id: str | None = None,
 ) -> Submitted:
+    """Add an address, and tell a worker if there is work to do."""
     with sessions.begin() as session:
         added = add_url(session, viewer, kind, url, limits, request_id)
     enqueued = added.due and maybe_enqueue_extraction(queue, added.kind, added.media_id)
@@ -42,7 +43,7 @@ def url(
 def retry(
     sessions: Sessions, queue: Queue, media_id: UUID, viewer: UUID, request_id: str | None = None
 ) -> bool:
-    """Whether a worker was told."""
+    """Retry an item that failed; return whether a worker was told."""
     with sessions.begin() as session:
         row = retry_media(session, media_id, viewer, request_id)
     pending = row.processing_status is Status.PENDING
@@ -57,7 +58,7 @@ def retry_received(
     Raises InvalidState if its upload failed: only its user has the file.
     """
     with sessions.read() as session:
-        if failed_upload(session, viewer, media_id):
+        if upload_failed(session, viewer, media_id):
             raise InvalidState("Its file never arrived. Choose the file again on its page.")
     return retry(sessions, queue, media_id, viewer, request_id)
 
@@ -73,7 +74,7 @@ def retry_or_upload_again(
 ) -> Begun | bool:
     """Retry an item. Returns a new place to upload to if its upload failed, else whether a worker was told."""
     with sessions.read() as session:
-        upload_failed = failed_upload(session, viewer, media_id)
-    if upload_failed:
+        begins_again = upload_failed(session, viewer, media_id)
+    if begins_again:
         return begin_again(sessions, files, viewer, media_id, expected)
     return retry(sessions, queue, media_id, viewer, request_id)

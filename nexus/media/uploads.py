@@ -1,19 +1,20 @@
-"""Files: a signed place to put one, then the check that makes it a media's file. Each user has each file once."""
+"""Files: a signed place to put one, then the check that makes it an item's file. Each user has each file once."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import bindparam, insert
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from nexus import logging
 from nexus.db.moves import MEDIA_ROWS, log_created
-from nexus.db.session import Session, Sessions, Statement
-from nexus.db.tables import media, uploads
+from nexus.db.rows import IdRow
+from nexus.db.session import Query, Session, Sessions, Statement
+from nexus.db.tables import duplicates, history, insert_all, media, media_file, uploads, users
 from nexus.db.upserts import every_column, upsert
 from nexus.errors import (
     FileTooLarge,
@@ -25,21 +26,21 @@ from nexus.errors import (
     NotFound,
     NotReady,
     SignUploadFailed,
+    StorageMissing,
+    UploadExpired,
 )
 from nexus.libraries import access
 from nexus.libraries.catalog import hold_media
 from nexus.media.enqueue import maybe_enqueue_extraction
-from nexus.media.files import CONTENT_TYPES, Files, locked, refusal
-from nexus.media.lifecycle import retry_media
-from nexus.media.settle import EARLIER, Settled, Upload, check, find, forget
+from nexus.media.files import CONTENT_TYPES, Files, discard, locked, refusal
+from nexus.media.inspect import inspect_stored, safe_name
+from nexus.media.lifecycle import mark_failed, reset_failed, retry_media
 from nexus.queue import Queue
 from nexus.states.media import Kind, Stage, Status
-from nexus.storage import StorageError, UploadTarget
+from nexus.storage import ObjectMissing, StorageError, UploadTarget
+from nexus.storage.digest import Digest
 
 log = logging.get(__name__)
-
-NAME_LENGTH = 255
-UNSAFE = re.compile(r"[\x00-\x1f\x7f/\\]|[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -61,19 +62,42 @@ class Begun:
 
 @dataclass(frozen=True)
 class Confirmed:
+    """What the check made of an upload: the item that has the file now."""
+
     media_id: UUID
+    kind: Kind
     duplicate: bool
-    enqueued: bool
+    enqueued: bool = False
 
 
-_CREATE = Statement(
-    insert(media).values(
-        {
-            media.c[name]: bindparam(name)
-            for name in ("id", "kind", "title", "run_after", "created_by_user_id", "created_at", "updated_at")
-        }
-    )
-)
+class Upload(NamedTuple):
+    """An item, and what is expected of its file until it arrives."""
+
+    id: UUID
+    kind: Kind
+    processing_status: Status
+    failure_stage: Stage | None
+    created_by_user_id: UUID
+    file_sha256: str | None
+    filename: str | None
+    size_bytes: int | None
+    begun_at: datetime | None
+    expires_at: datetime | None
+    readable: bool
+
+
+class _Earlier(NamedTuple):
+    winner_id: UUID
+    kind: Kind
+
+
+class _Twin(NamedTuple):
+    id: UUID
+    processing_status: Status
+
+
+_NEW = ("id", "kind", "title", "run_after", "created_by_user_id", "created_at", "updated_at")
+_CREATE = Statement(insert(media).values({media.c[name]: bindparam(name) for name in _NEW}))
 _EXPECT_UPLOAD = upsert(
     uploads,
     every_column(uploads),
@@ -82,37 +106,93 @@ _EXPECT_UPLOAD = upsert(
         set_={c.name: new.excluded[c.name] for c in uploads.c if c.name != "media_id"},
     ),
 )
+_FOUND = Query(
+    select(
+        *(media.c[name] for name in Upload._fields if name in media.c),
+        *(uploads.c[name] for name in Upload._fields if name in uploads.c),
+        access.READABLE.label("readable"),
+    )
+    .outerjoin_from(media, uploads, uploads.c.media_id == media.c.id)
+    .where(media.c.id == bindparam("media_id")),
+    Upload,
+)
+#: What an earlier confirmation made of an upload that is gone.
+_EARLIER = Query(
+    select(duplicates.c.winner_id, media.c.kind)
+    .join(media, media.c.id == duplicates.c.winner_id)
+    .where(duplicates.c.media_id == bindparam("media_id"), duplicates.c.user_id == bindparam("viewer")),
+    _Earlier,
+)
+_IN_LINE = Query(
+    select(users.c.id).where(users.c.id == bindparam("user_id")).with_for_update(key_share=True), IdRow
+)
+_TWIN = Query(
+    select(media.c.id, media.c.processing_status)
+    .where(
+        media.c.created_by_user_id == bindparam("user_id"),
+        media.c.kind == bindparam("kind"),
+        media.c.file_sha256 == bindparam("sha256"),
+    )
+    .with_for_update(),
+    _Twin,
+)
+_SET_HASH = Statement(
+    update(media)
+    .where(
+        media.c.id == bindparam("media_id"),
+        media.c.processing_status == "pending",
+        media.c.file_sha256.is_(None),
+    )
+    .values(
+        file_sha256=bindparam("sha256"),
+        run_after=bindparam("now"),
+        updated_at=bindparam("now"),
+        request_id=bindparam("request_id"),
+    )
+)
+_WRITE_FILE = Statement(insert_all(media_file))
+_UNEXPECT = Statement(delete(uploads).where(uploads.c.media_id == bindparam("media_id")))
+_DELETE = Statement(delete(media).where(media.c.id == bindparam("media_id")))
+_FORGET = Statement(delete(history).where(history.c.subject_id == bindparam("media_id")))
+_REMEMBER = Statement(insert_all(duplicates))
 
 
 def begin(sessions: Sessions, files: Files, viewer: UUID, expected: Expected) -> Begun:
-    """Signs first and writes after, so that a store that can't sign leaves nothing behind."""
+    """Begin an upload: return a signed place for it, and create an item that waits for it.
+
+    The place is signed before anything is written, so that a store that can't sign leaves nothing behind.
+    """
     kind, name = _checked(files, expected), safe_name(expected.filename)
     media_id = uuid4()
     target = _sign(files, media_id, kind, expected.size_bytes)
     with sessions.begin() as session:
         library = access.ensure_user(session, viewer)
-        _create(session, viewer, media_id, kind, title=name.rpartition(".")[0] or name)
+        now = session.now
+        times = {"run_after": now, "created_at": now, "updated_at": now}
+        title = name.rpartition(".")[0] or name
+        session.run(_CREATE, id=media_id, kind=kind.value, title=title, created_by_user_id=viewer, **times)
+        log_created(session, MEDIA_ROWS, media_id, actor=str(viewer))
         hold_media(session, library, media_id)
         _expect(session, media_id, kind, name, expected.size_bytes, target.expires_at)
     return Begun(media_id, files.path(media_id, kind), target)
 
 
-def failed_upload(session: Session, viewer: UUID, media_id: UUID) -> bool:
-    """Whether it is the upload of this media that failed. Raises NotFound where the viewer may not read it."""
-    return bool(find(session, viewer, media_id).failure_stage == Stage.UPLOAD.value)
+def upload_failed(session: Session, viewer: UUID, media_id: UUID) -> bool:
+    """Whether an item failed because of its upload. Raises NotFound if the viewer may not read it."""
+    return _find(session, viewer, media_id).failure_stage is Stage.UPLOAD
 
 
 def begin_again(
     sessions: Sessions, files: Files, viewer: UUID, media_id: UUID, expected: Expected | None
 ) -> Begun:
-    """A new place for an upload that failed, under the same id. What the failed one left is removed.
+    """Return a new place for an upload that failed, under the same id, and remove what the failed one left.
 
-    If nothing is said of what is to come, it is taken to be the same again. Raises NotFound, Forbidden for everyone
-    but the uploader, InvalidState if no upload has failed.
+    Without `expected`, the same file is expected again. Raises NotFound, Forbidden for everyone but the uploader,
+    InvalidState if no upload has failed.
     """
     with sessions.read() as session:
         access.require_manager(session, media_id, viewer)
-        found = find(session, viewer, media_id)
+        found = _find(session, viewer, media_id)
     if found.failure_stage is not Stage.UPLOAD:
         raise InvalidState("The upload of this item did not fail. Look at its state.")
     if found.created_by_user_id != viewer:
@@ -138,66 +218,68 @@ def confirm(
     media_id: UUID,
     request_id: str | None = None,
 ) -> Confirmed:
-    """Check what was uploaded and make it the media's file, or answer with the one that the user has already.
+    """Check what was uploaded and make it the item's file, or return the item of that file which the user already has.
 
-    Asking twice is the same as asking once. Raises what is wrong with the file, after the media has failed with it;
+    Asking twice is the same as asking once. Raises what is wrong with the file, after the item has failed with it;
     StorageMissing while it may still arrive, and IngestTimeout, change nothing.
     """
     with sessions.read() as session:
         try:
-            found = find(session, viewer, media_id)
+            found = _find(session, viewer, media_id)
         except NotFound:
-            earlier = session.first(EARLIER, media_id=media_id, viewer=viewer)
+            earlier = session.first(_EARLIER, media_id=media_id, viewer=viewer)
             if earlier is None:
                 raise
             # The link outlives the row: the file may have been sent again.
             files.remove(files.path(media_id, earlier.kind))
-            return Confirmed(earlier.winner_id, duplicate=True, enqueued=False)
-    _require_expected(found, viewer)
+            return Confirmed(earlier.winner_id, earlier.kind, duplicate=True)
+    if found.created_by_user_id != viewer:
+        raise Forbidden("Only the uploader can confirm this file.")
+    if found.kind not in CONTENT_TYPES:
+        raise InvalidKind("Only an uploaded file is confirmed.")
+    settled = Confirmed(media_id, found.kind, duplicate=False)
     if found.file_sha256 is None:
-        outcome = check(sessions, files, viewer, found, request_id)
-    else:
-        outcome = Settled(media_id, found.kind, duplicate=False)
-    return _announce(queue, files, media_id, outcome)
+        if found.processing_status is not Status.PENDING or found.filename is None:
+            raise InvalidState("This upload has failed. Retry it to get a new place to upload to.")
+        settled = _check(sessions, files, viewer, found, request_id)
+    if settled.duplicate:
+        files.remove(files.path(media_id, settled.kind))
+    enqueued = maybe_enqueue_extraction(queue, settled.kind, settled.media_id)
+    return replace(settled, enqueued=enqueued)
 
 
 def take_in(
     sessions: Sessions, files: Files, viewer: UUID, expected: Expected, chunks: Iterable[bytes]
-) -> Settled:
-    """Begin, put and check in one go, for who has the file at hand. Nothing is announced yet."""
+) -> Confirmed:
+    """Begin, store and check a file in one go, for a caller who has it at hand. Nothing is announced yet."""
     begun = begin(sessions, files, viewer, expected)
     try:
         files.storage.put(begun.storage_path, chunks, expected.content_type)
     except (StorageError, OSError) as error:
-        forget(sessions, begun.media_id)
+        with sessions.begin() as session:
+            _delete(session, begun.media_id)
         files.remove(begun.storage_path)
         if isinstance(error, StorageError):
             raise refusal(error) from error
         raise NotReady("The file can't be read to its end. Check it, then try again.") from error
     with sessions.read() as session:
-        found = find(session, viewer, begun.media_id)
-    settled = check(sessions, files, viewer, found)
+        found = _find(session, viewer, begun.media_id)
+    settled = _check(sessions, files, viewer, found)
     if settled.duplicate:
         files.remove(begun.storage_path)
     return settled
 
 
-def _announce(queue: Queue, files: Files, media_id: UUID, outcome: Settled) -> Confirmed:
-    """After the commit: the loser's bytes go, and a worker is told."""
-    if outcome.duplicate:
-        files.remove(files.path(media_id, outcome.kind))
-    enqueued = maybe_enqueue_extraction(queue, outcome.kind, outcome.media_id)
-    return Confirmed(outcome.media_id, outcome.duplicate, enqueued)
+def stand_in_line(session: Session, viewer: UUID) -> None:
+    """Let no other transaction give the user a new file until this one ends: the same file can't come first twice."""
+    session.first(_IN_LINE, user_id=viewer)
 
 
-def _require_expected(found: Upload, viewer: UUID) -> None:
-    if found.created_by_user_id != viewer:
-        raise Forbidden("Only the uploader can confirm this file.")
-    if found.kind not in CONTENT_TYPES:
-        raise InvalidKind("Only an uploaded file is confirmed.")
-    waiting = found.processing_status is Status.PENDING and found.filename is not None
-    if found.file_sha256 is None and not waiting:
-        raise InvalidState("This upload has failed. Retry it to get a new place to upload to.")
+def _find(session: Session, viewer: UUID, media_id: UUID) -> Upload:
+    found = session.first(_FOUND, media_id=media_id, viewer=viewer)
+    if found is None or not found.readable:
+        raise NotFound
+    return found
 
 
 def _checked(files: Files, expected: Expected) -> Kind:
@@ -213,14 +295,6 @@ def _checked(files: Files, expected: Expected) -> Kind:
     return kind
 
 
-def safe_name(filename: str) -> str:
-    """The name alone, without folders and without what a header or a database can't hold."""
-    name = UNSAFE.sub("", filename.replace("\\", "/").rpartition("/")[2]).strip()
-    if not name or len(name) > NAME_LENGTH:
-        raise InvalidRequest(f"A file needs a name of 1 to {NAME_LENGTH} characters.")
-    return name
-
-
 def _sign(files: Files, media_id: UUID, kind: Kind, size: int) -> UploadTarget:
     try:
         return files.storage.sign_upload(
@@ -231,28 +305,92 @@ def _sign(files: Files, media_id: UUID, kind: Kind, size: int) -> UploadTarget:
         raise SignUploadFailed from error
 
 
-def _create(session: Session, viewer: UUID, media_id: UUID, kind: Kind, title: str) -> None:
-    now = session.now
-    session.run(
-        _CREATE,
-        id=media_id,
-        kind=kind.value,
-        title=title,
-        run_after=now,
-        created_by_user_id=viewer,
-        created_at=now,
-        updated_at=now,
-    )
-    log_created(session, MEDIA_ROWS, media_id, actor=str(viewer))
-
-
 def _expect(session: Session, media_id: UUID, kind: Kind, name: str, size: int, expires_at: datetime) -> None:
+    coming = {"filename": name, "content_type": CONTENT_TYPES[kind], "size_bytes": size}
+    session.run(_EXPECT_UPLOAD, media_id=media_id, begun_at=session.now, expires_at=expires_at, **coming)
+
+
+def _check(
+    sessions: Sessions, files: Files, viewer: UUID, found: Upload, request_id: str | None = None
+) -> Confirmed:
+    """Read what is in the store and write down what it is. Raises what is wrong with it."""
+    try:
+        checked = _inspected(sessions, files, found)
+    except (FileTooLarge, InvalidFileType, StorageMissing, UploadExpired) as error:
+        with sessions.begin() as session:
+            settled = _overtaken(session, viewer, found)
+            if settled is not None:
+                return settled
+            if isinstance(error, StorageMissing):
+                raise
+            mark_failed(session, found.id, Stage.UPLOAD, error.code, error.message, actor=str(viewer))
+        discard(sessions, files, found.id, files.path(found.id, found.kind))
+        raise
+    with sessions.begin() as session:
+        return _overtaken(session, viewer, found) or _settle(
+            session, files, viewer, found, checked, request_id
+        )
+
+
+def _inspected(sessions: Sessions, files: Files, found: Upload) -> Digest:
+    kind, now = found.kind, sessions.clock()
+    if found.begun_at is None or found.expires_at is None:
+        raise InvalidState
+    if now > found.begun_at + files.upload_life:
+        raise UploadExpired
+    try:
+        return inspect_stored(files, files.path(found.id, kind), kind)
+    except ObjectMissing as error:
+        raise (StorageMissing if now <= found.expires_at else UploadExpired) from error
+    except StorageError as error:
+        raise refusal(error) from error
+
+
+def _overtaken(session: Session, viewer: UUID, found: Upload) -> Confirmed | None:
+    """Return what another confirmation made of this upload while it was being read, if one did."""
+    stand_in_line(session, viewer)
+    earlier = session.first(_EARLIER, media_id=found.id, viewer=viewer)
+    if earlier is not None:
+        return Confirmed(earlier.winner_id, earlier.kind, duplicate=True)
+    present = _find(session, viewer, found.id)
+    if present.file_sha256 is not None:
+        return Confirmed(found.id, found.kind, duplicate=False)
+    if present.processing_status is not Status.PENDING or present.begun_at != found.begun_at:
+        raise InvalidState
+    return None
+
+
+def _settle(
+    session: Session, files: Files, viewer: UUID, found: Upload, checked: Digest, request_id: str | None
+) -> Confirmed:
+    """Give the item its file. If the user already has the file, that item stays, and this one goes.
+
+    Raises NotFound if it was deleted at this very moment.
+    """
+    media_id, kind = found.id, found.kind
+    twin = session.first(_TWIN, user_id=viewer, kind=kind.value, sha256=checked.sha256)
+    if twin is not None:
+        hold_media(session, access.default_library(session, viewer), twin.id)
+        if twin.processing_status is Status.FAILED:
+            reset_failed(session, twin.id, viewer, request_id)
+        session.run(_REMEMBER, media_id=media_id, winner_id=twin.id, user_id=viewer, at=session.now)
+        _delete(session, media_id)
+        return Confirmed(twin.id, kind, duplicate=True)
+    values = {"sha256": checked.sha256, "now": session.now, "request_id": request_id}
+    if session.run(_SET_HASH, media_id=media_id, **values) == 0:
+        raise NotFound
     session.run(
-        _EXPECT_UPLOAD,
+        _WRITE_FILE,
         media_id=media_id,
-        filename=name,
+        storage_path=files.path(media_id, kind),
         content_type=CONTENT_TYPES[kind],
-        size_bytes=size,
-        begun_at=session.now,
-        expires_at=expires_at,
+        size_bytes=checked.size,
+        filename=found.filename,
     )
+    session.run(_UNEXPECT, media_id=media_id)
+    return Confirmed(media_id, kind, duplicate=False)
+
+
+def _delete(session: Session, media_id: UUID) -> None:
+    session.run(_DELETE, media_id=media_id)
+    session.run(_FORGET, media_id=media_id)

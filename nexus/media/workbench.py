@@ -1,4 +1,4 @@
-"""What the work needs, and the workbench of one attempt: the guarded GET, the media's file, parser processes."""
+"""What the work needs, and the workbench of one attempt: the guarded GET, the item's file, parser processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nexus.fetch import Download, Fetcher, NotModified
 from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
 from nexus.media import documents
-from nexus.media.documents import Kept, Origin
+from nexus.media.documents import Kept
 from nexus.media.files import Files
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError
@@ -51,7 +51,7 @@ class Tools:
 
 
 class Material(Protocol):
-    """What an extractor is told of a thing to read: an item, or the page of a job."""
+    """What an extractor is told about a thing to read: an item, or the page of a job."""
 
     @property
     def id(self) -> UUID: ...
@@ -70,53 +70,50 @@ class Material(Protocol):
 
 
 class Unchanged(Exception):
-    """The address answers with what it answered when it was read last."""
+    """The address answers as it did when it was last read."""
 
 
 class Bench:
-    """One attempt at one media. It remembers what was fetched and kept: that is where the text comes from."""
+    """One attempt at one item. It remembers what was fetched and kept: that is where the text comes from."""
 
     def __init__(
         self, tools: Tools, media: Material, known: DocumentRow | None = None, attempt: int | None = None
     ) -> None:
         self._tools = tools
         self._media = media
-        #: The media's own attempt; None while it is refreshed.
+        #: The item's own attempt; None while it is refreshed.
         self._attempt = attempt
-        #: The document that is there already, where asking "has it changed?" is enough.
+        #: The present document, if it is enough to ask whether it has changed.
         self._known = known
-        #: The media that usage is recorded with.
+        #: The item that usage is recorded with.
         self._charged_for: UUID | None = media.id
-        self._fetched: Fetched | None = None
+        self.fetched: Fetched | None = None
         self.kept: Kept | None = None
-
-    def origin(self, extractor: str) -> Origin:
-        return Origin(extractor, self._fetched, self.kept)
 
     def fetch(self, url: str) -> Fetched:
         answer = self._ask(url)
         if isinstance(answer, NotModified):
             if self._known is not None and answer.url == self._known.fetched_url:
                 raise Unchanged
-            # Another page than the known one, now that the address leads elsewhere.
+            # The address leads to another page now.
             answer = self._tools.fetcher.get(url)
-        self._fetched = as_fetched(answer)
-        return self._fetched
+        self.fetched = as_fetched(answer)
+        return self.fetched
 
     def _ask(self, url: str) -> Download | NotModified:
-        """Has it changed? But only of the media's own address, and where there is something to compare with."""
+        """Ask whether it has changed, if it is the item's own address and there is something to compare with."""
         if self._known is None or url != self._media.canonical_url:
             return self._tools.fetcher.get(url)
         return self._tools.fetcher.get(url, etag=self._known.etag, last_modified=self._known.last_modified)
 
     @contextmanager
     def file(self) -> Iterator[StoredFile]:
-        """A copy, which nobody can change after it was checked, and which is gone when it is closed."""
+        """Open a temporary copy, which nobody can change after it was checked."""
         with self._tools.sessions.read() as session:
             found = documents.file_of(session, self._media.id)
         if found is None:
             raise FileMissing
-        with _room() as copy:
+        with _temporary_file() as copy:
             self._copy(found.storage_path, copy)
             yield StoredFile(copy, found.filename)
 
@@ -146,7 +143,8 @@ class Bench:
         quota.record_transcription(self._tools.sessions, user, seconds, self._charged_for)
 
     def keep(self, fetched: Fetched) -> None:
-        """Under a name of this attempt's own. What the attempt before it left goes: its result would be refused."""
+        """Store an answer under a name of this attempt's own. What the attempt before stored goes: its result would be
+        refused."""
         files = self._tools.files
         path = self._fetched_path(uuid4().hex if self._attempt is None else str(self._attempt))
         try:
@@ -161,8 +159,8 @@ class Bench:
         return fetched_path(self._media.id, fetch, "pdf", self._tools.files.prefix)
 
 
-def _room() -> BinaryIO:
-    """On a disk that may be full now, and not a little later."""
+def _temporary_file() -> BinaryIO:
+    """Raises FileUnreachable, which is tried again: a full disk may have room later."""
     try:
         return TemporaryFile(prefix="nexus-")
     except OSError as error:
@@ -170,14 +168,14 @@ def _room() -> BinaryIO:
 
 
 def as_fetched(answer: Download | NotModified) -> Fetched:
-    """What an unconditional request is answered with."""
+    """Convert the answer to an unconditional request. Raises FetchBadAnswer for one that makes no sense."""
     if isinstance(answer, NotModified):
         raise FetchBadAnswer
     return Fetched(**vars(answer))
 
 
 def file_name(url: str) -> str:
-    """What a download is called: the last part of the address, ending as a PDF does."""
+    """Return the name of a downloaded PDF: the last part of its address."""
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     safe = "".join(c for c in name if c.isprintable() and c not in '/\\:*?"<>|')[:NAME_LENGTH].strip()
     stem = safe[:-4] if safe.lower().endswith(".pdf") else safe

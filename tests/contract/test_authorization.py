@@ -36,7 +36,7 @@ from nexus.extract import Asset, Extraction, Fragment
 from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
 from nexus.media import uploads
-from nexus.media.documents import Origin
+from nexus.media.documents import Found
 from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.uploads import Expected
 from nexus.settings import Settings
@@ -194,7 +194,7 @@ class World:
             found = Extraction("A title", (Fragment("text"),), assets=(PICTURE,))
             attempt = start_extraction(self.app, media_id)
             with self.app.sessions.begin() as session:
-                mark_ready_for_reading(session, media_id, attempt, found, Origin("tests"))
+                mark_ready_for_reading(session, media_id, attempt, Found(found, "tests"))
         else:
             walk_media_to(self.app, media_id, Status.FAILED)
         with self.app.sessions.begin() as session:

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from nexus.app import App, build
 from nexus.extract import Extraction
-from nexus.media.documents import Origin
+from nexus.media.documents import Found
 from nexus.media.files import locked
 from nexus.media.lifecycle import (
     BACKLOG,
@@ -107,8 +107,7 @@ def test_lifecycle_functions_never_commit(app: App) -> None:
                 session,
                 media_id,
                 claim.processing_attempts,
-                Extraction.plain("t", *TEXTS),
-                Origin("tests"),
+                Found(Extraction.plain("t", *TEXTS), "tests"),
             )
             raise ZeroDivisionError
 

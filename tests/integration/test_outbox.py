@@ -15,7 +15,7 @@ from nexus.db.drivers import CommitUnanswered
 from nexus.db.rows import MediaRow
 from nexus.db.session import Row
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
-from nexus.media.documents import Origin, Readable
+from nexus.media.documents import Found, Readable
 from nexus.media.extraction import Nothing
 from nexus.media.lifecycle import BACKLOG, mark_all_ready_for_reading
 from nexus.media.runner import Extracting
@@ -219,7 +219,7 @@ def test_writing_together_and_renewing_leases_at_once_do_not_deadlock(
 
 def as_ready(app: App, claim: Row) -> Readable:
     found = Extraction.plain(None, "text")
-    return Readable.of(claim.id, claim.processing_attempts, found, Origin("tests"))
+    return Readable.of(claim.id, claim.processing_attempts, Found(found, "tests"))
 
 
 def renew(app: App, holds: list[tuple[UUID, int]], barrier: threading.Barrier) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from nexus.app import App
 from nexus.errors import NotFound, NotReady
-from nexus.media import passages
-from nexus.media.passages import LETTERS, Passage
+from nexus.media import reader
+from nexus.media.reader import CHARACTERS, Passage
 from nexus.storage import Storage, StorageError
 from tests.kit.media import new_file, new_media, publish_text, start_extraction
 
@@ -22,19 +22,19 @@ def text_of(app: App, *texts: str) -> UUID:
 
 def onward(app: App, media_id: UUID, place: int) -> Passage:
     with app.sessions.read() as session:
-        return passages.onward(session, media_id, place)
+        return reader.onward(session, media_id, place)
 
 
 def before(app: App, media_id: UUID, place: int) -> Passage:
     with app.sessions.read() as session:
-        return passages.before(session, media_id, place)
+        return reader.before(session, media_id, place)
 
 
 def places(passage: Passage) -> list[int]:
     return [row.position for row in passage.fragments]
 
 
-@pytest.mark.parametrize("length", [1, LETTERS // 30])
+@pytest.mark.parametrize("length", [1, CHARACTERS // 30])
 def test_paging_forward_and_back_shows_every_passage_once(app: App, length: int) -> None:
     media_id = text_of(app, *(str(number).ljust(length, ".") for number in range(120)))
     seen, place = list[int](), 0
@@ -56,13 +56,13 @@ def test_paging_forward_and_back_shows_every_passage_once(app: App, length: int)
 
 
 def test_a_page_holds_fewer_long_chapters_than_short_lines(app: App) -> None:
-    media_id = text_of(app, *("x" * (LETTERS // 2) for _ in range(5)))
+    media_id = text_of(app, *("x" * (CHARACTERS // 2) for _ in range(5)))
     assert places(onward(app, media_id, 0)) == [0, 1]
     assert places(before(app, media_id, 5)) == [3, 4]
 
 
 def test_a_very_long_chapter_fills_a_page_alone(app: App) -> None:
-    media_id = text_of(app, "x" * (2 * LETTERS), "y")
+    media_id = text_of(app, "x" * (2 * CHARACTERS), "y")
     first = onward(app, media_id, 0)
     assert (places(first), first.before, first.after) == ([0], None, 1)
     second = onward(app, media_id, 1)
@@ -90,13 +90,13 @@ def test_an_item_without_text_has_no_passages(app: App) -> None:
 def test_a_pdf_is_served_as_it_is_stored(app: App) -> None:
     media_id = new_file(app, uuid4(), "0" * 64, stored=True)
     with app.sessions.read() as session:
-        file = passages.pdf(session, media_id)
-        assert passages.pdf(session, text_of(app, "no file")) is None
+        file = reader.pdf(session, media_id)
+        assert reader.pdf(session, text_of(app, "no file")) is None
     assert file is not None
-    assert b"".join(passages.stream(app.files, file)) == b"pdf"
+    assert b"".join(reader.stream(app.files, file)) == b"pdf"
     app.files.storage.delete(file.storage_path)
     with pytest.raises(NotFound):
-        passages.stream(app.files, file)
+        reader.stream(app.files, file)
 
 
 def test_an_unreachable_store_is_reported_before_the_first_byte(
@@ -104,7 +104,7 @@ def test_an_unreachable_store_is_reported_before_the_first_byte(
 ) -> None:
     media_id = new_file(app, uuid4(), "0" * 64, stored=True)
     with app.sessions.read() as session:
-        file = passages.pdf(session, media_id)
+        file = reader.pdf(session, media_id)
 
     def away(self: Storage, path: str) -> object:
         raise StorageError("away")
@@ -112,4 +112,4 @@ def test_an_unreachable_store_is_reported_before_the_first_byte(
 
     monkeypatch.setattr(type(app.files.storage), "stream", away)
     with pytest.raises(NotReady):
-        passages.stream(app.files, file)
+        reader.stream(app.files, file)

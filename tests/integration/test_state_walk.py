@@ -20,7 +20,7 @@ from nexus.errors import InvalidState, NotFound
 from nexus.extract import Extraction
 from nexus.libraries import catalog
 from nexus.media.add import add_url
-from nexus.media.documents import Origin
+from nexus.media.documents import Found
 from nexus.media.lifecycle import (
     BACKLOG,
     mark_embedded,
@@ -178,7 +178,7 @@ class Walk(RuleBasedStateMachine):
     def report_text(self, attempt: tuple[UUID, int]) -> None:
         text = f"text of attempt {attempt[1]}"
         with self.app.sessions.begin() as session:
-            done = mark_ready_for_reading(session, *attempt, Extraction.plain("title", text), Origin("tests"))
+            done = mark_ready_for_reading(session, *attempt, Found(Extraction.plain("title", text), "tests"))
         model = self.holder(attempt, S.EXTRACTING)
         assert done == (model is not None)
         if model:

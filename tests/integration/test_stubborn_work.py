@@ -19,7 +19,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.libraries import catalog
 from nexus.libraries.quota import Operation
 from nexus.media import queries, refresh, submit
-from nexus.media.documents import Origin
+from nexus.media.documents import Found
 from nexus.media.lifecycle import (
     BACKLOG,
     EXTRACTION,
@@ -186,7 +186,7 @@ def test_a_claim_of_another_process_is_not_given_back(app: App) -> None:
     app.kernel.give_back(app.kernel.leases.held())
     with app.sessions.begin() as session:
         assert mark_ready_for_reading(
-            session, media_id, attempt, Extraction.plain(None, "text"), Origin("tests")
+            session, media_id, attempt, Found(Extraction.plain(None, "text"), "tests")
         )
 
 

@@ -226,20 +226,20 @@ def test_a_file_that_failed_after_its_upload_keeps_its_bytes(app: App, uploader:
     media_id = uploader.upload(unique_pdf())
     fail_media(app, media_id, start_extraction(app, media_id), Stage.EXTRACT)
     with app.sessions.read() as session:
-        assert not uploads.failed_upload(session, uploader.id, media_id)
+        assert not uploads.upload_failed(session, uploader.id, media_id)
     assert len(stored_paths(app)) == 1
 
 
 def test_a_failed_url_can_not_be_begun_again_as_an_upload(app: App, uploader: Uploader) -> None:
     media_id = new_media(app, uploader.id)
     with app.sessions.read() as session:
-        assert not uploads.failed_upload(session, uploader.id, media_id)
+        assert not uploads.upload_failed(session, uploader.id, media_id)
         with pytest.raises(NotFound):
-            uploads.failed_upload(session, uuid4(), media_id)
+            uploads.upload_failed(session, uuid4(), media_id)
 
 
 class TestTakeIn:
-    def take_in(self, person: Uploader, body: bytes, kind: str = "pdf") -> uploads.Settled:
+    def take_in(self, person: Uploader, body: bytes, kind: str = "pdf") -> uploads.Confirmed:
         app = person.app
         pieces = (body[at : at + 7] for at in range(0, len(body), 7))
         return uploads.take_in(app.sessions, app.files, person.id, expected_upload(body, kind), pieces)

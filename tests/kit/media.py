@@ -15,7 +15,7 @@ from nexus.extract import Extraction, Source
 from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
 from nexus.media.add import add_url, hold_media
-from nexus.media.documents import Origin
+from nexus.media.documents import Found
 from nexus.media.lifecycle import (
     mark_embedded,
     mark_failed,
@@ -121,7 +121,7 @@ def start_extraction(app: App, media_id: UUID) -> int:
 def publish_text(app: App, media_id: UUID, attempt: int, texts: tuple[str, ...] = TEXTS) -> bool:
     with app.sessions.begin() as session:
         return mark_ready_for_reading(
-            session, media_id, attempt, Extraction.plain("A title", *texts), Origin("tests")
+            session, media_id, attempt, Found(Extraction.plain("A title", *texts), "tests")
         )
 
 

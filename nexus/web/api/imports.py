@@ -17,7 +17,7 @@ from nexus.imports.checking import size_limit
 from nexus.imports.progress import FileProgress
 from nexus.imports.service import ImportDesk
 from nexus.imports.staging import MOST_SOURCES, Batch, StagedSource
-from nexus.media.uploads import safe_name
+from nexus.media.inspect import safe_name
 from nexus.states.media import Kind
 from nexus.web.api.schemas import Body
 from nexus.web.http.context import Nexus, Viewer

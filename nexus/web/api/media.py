@@ -105,7 +105,7 @@ def get_document(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
 def get_asset(nexus: Nexus, viewer: Viewer, media_id: UUID, name: str) -> Response:
     """The html of a fragment refers to it as `asset:{name}`."""
     with nexus.sessions.read() as session:
-        found = reader.asset(session, media_id, viewer, name)
+        found = reader.picture(session, media_id, viewer, name)
     return picture(found)
 
 

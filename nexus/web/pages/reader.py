@@ -12,10 +12,9 @@ from nexus.app import App
 from nexus.db.rows import FileRow, HistoryRow
 from nexus.db.session import Session
 from nexus.errors import NotFound
-from nexus.media import passages, queries, reader, refresh
-from nexus.media.passages import Passage
+from nexus.media import queries, reader, refresh
 from nexus.media.queries import View
-from nexus.media.reader import Document
+from nexus.media.reader import Document, Passage
 from nexus.states.capabilities import UNRENDERABLE
 from nexus.storage.names import disposition
 from nexus.web.http.context import Nexus, PageViewer
@@ -95,7 +94,7 @@ def text(
 @router.get("/{media_id}/assets/{name}")
 def asset(nexus: Nexus, viewer: PageViewer, media_id: UUID, name: str) -> Response:
     with nexus.sessions.read() as session:
-        return picture(reader.asset(session, media_id, viewer, name))
+        return picture(reader.picture(session, media_id, viewer, name))
 
 
 @router.get("/{media_id}/pdf")
@@ -109,9 +108,7 @@ def pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
         "Content-Length": str(file.size_bytes),
         "Content-Disposition": disposition(file.filename).replace("attachment", "inline", 1),
     }
-    return StreamingResponse(
-        passages.stream(nexus.files, file), headers=headers, media_type=file.content_type
-    )
+    return StreamingResponse(reader.stream(nexus.files, file), headers=headers, media_type=file.content_type)
 
 
 @router.post("/{media_id}/refresh")
@@ -161,15 +158,15 @@ def _passage(session: Session, found: View, start: int | None, end: int | None) 
     if not (found.capabilities.can_read and found.row.has_text):
         return _NOTHING
     if end is not None:
-        return passages.before(session, found.row.id, end)
-    return passages.onward(session, found.row.id, start or 0)
+        return reader.before(session, found.row.id, end)
+    return reader.onward(session, found.row.id, start or 0)
 
 
 def _pdf(session: Session, found: View) -> FileRow | None:
     """The PDF that a browser can show, uploaded or fetched."""
     if not found.capabilities.can_download_file or found.row.last_error_code in UNRENDERABLE:
         return None
-    return passages.pdf(session, found.row.id)
+    return reader.pdf(session, found.row.id)
 
 
 def _events(session: Session, media_id: UUID, viewer: UUID) -> list[HistoryRow]:

@@ -14,9 +14,8 @@ from markupsafe import Markup, escape
 from nexus.db.rows import HistoryRow, RefreshRow
 from nexus.errors import public_code
 from nexus.extract import Heading
-from nexus.media.passages import Passage
 from nexus.media.queries import View
-from nexus.media.reader import Document
+from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
 from nexus.states.media import FILE_KINDS, PUBLISHED, Kind, Stage, Status
 from nexus.web.api.schemas import actor_of
@@ -193,7 +192,7 @@ def show_item(view: View, processors: Container[Kind], viewer: UUID) -> ShownIte
         badge=_badge(view, processors),
         failure=_failure(view),
         tried=_tried(view),
-        added_at=getattr(row, "added_at", row.created_at),
+        added_at=row.added_at,
         may_retry=view.may_retry and not failed_upload,
         may_upload=failed_upload and row.created_by_user_id == viewer,
         accepts=ACCEPTS.get(row.kind, ""),
@@ -233,7 +232,7 @@ def show_refresh(
     if refresh is not None and refresh.error_code is not None:
         failure = told(NOT_REFRESHED, refresh.error_message or "", refresh.error_code)
     return ShownRefresh(
-        may_request=bool(row.managed) and at_rest,
+        may_request=row.managed and at_rest,
         requested=refresh is not None and failure is None,
         failure=failure,
         said=said,
@@ -269,9 +268,9 @@ def safe_link(url: str | None) -> str | None:
 
 def _failure(view: View) -> Failure | None:
     row = view.row
-    if row.processing_status != Status.FAILED:
+    if row.failure_stage is None:
         return None
-    return told(STAGES[row.failure_stage], row.last_error_message, row.last_error_code)
+    return told(STAGES[row.failure_stage], row.last_error_message or "", row.last_error_code or "")
 
 
 def told(stage: str, message: str, code: str) -> Failure:

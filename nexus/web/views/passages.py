@@ -7,7 +7,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from nexus.media.passages import Passage
+from nexus.media.reader import Passage
 
 _BLANK_LINES = re.compile(r"(\n\s*\n)")
 #: The tags that are not shown as they are. Text is escaped, so nothing else looks like a tag.

@@ -16,7 +16,7 @@ from typing import Any
 
 from nexus.db.drivers import postgres
 from nexus.db.session import Session, Sessions
-from nexus.media import settle
+from nexus.media import uploads
 from nexus.storage.local import LocalStorage
 
 FREEZE_AT = "FREEZE_AT"
@@ -39,7 +39,7 @@ def is_frozen(pid: int) -> bool:
 
 def after_the_commit_of_a_refusal() -> None:
     """Freeze when an upload that is no PDF has failed and its bytes are still stored."""
-    mark_failed, begin = settle.mark_failed, Sessions.begin
+    mark_failed, begin = uploads.mark_failed, Sessions.begin
 
     def noted(*given: Any, **named: Any) -> bool:
         _refusing.now = True
@@ -52,7 +52,7 @@ def after_the_commit_of_a_refusal() -> None:
         if getattr(_refusing, "now", False):
             freeze()
 
-    settle.mark_failed = noted
+    uploads.mark_failed = noted
     Sessions.begin = begun  # type: ignore[method-assign]
 
 
