@@ -20,7 +20,7 @@ from nexus.app import App, load_extractors
 from nexus.db.editorial import jobs as jobs_table
 from nexus.db.session import Statement
 from nexus.db.tables import history, one_of
-from nexus.editorial import jobs, leaving
+from nexus.editorial import jobs, steps
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries import access
 from nexus.states.job import HELD
@@ -80,9 +80,9 @@ def _begin(app: App, urls: list[str]) -> None:
     user = uuid4()
     with app.sessions.begin() as session:
         library = access.ensure_user(session, user)
-        begun = [jobs.create(session, user, library, url, {}) for url in urls]
+        begun = [jobs.queue_job(session, user, library, url, {}) for url in urls]
     for job_id in begun:
-        leaving.leave_fetch(app.tools, job_id, str(user))
+        steps.leave_fetch(app.tools, job_id, str(user))
 
 
 def _wait(app: App) -> None:

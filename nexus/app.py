@@ -170,9 +170,9 @@ def _queue(settings: Settings) -> Queue:
 
         return OffQueue()
     if settings.queue == "celery":
-        from nexus.queue.celery import CeleryQueue, create
+        from nexus.queue.celery import CeleryQueue, make_celery
 
-        return CeleryQueue(create(settings), settings.log_level)
+        return CeleryQueue(make_celery(settings), settings.log_level)
     from nexus.queue.local import LocalQueue
 
     return LocalQueue()

@@ -52,7 +52,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Claim:
+class StoryClaim:
     text: str
     evidence: Evidence
 
@@ -61,8 +61,8 @@ class Claim:
 class Draft:
     headline: str
     summary: str
-    what_happened: tuple[Claim, ...]
-    background: tuple[Claim, ...]
+    what_happened: tuple[StoryClaim, ...]
+    background: tuple[StoryClaim, ...]
     #: What wrote it: the name of a model, or "extractive".
     model: str
     #: The version of the prompt, or of the way sentences are chosen.

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from math import log, sqrt
 
-from nexus.draft import HEADLINE, SUMMARY, Article, Claim, Draft, Evidence, require_enough
+from nexus.draft import HEADLINE, SUMMARY, Article, Draft, Evidence, StoryClaim, require_enough
 from nexus.draft.grounding import SPACELESS
 from nexus.draft.sentences import Span, split_sentences
 
@@ -185,9 +185,9 @@ def _product(one: Vector, other: Vector | Counter[str]) -> float:
     return sum(weight * other[word] for word, weight in one.items() if word in other)
 
 
-def _claims(sentences: list[Sentence]) -> tuple[Claim, ...]:
+def _claims(sentences: list[Sentence]) -> tuple[StoryClaim, ...]:
     in_order = sorted(sentences, key=lambda sentence: sentence.at)
-    return tuple(Claim(own.text, Evidence(own.text, *own.span)) for own in in_order)
+    return tuple(StoryClaim(own.text, Evidence(own.text, *own.span)) for own in in_order)
 
 
 def _summary(chosen: list[Sentence], text: str) -> str:

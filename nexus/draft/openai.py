@@ -23,7 +23,7 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from nexus import logging
-from nexus.draft import Article, Claim, Draft, require_enough
+from nexus.draft import Article, Draft, StoryClaim, require_enough
 from nexus.draft.answers import SCHEMA, AnsweredClaim, StoryAnswer, UnusableAnswer, parse_answer
 from nexus.draft.grounding import QuotableText
 from nexus.draft.prompt import PROMPT_VERSION, Message, correction_request, story_request
@@ -64,13 +64,13 @@ NOT_A_MODEL = "The model's address does not answer like a model. Check it: most 
 DECLINED = "The model declined to draft this article. Set another model, or write the story by hand."
 
 
-class _Message(BaseModel):
+class _ModelMessage(BaseModel):
     content: str | None = None
     refusal: str | None = None
 
 
 class _Choice(BaseModel):
-    message: _Message
+    message: _ModelMessage
     finish_reason: str | None = None
 
 
@@ -139,7 +139,7 @@ class OpenAi:
                     if reply.declined:
                         raise DraftUnusable(DECLINED)
                     try:
-                        return self._story(article, _answer(reply), tokens)
+                        return self._story(article, _parsed(reply), tokens)
                     except UnusableAnswer as wrong:
                         log.info("draft_unusable", model=self._model, cut_off=reply.cut_off)
                         messages = [*messages, *correction_request(reply.said, str(wrong))]
@@ -231,15 +231,15 @@ def _reply(body: bytes) -> _Reply:
     )
 
 
-def _answer(reply: _Reply) -> StoryAnswer:
+def _parsed(reply: _Reply) -> StoryAnswer:
     """Raises UnusableAnswer."""
     if reply.cut_off:
         raise UnusableAnswer("it was cut off at your limit of length. Use fewer claims and shorter quotes.")
     return parse_answer(reply.said)
 
 
-def _claims(said: list[AnsweredClaim], source: QuotableText) -> tuple[Claim, ...]:
-    return tuple(Claim(claim.text, source.evidence(claim.quote)) for claim in said)
+def _claims(said: list[AnsweredClaim], source: QuotableText) -> tuple[StoryClaim, ...]:
+    return tuple(StoryClaim(claim.text, source.evidence(claim.quote)) for claim in said)
 
 
 @contextmanager

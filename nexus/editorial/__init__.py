@@ -1,1 +1,1 @@
-"""Stories: from an address or a text, by way of a job's steps, to a draft that an editor publishes."""
+"""Stories: a job turns an address or a text into a draft, which an editor corrects and publishes."""

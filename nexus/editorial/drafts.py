@@ -1,4 +1,4 @@
-"""From title and text to a saved story. No transaction is open while the draft is written."""
+"""Drafts: from title and text to a saved story. No transaction is open while a model writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nexus.db.moves import Missed, Moved
 from nexus.db.rows import JobRow
 from nexus.db.session import Session
 from nexus.draft import Article, Draft
-from nexus.editorial import claims, jobs, stories
+from nexus.editorial import jobs, step_claims, stories
 from nexus.errors import ApiError, DraftFailed, InvalidState, JobNotReady, NotFound
 from nexus.libraries import quota
 from nexus.libraries.quota import Operation
@@ -21,7 +21,7 @@ from nexus.states.job import Status
 log = logging.get(__name__)
 
 
-def begin(
+def begin_draft(
     tools: Tools,
     job_id: UUID,
     viewer: UUID,
@@ -30,15 +30,17 @@ def begin(
     lease: timedelta | None = None,
     request_id: str | None = None,
 ) -> JobRow:
-    """GENERATING; `again` also if there is a story already, or the last draft failed. Without a lease the writing is
-    left to a worker. Raises RateLimited, JobNotReady, InvalidState."""
+    """Move a job to GENERATING, with `again` even if it has a story or its last draft failed.
+
+    Without a lease the writing is left to a worker. Raises RateLimited, JobNotReady, InvalidState.
+    """
     with tools.sessions.begin() as session:
         jobs.keep_pace(session, job_id)
         if tools.drafter.costs_tokens:
             quota.require_quota(session, tools.limits, viewer, Operation.LLM_TOKENS, 1)
-        if again and isinstance(jobs.reopen(session, job_id, str(viewer)), Missed):
+        if again and isinstance(jobs.reopen_job(session, job_id, str(viewer)), Missed):
             raise _refusal(session, job_id)
-        begun = claims.begin_step(
+        begun = step_claims.begin_step(
             session,
             job_id,
             Status.GENERATING,
@@ -52,39 +54,41 @@ def begin(
         return begun
 
 
-def write(tools: Tools, job: JobRow) -> Draft | DraftFailed:
-    """The draft of a job that has its text. A failure is a result, too."""
+def write_draft(tools: Tools, job: JobRow) -> Draft | DraftFailed:
+    """Write the draft of a job that has its text. A failure is a result, too."""
     article = Article(job.extracted_title or "", job.extracted_text or "", job.canonical_url or "")
     try:
         return tools.drafter.draft(article, tools.draft_seconds)
     except DraftFailed as error:
         return error
     except Exception as error:
-        # Its message may hold the article: only its name is kept.
+        # Its message may contain the article, so log only its type.
         log.warning("drafter_crashed", job_id=str(job.id), reason=type(error).__name__)
         return DraftFailed()
 
 
-def save(session: Session, job: JobRow, draft: Draft | DraftFailed, actor: str) -> Moved | Missed[Status]:
-    """GENERATING → SAVED with the story, or FAILED. Missed when somebody else has gone on with the job.
+def save_draft(
+    session: Session, job: JobRow, draft: Draft | DraftFailed, actor: str
+) -> Moved | Missed[Status]:
+    """GENERATING → SAVED with the story, or FAILED. Missed if the job has moved on meanwhile.
 
-    What was used is used, whatever becomes of the draft; but once, if it is written a second time.
+    Tokens are recorded even if the draft is thrown away, but only once if the same draft is saved a second time.
     """
     if isinstance(draft, DraftFailed):
-        written = jobs.fail(session, job.id, Status.GENERATING, job.attempt, draft, actor)
+        written = jobs.fail_step(session, job.id, Status.GENERATING, job.attempt, draft, actor)
     else:
         story_id = uuid4()
         written = jobs.mark_saved(session, job.id, job.attempt, story_id, actor)
         if not isinstance(written, Missed):
-            stories.save(session, job, draft, story_id, actor)
+            stories.save_story(session, job, draft, story_id, actor)
     if draft.tokens_used and not (isinstance(written, Missed) and written.repeated):
         user_id = job.drafted_for_user_id or job.created_by_user_id
         quota.record_usage(session, user_id, Operation.LLM_TOKENS, draft.tokens_used, job.media_id)
     return written
 
 
-def adopt(session: Session, viewer: UUID, library_id: UUID, media_id: UUID) -> UUID:
-    """A job with the text of a media that is readable already. Raises NotFound, JobNotReady."""
+def create_job_from_item(session: Session, viewer: UUID, library_id: UUID, media_id: UUID) -> UUID:
+    """Create a job with the text of an item that can be read already. Raises NotFound, JobNotReady."""
     found = queries.get(session, media_id, viewer)
     if not found.capabilities.can_read:
         raise JobNotReady("Its text is not there yet. Wait until it can be read.")
@@ -92,21 +96,21 @@ def adopt(session: Session, viewer: UUID, library_id: UUID, media_id: UUID) -> U
     if len(body) < jobs.LEAST_TEXT:
         raise JobNotReady("There is too little text in it for a story. Paste the text instead.")
     title = (found.row.title or body.splitlines()[0])[: jobs.MOST_TITLE].strip()
-    job_id = jobs.create_from(session, viewer, library_id, found.row.canonical_url)
-    jobs.adopt(session, job_id, title, body, media_id, str(viewer))
+    job_id = jobs.queue_job_for_item(session, viewer, library_id, found.row.canonical_url)
+    jobs.adopt_text(session, job_id, title, body, media_id, str(viewer))
     return job_id
 
 
 def _refusal(session: Session, job_id: UUID) -> ApiError:
-    job = jobs.get(session, job_id)
+    job = jobs.find_job(session, job_id)
     if job is None:
         return NotFound()
     if not (job.extracted_at and job.extracted_title and job.extracted_text):
         return JobNotReady()
-    return InvalidState(_ELSEWHERE[job.status])
+    return InvalidState(_REFUSALS[job.status])
 
 
-_ELSEWHERE = {
+_REFUSALS = {
     Status.EXTRACTED: "There is no draft of this yet. Generate it.",
     Status.READY_TO_GENERATE: "There is no draft of this yet. Generate it.",
     Status.GENERATING: "A draft is being written. Wait for it.",

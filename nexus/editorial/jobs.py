@@ -1,6 +1,6 @@
-"""The life of an editorial job: every function here walks one edge, in the caller's transaction.
+"""The life of an editorial job: each function walks one edge, in the caller's transaction.
 
-A step's call carries the attempt it was given, as a worker's does for a media: what a lost worker brings is refused.
+The result of a step carries the attempt that it belongs to, so a worker that lost its lease can't write.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from nexus.states.job import Status
 
 log = logging.get(__name__)
 
-#: What extraction takes, and what a person may paste.
+#: For text that is extracted, and for text that a person pastes.
 LEAST_TEXT = 100
 MOST_TEXT = 50_000
 MOST_TITLE = 500
-#: Between two drafts of one job, whoever asks for them and in whichever process.
+#: The least time between two drafts of one job, over all users and processes.
 DRAFTS_APART = timedelta(seconds=5)
 
-#: Each step, by the status in which it runs, as messages name it.
+#: What messages call each step, by the status in which it runs.
 STEPS = {Status.FETCHING: "FETCH", Status.EXTRACTING: "EXTRACT", Status.GENERATING: "GENERATE"}
 
 _now = bindparam("now", type_=jobs.c.updated_at.type)
 _LET_GO = {"lease_expires_at": null(), "tries": literal_column("0")}
 _NO_PAGE = dict.fromkeys(("raw_html", "charset"), null())
-#: What is kept of an answer that was no page, too.
+#: Also kept of an answer that was not a page.
 _ANSWERED = ("http_status", "content_type")
 _NO_FETCH = dict.fromkeys((*_ANSWERED, "fetched_url", "fetched_at"), null())
 _NO_TEXT = dict.fromkeys(("extracted_title", "extracted_text", "extracted_at"), null())
@@ -141,7 +141,7 @@ _PACE = Statement(
 
 
 class JobState(NamedTuple):
-    """What of a job is worth looking at often: its page is large."""
+    """The part of a job that is looked at often, without its page, which is large."""
 
     status: Status
     attempt: int
@@ -160,23 +160,26 @@ _STATE = Query(
 _ONE = Query(select(jobs).where(jobs.c.id == bindparam("job_id")), JobRow)
 
 
-def create(session: Session, viewer: UUID, library_id: UUID, url: str | None, limits: Allowances) -> UUID:
-    """QUEUED. Raises InvalidUrl, RateLimited; NotFound or Forbidden where the library is not the viewer's to add to."""
+def queue_job(session: Session, viewer: UUID, library_id: UUID, url: str | None, limits: Allowances) -> UUID:
+    """Create a job, QUEUED.
+
+    Raises InvalidUrl, RateLimited; NotFound or Forbidden if the viewer may not add to the library.
+    """
     if url is None:
-        return _create(session, viewer, library_id, None, None)
+        return _insert(session, viewer, library_id, None, None)
     source = urls.identify_article(url)
-    job_id = _create(session, viewer, library_id, source.requested_url, source.canonical_url)
+    job_id = _insert(session, viewer, library_id, source.requested_url, source.canonical_url)
     quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
     quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, None)
     return job_id
 
 
-def create_from(session: Session, viewer: UUID, library_id: UUID, canonical_url: str | None) -> UUID:
-    """QUEUED, for the text of a media that is there: nothing is taken in. Raises NotFound or Forbidden likewise."""
-    return _create(session, viewer, library_id, canonical_url, canonical_url)
+def queue_job_for_item(session: Session, viewer: UUID, library_id: UUID, canonical_url: str | None) -> UUID:
+    """Create a job, QUEUED, for an item that is there already. Raises NotFound or Forbidden as `queue_job` does."""
+    return _insert(session, viewer, library_id, canonical_url, canonical_url)
 
 
-def _create(
+def _insert(
     session: Session, viewer: UUID, library_id: UUID, url: str | None, canonical_url: str | None
 ) -> UUID:
     access.require_admin(session, access.keep_library(session, library_id), viewer)
@@ -195,18 +198,18 @@ def _create(
     return job_id
 
 
-def get(session: Session, job_id: UUID) -> JobRow | None:
+def find_job(session: Session, job_id: UUID) -> JobRow | None:
     return session.first(_ONE, job_id=job_id)
 
 
-def state(session: Session, job_id: UUID) -> JobState | None:
+def job_state(session: Session, job_id: UUID) -> JobState | None:
     return session.first(_STATE, job_id=job_id)
 
 
 def mark_fetched(
     session: Session, job_id: UUID, attempt: int, page: Fetched, actor: str
 ) -> Moved | Missed[Status]:
-    """FETCHING → EXTRACTING, with what was fetched. Missed when the attempt is no longer the present one."""
+    """FETCHING → EXTRACTING, with the page. Missed if the attempt is no longer the current one."""
     return _FETCHED(
         session,
         job_id,
@@ -223,28 +226,31 @@ def mark_fetched(
 def mark_extracted(
     session: Session, job_id: UUID, attempt: int, found: Extraction, media_id: UUID | None, actor: str
 ) -> Moved | Missed[Status]:
-    """EXTRACTING → READY_TO_GENERATE. Missed when the attempt is no longer the present one."""
+    """EXTRACTING → READY_TO_GENERATE. Missed if the attempt is no longer the current one."""
     title, body = title_and_text(found)
     return _EXTRACTED(session, job_id, actor=actor, fence=attempt, title=title, text=body, media_id=media_id)
 
 
-def adopt(session: Session, job_id: UUID, title: str, body: str, media_id: UUID, actor: str) -> bool:
-    """QUEUED → READY_TO_GENERATE, with the text of a media that is readable already."""
+def adopt_text(session: Session, job_id: UUID, title: str, body: str, media_id: UUID, actor: str) -> bool:
+    """QUEUED → READY_TO_GENERATE, with the text of an item that can be read already."""
     row = _ADOPT(session, job_id, actor=actor, title=title, text=body[:MOST_TEXT], media_id=media_id)
     return not isinstance(row, Missed)
 
 
-def enter(session: Session, job_id: UUID, title: str, body: str, actor: str) -> Missed[Status] | None:
-    """What a person pasted: → EXTRACTING → READY_TO_GENERATE. Raises InvalidRequest for what is no article.
+def mark_entered(session: Session, job_id: UUID, title: str, body: str, actor: str) -> Missed[Status] | None:
+    """Give a job the text that a person pasted: → EXTRACTING → READY_TO_GENERATE. None if that worked.
 
-    A fetch under way is given up first: nobody who has the text needs to wait for a slow site.
+    A running fetch is given up first, because a person who has the text need not wait for a slow site. Raises
+    InvalidRequest if the title or the text has the wrong length.
     """
     title, body = (UNSTORABLE.sub("", given).strip() for given in (title, body))
     if not title or len(title) > MOST_TITLE:
         raise InvalidRequest(f"Give a title of at most {MOST_TITLE} characters.")
     if not LEAST_TEXT <= len(body) <= MOST_TEXT:
         raise InvalidRequest(f"Paste the article's text: {LEAST_TEXT} to {MOST_TEXT:,} characters.")
-    _give_up_fetch(session, job_id, actor)
+    job = job_state(session, job_id)
+    if job is not None and job.status is Status.FETCHING:
+        fail_step(session, job_id, Status.FETCHING, job.attempt, FetchGivenUp(), actor)
     begun = _MANUAL(session, job_id, actor=actor)
     if isinstance(begun, Missed):
         return begun
@@ -252,18 +258,11 @@ def enter(session: Session, job_id: UUID, title: str, body: str, actor: str) -> 
     return None
 
 
-def _give_up_fetch(session: Session, job_id: UUID, actor: str) -> None:
-    """FETCHING → FAILED; whatever else the job is in by now stays."""
-    job = session.first(_STATE, job_id=job_id)
-    if job is not None and job.status is Status.FETCHING:
-        fail(session, job_id, Status.FETCHING, job.attempt, FetchGivenUp(), actor)
-
-
 def keep_pace(session: Session, job_id: UUID) -> None:
-    """Raises RateLimited if a draft was asked for a moment ago. A rollback also undoes the rate limit."""
+    """Raises RateLimited if a draft was requested a moment ago. A rollback also undoes the rate limit."""
     if session.run(_PACE, job_id=job_id, now=session.now, again=session.now + DRAFTS_APART):
         return
-    job = get(session, job_id)
+    job = find_job(session, job_id)
     if job is None or job.generate_after is None:
         raise NotFound
     wait = max(1, ceil((job.generate_after - session.now).total_seconds()))
@@ -273,27 +272,26 @@ def keep_pace(session: Session, job_id: UUID) -> None:
 def mark_saved(
     session: Session, job_id: UUID, attempt: int, story_id: UUID, actor: str
 ) -> Moved | Missed[Status]:
-    """GENERATING → SAVED. Missed when the attempt is no longer the present one."""
+    """GENERATING → SAVED. Missed if the attempt is no longer the current one."""
     return _SAVED(session, job_id, actor=actor, fence=attempt, story_id=story_id)
 
 
-def reopen(session: Session, job_id: UUID, actor: str) -> Moved | Missed[Status]:
+def reopen_job(session: Session, job_id: UUID, actor: str) -> Moved | Missed[Status]:
     """SAVED, or FAILED with title and text, → READY_TO_GENERATE."""
     return _REGENERATE(session, job_id, actor=actor)
 
 
-def retry(session: Session, job_id: UUID, actor: str) -> Moved | Missed[Status]:
-    """FAILED without text → QUEUED; what the failed try left is cleared."""
+def requeue(session: Session, job_id: UUID, actor: str) -> Moved | Missed[Status]:
+    """FAILED without text → QUEUED; everything that the failed try left is cleared."""
     return _RETRY(session, job_id, actor=actor)
 
 
-def fail(
+def fail_step(
     session: Session, job_id: UUID, status: Status, attempt: int, error: NexusError, actor: str
 ) -> Moved | Missed[Status]:
-    """The step that runs in this status has failed; its message says which step it was and what to do. Missed when the
-    attempt is no longer the present one.
+    """Fail the step that runs in this status; the message says which step it was and what to do.
 
-    A failed fetch keeps what the site answered, if it did answer.
+    A failed fetch keeps the site's answer, if there was one. Missed if the attempt is no longer the current one.
     """
     answered = dict[str, object]()
     if status is Status.FETCHING:
@@ -310,7 +308,7 @@ def fail(
 
 
 def title_and_text(found: Extraction) -> tuple[str, str]:
-    """As a job keeps them: a title is always there, and the text has its limit."""
+    """Return the title and text that a job keeps: always with a title, and the text cut to its limit."""
     body = "\n\n".join(fragment.text.strip() for fragment in found.fragments).strip()[:MOST_TEXT]
     first_line = next(iter(body.splitlines()), "")
     return (found.title or first_line)[:MOST_TITLE].strip(), body

@@ -1,15 +1,18 @@
-"""What an editor sees: jobs that are his or were made in a library he administers, and their stories."""
+"""What an editor sees: their own jobs and those made in libraries they administer, and the stories of both."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, Table, bindparam, exists, func, or_, select, tuple_
 
 from nexus.db.editorial import jobs, stories
 from nexus.db.moves import constant
-from nexus.db.session import Row, Session, Statement
+from nexus.db.rows import HistoryRow, JobRow, StoryRow
+from nexus.db.session import Query, R, Session
 from nexus.db.tables import history, memberships
 from nexus.errors import NotFound
 from nexus.libraries.access import Role
@@ -29,21 +32,86 @@ VISIBLE: ColumnElement[bool] = or_(
         .correlate(jobs)
     ),
 )
-#: The page itself is large, and of no use to a list.
-_SHOWN = [column for column in jobs.c if column.name not in {"raw_html", "extracted_text"}]
-_ONE = Statement(select(jobs).where(jobs.c.id == bindparam("job_id"), VISIBLE))
-_HISTORY = Statement(
+
+
+class ListedJob(NamedTuple):
+    """A job in a list, without its page and text, which are large."""
+
+    id: UUID
+    created_by_user_id: UUID
+    library_id: UUID | None
+    media_id: UUID | None
+    url: str | None
+    canonical_url: str | None
+    status: Status
+    http_status: int | None
+    content_type: str | None
+    fetched_url: str | None
+    extracted_title: str | None
+    manually_provided: bool
+    error_code: str | None
+    error_message: str | None
+    story_id: UUID | None
+    fetched_at: datetime | None
+    extracted_at: datetime | None
+    generated_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ListedStory(NamedTuple):
+    """A story in a list, without the article that its evidence points into."""
+
+    id: UUID
+    job_id: UUID
+    slug: str
+    status: StoryStatus
+    revision: int
+    headline: str
+    summary: str
+    sections: str
+    sources: str
+    model: str
+    prompt_version: str
+    tokens_used: int
+    generated_at: datetime
+    edited_at: datetime | None
+    published_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class FailureCount(NamedTuple):
+    error_code: str | None
+    total: int
+
+
+ShownJobRow = JobRow | ListedJob
+ShownStoryRow = StoryRow | ListedStory
+L = TypeVar("L", ListedJob, ListedStory)
+
+
+@dataclass(frozen=True)
+class Pages(Generic[R]):
+    """The same list from its beginning, and from a place on."""
+
+    first: Query[R]
+    after: Query[R]
+
+
+_JOB = Query(select(jobs).where(jobs.c.id == bindparam("job_id"), VISIBLE), JobRow)
+_HISTORY = Query(
     select(history)
-    .where(history.c.subject_id == bindparam("job_id"))
+    .where(history.c.subject_id == bindparam("subject_id"))
     .order_by(history.c.id.desc())
-    .limit(MOST)
+    .limit(MOST),
+    HistoryRow,
 )
 _OF_STATUS = jobs.c.status == bindparam("status")
 _OF_ERROR = jobs.c.error_code == bindparam("error_code")
 
 
-def _newest(table: Table, chosen: Select[Any], *conditions: ColumnElement[bool]) -> dict[bool, Statement]:
-    """From the newest on, and from a place on."""
+def _newest(table: Table, chosen: Select[Any], row: type[R], *conditions: ColumnElement[bool]) -> Pages[R]:
     ordered = (
         chosen.where(VISIBLE, *conditions)
         .order_by(table.c.created_at.desc(), table.c.id.desc())
@@ -52,61 +120,70 @@ def _newest(table: Table, chosen: Select[Any], *conditions: ColumnElement[bool])
     place = tuple_(
         bindparam("created_at", type_=table.c.created_at.type), bindparam("id", type_=table.c.id.type)
     )
-    return {
-        False: Statement(ordered),
-        True: Statement(ordered.where(tuple_(table.c.created_at, table.c.id) < place)),
-    }
+    after = ordered.where(tuple_(table.c.created_at, table.c.id) < place)
+    return Pages(Query(ordered, row), Query(after, row))
 
 
-_JOBS = select(*_SHOWN)
+_JOBS = select(*(jobs.c[name] for name in ListedJob._fields))
 _NEWEST = {
-    (False, False): _newest(jobs, _JOBS),
-    (True, False): _newest(jobs, _JOBS, _OF_STATUS),
-    (False, True): _newest(jobs, _JOBS, _OF_ERROR),
-    (True, True): _newest(jobs, _JOBS, _OF_STATUS, _OF_ERROR),
+    (False, False): _newest(jobs, _JOBS, ListedJob),
+    (True, False): _newest(jobs, _JOBS, ListedJob, _OF_STATUS),
+    (False, True): _newest(jobs, _JOBS, ListedJob, _OF_ERROR),
+    (True, True): _newest(jobs, _JOBS, ListedJob, _OF_STATUS, _OF_ERROR),
 }
-_ERRORS = Statement(
-    select(jobs.c.error_code, func.count().label("count"))
+_FAILURES = Query(
+    select(jobs.c.error_code, func.count().label("total"))
     .where(VISIBLE, jobs.c.status == constant(Status.FAILED.value))
     .group_by(jobs.c.error_code)
-    .order_by(jobs.c.error_code)
+    .order_by(jobs.c.error_code),
+    FailureCount,
 )
 _OF_JOB = stories.c.job_id == jobs.c.id
-_STORY = Statement(
-    select(stories, jobs.c.media_id, jobs.c.created_by_user_id)
-    .join(jobs, _OF_JOB)
-    .where(stories.c.id == bindparam("story_id"), VISIBLE)
+_STORY = Query(
+    select(stories).join(jobs, _OF_JOB).where(stories.c.id == bindparam("story_id"), VISIBLE), StoryRow
 )
-_STORY_COLUMNS = [column for column in stories.c if column.name != "article_text"]
-_STORIES = select(*_STORY_COLUMNS).join(jobs, _OF_JOB)
+_LISTED_STORIES = select(*(stories.c[name] for name in ListedStory._fields))
+_STORIES = _LISTED_STORIES.join(jobs, _OF_JOB)
 _NEWEST_STORIES = {
-    False: _newest(stories, _STORIES),
-    True: _newest(stories, _STORIES, stories.c.status == bindparam("status")),
+    False: _newest(stories, _STORIES, ListedStory),
+    True: _newest(stories, _STORIES, ListedStory, stories.c.status == bindparam("status")),
 }
-_DRAFTS = Statement(
-    select(*_STORY_COLUMNS)
-    .where(stories.c.job_id == bindparam("job_id"))
+_DRAFTS = Query(
+    _LISTED_STORIES.where(stories.c.job_id == bindparam("job_id"))
     .order_by(stories.c.created_at.desc(), stories.c.id.desc())
-    .limit(MOST)
+    .limit(MOST),
+    ListedStory,
 )
-_PUBLISHED = Statement(
+_PUBLISHED = Query(
     _STORIES.where(VISIBLE, stories.c.status == constant(StoryStatus.PUBLISHED.value))
     .order_by(stories.c.published_at.desc())
-    .limit(bindparam("most"))
+    .limit(bindparam("most")),
+    ListedStory,
 )
 
 
-def find(session: Session, job_id: UUID, viewer: UUID) -> Row:
-    """Raises NotFound for what the viewer may not see."""
-    return _there(session.first(_ONE, job_id=job_id, viewer=viewer))
+def visible_job(session: Session, job_id: UUID, viewer: UUID) -> JobRow:
+    """Raises NotFound if there is none, or none that the viewer may see."""
+    found = session.first(_JOB, job_id=job_id, viewer=viewer)
+    if found is None:
+        raise NotFound
+    return found
 
 
-def what_happened(session: Session, subject_id: UUID) -> list[Row]:
-    """The history of a job or of a story, or the last of a long one, for who may see it."""
-    return session.all(_HISTORY, job_id=subject_id)[::-1]
+def visible_story(session: Session, story_id: UUID, viewer: UUID) -> StoryRow:
+    """Raises NotFound if there is none, or none that the viewer may see."""
+    found = session.first(_STORY, story_id=story_id, viewer=viewer)
+    if found is None:
+        raise NotFound
+    return found
 
 
-def newest(
+def history_of(session: Session, subject_id: UUID) -> list[HistoryRow]:
+    """Return the history of a job or story, or the last part of a long one. Check first that the viewer may see it."""
+    return session.all(_HISTORY, subject_id=subject_id)[::-1]
+
+
+def newest_jobs(
     session: Session,
     viewer: UUID,
     *,
@@ -114,19 +191,14 @@ def newest(
     error_code: str | None = None,
     cursor: str | None = None,
     most: int = PAGE,
-) -> Page[Row]:
+) -> Page[ListedJob]:
     chosen = _NEWEST[status is not None, error_code is not None]
     return _page(session, chosen, cursor, most, viewer=viewer, status=status, error_code=error_code)
 
 
-def errors(session: Session, viewer: UUID) -> list[Row]:
-    """How many jobs have failed, by error."""
-    return session.all(_ERRORS, viewer=viewer)
-
-
-def story(session: Session, story_id: UUID, viewer: UUID) -> Row:
-    """Raises NotFound for what the viewer may not see."""
-    return _there(session.first(_STORY, story_id=story_id, viewer=viewer))
+def count_failures(session: Session, viewer: UUID) -> list[FailureCount]:
+    """Count the jobs that have failed, by error."""
+    return session.all(_FAILURES, viewer=viewer)
 
 
 def newest_stories(
@@ -136,32 +208,25 @@ def newest_stories(
     status: StoryStatus | None = None,
     cursor: str | None = None,
     most: int = PAGE,
-) -> Page[Row]:
+) -> Page[ListedStory]:
     return _page(session, _NEWEST_STORIES[status is not None], cursor, most, viewer=viewer, status=status)
 
 
-def drafts(session: Session, job_id: UUID) -> list[Row]:
-    """Every story of a job, the newest first, for who may see it."""
+def drafts_of(session: Session, job_id: UUID) -> list[ListedStory]:
+    """Return every story of a job, the newest first. Check first that the viewer may see the job."""
     return session.all(_DRAFTS, job_id=job_id)
 
 
-def published(session: Session, viewer: UUID, most: int = PAGE) -> list[Row]:
+def published_stories(session: Session, viewer: UUID, most: int = PAGE) -> list[ListedStory]:
+    """Return what the viewer may see, the latest published first."""
     return session.all(_PUBLISHED, viewer=viewer, most=most)
 
 
-def _there(found: Row | None) -> Row:
-    if found is None:
-        raise NotFound
-    return found
-
-
-def _page(
-    session: Session, chosen: dict[bool, Statement], cursor: str | None, most: int, **values: object
-) -> Page[Row]:
+def _page(session: Session, chosen: Pages[L], cursor: str | None, most: int, **values: object) -> Page[L]:
     created_at, last = moment_and_id(cursor)
     given = {**values, "created_at": created_at, "id": last}
     rows = session.all(
-        chosen[cursor is not None],
+        chosen.first if cursor is None else chosen.after,
         most=most + 1,
         **{name: value for name, value in given.items() if value is not None},
     )

@@ -1,25 +1,40 @@
-"""Whole requests of an editor: check that they may see the job or story, do it, and tell a worker after the commit.
+"""An editor's requests about jobs: check that they may see the job, do it, and tell a worker after the commit.
 
-The API takes steps while its caller waits; the pages leave them to a worker.
+The API does a step while its caller waits; the pages leave it to a worker.
 """
 
 from __future__ import annotations
 
+import threading
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
-from nexus.db.rows import JobRow, StoryRow
+from nexus.db.moves import Missed
+from nexus.db.rows import JobRow
 from nexus.db.session import Session, Sessions
-from nexus.editorial import drafts, jobs, leaving, queries, steps, stories
-from nexus.editorial.steps import STEP, Taken
-from nexus.editorial.stories import Wording
-from nexus.errors import InvalidRequest, InvalidState
+from nexus.editorial import drafts, jobs, queries, step_claims, steps
+from nexus.editorial.steps import STEP, Step, StepOutcome
+from nexus.errors import InvalidRequest, InvalidState, JobNotReady, NotFound, RateLimited
 from nexus.libraries import access
+from nexus.media.queries import MOST
 from nexus.media.workbench import Tools
 from nexus.queue import Queue, Work
-from nexus.states.job import HELD
+from nexus.states.job import EXTRACTED_ON, HELD, Status
+from nexus.states.media import Kind
 
-TOO_LATE = "Text is entered before a draft is made. Make a new job for another text."
+HAS_DRAFT = "Text is entered before a draft is made. Make a new job for another text."
+NO_READER = "Nothing that reads articles is installed here. Enter title and text by hand."
+OVERTAKEN = "This draft came too late: somebody else has gone on with the job meanwhile."
+NO_PAGE: dict[Status, str] = {
+    Status.QUEUED: "Nothing is fetched yet. Fetch the page first, or enter title and text by hand.",
+    Status.FETCHING: "The page is being fetched. Ask again in a moment.",
+    Status.FAILED: "This job has failed. Retry it, or enter title and text by hand.",
+}
+#: How long a request waits for a text that another one is extracting, and how often it looks.
+WAIT_SECONDS = 120.0
+LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,14 @@ class NewJob:
         return self.title is not None or self.text is not None
 
 
+@dataclass(frozen=True)
+class ExtractedJob:
+    """A job after its text was requested, and whether there was nothing left to do."""
+
+    job: JobRow
+    skipped: bool = False
+
+
 def create_job(tools: Tools, viewer: UUID, new: NewJob) -> JobRow:
     """Create a job: QUEUED with an address alone, ready for a draft with a text or an item.
 
@@ -49,7 +72,7 @@ def create_job(tools: Tools, viewer: UUID, new: NewJob) -> JobRow:
         raise InvalidRequest("Give a url, or title and text, or a mediaId.")
     with tools.sessions.begin() as session:
         job_id = _create(session, tools, viewer, new)
-    return steps.present(tools, job_id)
+    return _current(tools, job_id)
 
 
 def create_job_and_fetch(
@@ -59,7 +82,7 @@ def create_job_and_fetch(
     with tools.sessions.begin() as session:
         job_id = _create(session, tools, viewer, new)
     if not new.is_entered:
-        leaving.leave_fetch(tools, job_id, str(viewer), request_id=request_id)
+        steps.leave_fetch(tools, job_id, str(viewer), request_id=request_id)
         queue.announce(Work(STEP, job_id))
     return job_id
 
@@ -67,10 +90,10 @@ def create_job_and_fetch(
 def _create(session: Session, tools: Tools, viewer: UUID, new: NewJob) -> UUID:
     library_id = new.library_id or access.ensure_user(session, viewer)
     if new.media_id is not None:
-        return drafts.adopt(session, viewer, library_id, new.media_id)
-    job_id = jobs.create(session, viewer, library_id, new.url, tools.limits)
+        return drafts.create_job_from_item(session, viewer, library_id, new.media_id)
+    job_id = jobs.queue_job(session, viewer, library_id, new.url, tools.limits)
     if new.is_entered:
-        jobs.enter(session, job_id, new.title or "", new.text or "", str(viewer))
+        jobs.mark_entered(session, job_id, new.title or "", new.text or "", str(viewer))
     return job_id
 
 
@@ -83,21 +106,19 @@ def fetch_job(
     *,
     again: bool = False,
 ) -> JobRow:
-    """Fetch a job's page now, with `again` that of one which failed; its text is left to a worker.
+    """Fetch a job's page now, with `again` that of one which failed; a worker extracts its text.
 
-    Raises NotFound, InvalidState.
+    The job is EXTRACTING then, or FAILED with the reason. Raises NotFound, InvalidState.
     """
-    with tools.sessions.begin() as session:
-        queries.find(session, job_id, viewer)
-        if again and not jobs.retry(session, job_id, str(viewer)):
-            raise InvalidState(leaving.NOT_TO_RETRY)
-    job = steps.fetch(tools, job_id, str(viewer), request_id)
+    _require_visible(tools.sessions, viewer, job_id)
+    steps.fetch_page(tools, job_id, str(viewer), again=again, request_id=request_id)
+    job = _current(tools, job_id)
     if job.status in HELD:
         queue.announce(Work(STEP, job_id))
     return job
 
 
-def leave_fetch(
+def fetch_job_later(
     tools: Tools,
     queue: Queue,
     viewer: UUID,
@@ -106,28 +127,87 @@ def leave_fetch(
     *,
     again: bool = False,
 ) -> None:
-    """Leave the fetch of a job's page to a worker, with `again` that of one which failed. Raises NotFound,
-    InvalidState."""
+    """Leave the fetch of a job's page to a worker. Raises as `fetch_job` does."""
     _require_visible(tools.sessions, viewer, job_id)
-    leaving.leave_fetch(tools, job_id, str(viewer), again=again, request_id=request_id)
+    steps.leave_fetch(tools, job_id, str(viewer), again=again, request_id=request_id)
     queue.announce(Work(STEP, job_id))
 
 
-def extract_job(tools: Tools, viewer: UUID, job_id: UUID) -> Taken:
-    """Take title and text out of a job's page now. Raises NotFound, JobNotReady."""
-    _require_visible(tools.sessions, viewer, job_id)
-    return steps.extract(tools, job_id, str(viewer))
+def extract_job(tools: Tools, viewer: UUID, job_id: UUID) -> ExtractedJob:
+    """Extract title and text from a job's page, once: requests that come later wait for the first one's result.
+
+    Raises NotFound, and JobNotReady if there is no page, or no result in time.
+    """
+    with tools.sessions.read() as session:
+        status = queries.visible_job(session, job_id, viewer).status
+    if Kind.WEB_ARTICLE not in tools.extractors and status not in EXTRACTED_ON | {Status.FAILED}:
+        raise JobNotReady(NO_READER)
+    until = time.monotonic() + WAIT_SECONDS
+    outrun = False
+    while time.monotonic() < until:
+        with tools.sessions.begin() as session:
+            job = step_claims.begin_step(session, job_id, Status.EXTRACTING, tools.leases.length, str(viewer))
+        if not isinstance(job, Missed):
+            if steps.take(tools, Step(job, str(viewer))) is not StepOutcome.STALE:
+                return ExtractedJob(_current(tools, job_id))
+            outrun = True  # somebody entered a text by hand meanwhile
+            continue
+        if job.state in EXTRACTED_ON:
+            steps.log_skipped(job_id, job.state, outrun=outrun)
+            return ExtractedJob(_current(tools, job_id), skipped=True)
+        if job.state is Status.FAILED:
+            return _extraction_failed(_current(tools, job_id))
+        if job.state is not Status.EXTRACTING:
+            raise JobNotReady(NO_PAGE[job.state]) if job.state else NotFound
+        outrun = True
+        _wait_for_reader(tools, job_id, until)
+    raise JobNotReady
+
+
+def _extraction_failed(job: JobRow) -> ExtractedJob:
+    """Answer the request that read the page, and all later ones, alike.
+
+    Raises JobNotReady if the job failed before there was a page.
+    """
+    if job.extracted_at is not None:
+        steps.log_skipped(job.id, Status.FAILED, outrun=True)
+        return ExtractedJob(job, skipped=True)
+    if job.fetched_at is None:
+        raise JobNotReady(NO_PAGE[Status.FAILED])
+    return ExtractedJob(job)
+
+
+def _wait_for_reader(tools: Tools, job_id: UUID, until: float) -> None:
+    """Wait until the other reader is done or has lost its lease. Only looks: a claim would be a write, and SQLite
+    takes one writer at a time."""
+    while time.monotonic() < until:
+        threading.Event().wait(LOOK_SECONDS)
+        with tools.sessions.read() as session:
+            job = jobs.job_state(session, job_id)
+        if job is None or job.status is not Status.EXTRACTING:
+            return
+        if job.lease_expires_at is None or job.lease_expires_at <= tools.sessions.clock():
+            return
 
 
 def draft_job(tools: Tools, viewer: UUID, job_id: UUID, *, again: bool = False) -> JobRow:
     """Write a job's draft now, with `again` another one. Raises NotFound, RateLimited, JobNotReady, InvalidState."""
     _require_visible(tools.sessions, viewer, job_id)
-    job = drafts.begin(tools, job_id, viewer, again=again, lease=tools.leases.length)
-    steps.write_draft(tools, job, str(viewer))
-    return steps.present(tools, job_id)
+    job = drafts.begin_draft(tools, job_id, viewer, again=again, lease=tools.leases.length)
+    finish_draft(tools, job, str(viewer))
+    return _current(tools, job_id)
 
 
-def leave_draft(
+def finish_draft(tools: Tools, job: JobRow, actor: str) -> None:
+    """Write the draft of a job that is GENERATING: it is SAVED then, or FAILED with the reason.
+
+    Raises InvalidState if somebody else has gone on with the job.
+    """
+    if steps.take(tools, Step(job, actor)) is StepOutcome.STALE:
+        raise InvalidState(OVERTAKEN)
+
+
+def draft_job_later(
     tools: Tools,
     queue: Queue,
     viewer: UUID,
@@ -138,72 +218,56 @@ def leave_draft(
 ) -> None:
     """Leave a job's draft to a worker, with `again` another one. Raises as `draft_job` does."""
     _require_visible(tools.sessions, viewer, job_id)
-    drafts.begin(tools, job_id, viewer, again=again, request_id=request_id)
+    drafts.begin_draft(tools, job_id, viewer, again=again, request_id=request_id)
     queue.announce(Work(STEP, job_id))
 
 
 def enter_text(tools: Tools, viewer: UUID, job_id: UUID, title: str, text: str) -> JobRow:
-    """Give a job the title and text that someone typed. Raises NotFound, InvalidRequest, and InvalidState if it has
-    a draft already."""
+    """Give a job the title and text that someone typed.
+
+    Raises NotFound, InvalidRequest, and InvalidState if it has a draft already.
+    """
     with tools.sessions.begin() as session:
-        queries.find(session, job_id, viewer)
-        if jobs.enter(session, job_id, title, text, str(viewer)) is not None:
-            raise InvalidState(TOO_LATE)
-    return steps.present(tools, job_id)
+        queries.visible_job(session, job_id, viewer)
+        if jobs.mark_entered(session, job_id, title, text, str(viewer)) is not None:
+            raise InvalidState(HAS_DRAFT)
+    return _current(tools, job_id)
 
 
 def retry_failed_jobs(
     tools: Tools, queue: Queue, viewer: UUID, error_code: str, request_id: str | None = None
 ) -> list[UUID]:
-    """Leave every visible job that failed with this error to a worker again; return which."""
-    begun = leaving.leave_all_failed(tools, viewer, error_code, request_id)
+    """Leave every visible job that failed with this error to a worker again; return which.
+
+    Each continues with the step that failed: a text that is there is not fetched again.
+    """
+    with tools.sessions.read() as session:
+        failed = queries.newest_jobs(
+            session, viewer, status=Status.FAILED, error_code=error_code, most=MOST
+        ).items
+    begun = []
+    for job in failed:
+        with suppress(InvalidState, JobNotReady, RateLimited):
+            if job.extracted_at is None:
+                steps.leave_fetch(tools, job.id, str(viewer), again=True, request_id=request_id)
+            else:
+                drafts.begin_draft(tools, job.id, viewer, again=True, request_id=request_id)
+            begun.append(job.id)
     for job_id in begun:
         queue.announce(Work(STEP, job_id))
     return begun
 
 
-def edit_story(sessions: Sessions, viewer: UUID, story_id: UUID, revision: int, wording: Wording) -> StoryRow:
-    """Save another wording of a story. Raises NotFound, InvalidRequest, InvalidState, Conflict."""
-    with sessions.read() as session:
-        story = queries.story(session, story_id, viewer)
-    grounded = stories.ground(story, wording)
-    with sessions.begin() as session:
-        return stories.edit(session, story, revision, grounded)
-
-
-@dataclass(frozen=True)
-class ChangedStory:
-    story: StoryRow
-    #: It was in this state already.
-    skipped: bool
-
-
-def change_story(
-    sessions: Sessions,
-    viewer: UUID,
-    story_id: UUID,
-    revision: int,
-    verb: str | None,
-    wording: Wording | None = None,
-) -> ChangedStory:
-    """Save a wording if it differs from the story's, and walk an edge if one is named, both or neither.
-
-    Raises as `edit_story` does.
-    """
-    with sessions.read() as session:
-        story = queries.story(session, story_id, viewer)
-    grounded = changed = None
-    if wording is not None and wording != stories.wording_of(story):
-        grounded = stories.ground(story, wording)
-    with sessions.begin() as session:
-        if grounded is not None:
-            revision = stories.edit(session, story, revision, grounded).revision
-        if verb is not None:
-            changed = stories.change(session, story_id, verb, revision, str(viewer))
-        now = changed or queries.story(session, story_id, viewer)
-    return ChangedStory(now, skipped=verb is not None and changed is None)
-
-
 def _require_visible(sessions: Sessions, viewer: UUID, job_id: UUID) -> None:
+    """Raises NotFound."""
     with sessions.read() as session:
-        queries.find(session, job_id, viewer)
+        queries.visible_job(session, job_id, viewer)
+
+
+def _current(tools: Tools, job_id: UUID) -> JobRow:
+    """Return a job as it is now. Raises NotFound if it was deleted meanwhile."""
+    with tools.sessions.read() as session:
+        job = jobs.find_job(session, job_id)
+    if job is None:
+        raise NotFound
+    return job

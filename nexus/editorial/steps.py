@@ -1,12 +1,10 @@
-"""The steps of a job: fetch the page, take title and text out of it, write the draft.
+"""The steps of a job: fetch the page, extract title and text, write the draft.
 
-Somebody at a screen or a worker takes a step; both do it the same way. No transaction is open meanwhile.
+An editor who waits and a worker do a step in the same way. No transaction is open meanwhile.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,14 +18,12 @@ from nexus.db.patience import insist
 from nexus.db.rows import JobRow
 from nexus.db.session import Session
 from nexus.draft import Draft
-from nexus.editorial import claims, drafts, jobs
+from nexus.editorial import drafts, jobs, step_claims
 from nexus.errors import (
     DraftFailed,
     EmptyContent,
     InvalidState,
-    JobNotReady,
     JobTimeout,
-    NotFound,
     WorkError,
 )
 from nexus.extract import Extraction, Fetched, Hints
@@ -50,17 +46,13 @@ log = logging.get(__name__)
 STEP = "step"
 EXTRACT_SECONDS = 15.0
 NOT_TO_FETCH = "Only a job that waits for its page can be fetched. Retry one that failed."
-NO_READER = "Nothing that reads articles is installed here. Enter title and text by hand."
-TOO_LATE = "This draft came too late: somebody else has gone on with the job meanwhile."
-#: How long somebody waits for another's result, and how often they look for it.
-WAIT_SECONDS = 120.0
-LOOK_SECONDS = 0.1
+NOT_TO_RETRY = "Only a job that failed before its text was there can be retried."
 
 Result = Fetched | Found | Nothing | Draft | DraftFailed
 
 
 class Step(NamedTuple):
-    """A job in one of its steps, and who takes it."""
+    """A job in one of its steps, and who does it."""
 
     job: JobRow
     actor: str
@@ -69,23 +61,15 @@ class Step(NamedTuple):
 class StepOutcome(StrEnum):
     """How a step ended."""
 
-    DONE = "done"  #: the job has gone on
+    DONE = "done"  #: the job has moved on
     FAILED = "failed"  #: the job has failed
-    LEFT = "left"  #: it is a worker's to take later
-    STALE = "stale"  #: somebody else has gone on with the job; the result was thrown away
+    LEFT = "left"  #: a worker does it later
+    STALE = "stale"  #: somebody else has moved the job on; the result was thrown away
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A job after somebody asked for a step, and whether there was nothing to do."""
-
-    job: JobRow
-    skipped: bool = False
-
-
-@dataclass(frozen=True)
-class Page:
-    """What an extractor is told of the page that a job fetched."""
+class FetchedPage:
+    """What an extractor is told about the page that a job fetched."""
 
     id: UUID
     canonical_url: str | None
@@ -97,10 +81,10 @@ class Page:
 
 
 class PageBench(Bench):
-    """A workbench on which the page lies already: an extractor that fetches it is given what the job fetched."""
+    """A workbench that has the page already: an extractor that fetches it gets what the job fetched."""
 
     def __init__(self, tools: Tools, job: JobRow) -> None:
-        self.page = Page(job.id, job.canonical_url, job.created_by_user_id)
+        self.page = FetchedPage(job.id, job.canonical_url, job.created_by_user_id)
         super().__init__(tools, self.page)
         self._charged_for = None  # there is no item yet
         body = bytes(job.raw_html or b"")
@@ -120,82 +104,54 @@ class PageBench(Bench):
 
 
 class _Overtaken(Exception):
-    """Undoes the handing over of a text that is not wanted, or is there already: the answer to its COMMIT was lost."""
+    """Rolls back an item that was made from a text which is not wanted, or which was committed before without an
+    answer."""
 
     def __init__(self, outcome: StepOutcome) -> None:
         super().__init__(outcome)
         self.outcome = outcome
 
 
-def fetch(tools: Tools, job_id: UUID, actor: str, request_id: str | None = None) -> JobRow:
-    """Get the page: the job is EXTRACTING then, or FAILED with the reason. Raises InvalidState if it is not to be
-    fetched."""
-    lease = tools.leases.length
-    with tools.sessions.begin() as session:
-        job = claims.begin_step(session, job_id, Status.FETCHING, lease, actor, request_id=request_id)
-    if isinstance(job, Missed):
-        raise InvalidState(NOT_TO_FETCH)
+def fetch_page(
+    tools: Tools, job_id: UUID, actor: str, *, again: bool = False, request_id: str | None = None
+) -> None:
+    """Fetch a job's page now, with `again` that of one which failed without a text. Raises InvalidState."""
+    job = _begin_fetch(tools, job_id, actor, tools.leases.length, again, request_id)
     take(tools, Step(job, actor))
-    return present(tools, job_id)
 
 
-def extract(tools: Tools, job_id: UUID, actor: str) -> Taken:
-    """Take title and text out of the page, once, however many ask: the others wait for what the first one finds.
-
-    Raises JobNotReady if there is no page, or no result in time.
-    """
-    if Kind.WEB_ARTICLE not in tools.extractors and not _is_over(tools, job_id):
-        raise JobNotReady(NO_READER)
-    until = time.monotonic() + WAIT_SECONDS
-    outrun = False
-    while time.monotonic() < until:
-        with tools.sessions.begin() as session:
-            job = claims.begin_step(session, job_id, Status.EXTRACTING, tools.leases.length, actor)
-        if not isinstance(job, Missed):
-            if take(tools, Step(job, actor)) is not StepOutcome.STALE:
-                return Taken(present(tools, job_id))
-            outrun = True  # a text was entered by hand meanwhile
-            continue
-        if job.state in EXTRACTED_ON:
-            _say_skipped(job_id, job.state, outrun=outrun)
-            return Taken(present(tools, job_id), skipped=True)
-        if job.state is Status.FAILED:
-            return _failed(present(tools, job_id))
-        if job.state is not Status.EXTRACTING:
-            raise JobNotReady(_NO_PAGE[job.state]) if job.state else NotFound
-        outrun = True
-        _wait_for_reader(tools, job_id, until)
-    raise JobNotReady
+def leave_fetch(
+    tools: Tools, job_id: UUID, actor: str, *, again: bool = False, request_id: str | None = None
+) -> None:
+    """Leave the same to a worker: announce it afterwards. Raises InvalidState."""
+    _begin_fetch(tools, job_id, actor, None, again, request_id)
 
 
-def write_draft(tools: Tools, job: JobRow, actor: str) -> None:
-    """The draft of a job that is GENERATING: SAVED with its story then, or FAILED with the reason. Raises InvalidState
-    if somebody else has gone on with the job."""
-    if take(tools, Step(job, actor)) is StepOutcome.STALE:
-        raise InvalidState(TOO_LATE)
+def _begin_fetch(
+    tools: Tools, job_id: UUID, actor: str, lease: timedelta | None, again: bool, request_id: str | None
+) -> JobRow:
+    with tools.sessions.begin() as session:
+        if again and not jobs.requeue(session, job_id, actor):
+            raise InvalidState(NOT_TO_RETRY)
+        job = step_claims.begin_step(session, job_id, Status.FETCHING, lease, actor, request_id=request_id)
+        if isinstance(job, Missed):
+            raise InvalidState(NOT_TO_FETCH)
+        return job
 
 
 def take(tools: Tools, step: Step) -> StepOutcome:
-    """Do a step that has begun and write what it brought. Its turn at a site or a parser may be long in coming, so its
-    lease is renewed meanwhile."""
+    """Do a step that has begun, and write its result. Its lease is renewed meanwhile, because it may wait long for a
+    site or a parser."""
     with tools.leases.hold(_hold(step.job)):
         result = _do(tools, step.job)
         return insist(lambda: _settle(tools, step, result))
 
 
-def present(tools: Tools, job_id: UUID) -> JobRow:
-    with tools.sessions.read() as session:
-        job = jobs.get(session, job_id)
-    if job is None:
-        raise NotFound
-    return job
-
-
 class Stepping(Handler[Step, Result]):
     kind = STEP
-    backlog = claims.BACKLOG
+    backlog = step_claims.BACKLOG
     log_event, log_id = "step", "job_id"
-    #: Some threads are always left to items: a model may take its time.
+    #: Leaves some threads to items, because a model may be slow.
     share = 0.5
     repeats = True
 
@@ -208,21 +164,21 @@ class Stepping(Handler[Step, Result]):
         return [step.value for step in jobs.STEPS if readable or step is Status.GENERATING]
 
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[Step] | None:
-        job = jobs.state(session, row_id)
+        job = jobs.job_state(session, row_id)
         if job is None or job.status not in HELD:
             if job is not None and job.status in EXTRACTED_ON:
-                _say_skipped(row_id, job.status, outrun=True)
+                log_skipped(row_id, job.status, outrun=True)
             return None
         waits = job.lease_expires_at is None and (job.run_after is None or job.run_after <= session.now)
         if not waits or job.status.value not in self.lanes():
             return None
-        begun = claims.begin_step(session, row_id, job.status, lease, WORKER)
+        begun = step_claims.begin_step(session, row_id, job.status, lease, WORKER)
         return None if isinstance(begun, Missed) else _claimed(begun)
 
     def claim_due(
         self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
     ) -> list[Claim[Step]]:
-        rows = claims.claim_due(session, Status(lane or ""), user_id, most, lease, WORKER)
+        rows = step_claims.claim_due_steps(session, Status(lane or ""), user_id, most, lease, WORKER)
         return [_claimed(row) for row in rows]
 
     def do(self, claim: Claim[Step]) -> Result:
@@ -236,11 +192,11 @@ class Stepping(Handler[Step, Result]):
     ) -> bool:
         job_id, attempt = hold.work.id, hold.attempt
         if again is not None:
-            return claims.leave(session, job_id, attempt, again.wait, counted=again.counted)
-        job = jobs.state(session, job_id)
+            return step_claims.leave_step(session, job_id, attempt, again.wait, counted=again.counted)
+        job = jobs.job_state(session, job_id)
         if job is None or job.status not in HELD:
             return False
-        failed = jobs.fail(session, job_id, job.status, attempt, error or JobTimeout(), actor)
+        failed = jobs.fail_step(session, job_id, job.status, attempt, error or JobTimeout(), actor)
         return not isinstance(failed, Missed)
 
 
@@ -254,7 +210,7 @@ def _claimed(job: JobRow) -> Claim[Step]:
 
 def _do(tools: Tools, job: JobRow) -> Result:
     if job.status is Status.GENERATING:
-        return drafts.write(tools, job)
+        return drafts.write_draft(tools, job)
     if job.status is Status.FETCHING:
         try:
             return as_fetched(tools.fetcher.get(job.canonical_url or ""))
@@ -278,19 +234,19 @@ def _settle(tools: Tools, step: Step, result: Result) -> StepOutcome:
 def _written(session: Session, tools: Tools, step: Step, result: Result) -> StepOutcome:
     job, actor = step
     if isinstance(result, Draft | DraftFailed):
-        written = drafts.save(session, job, result, actor)
+        written = drafts.save_draft(session, job, result, actor)
     elif isinstance(result, Fetched):
         written = jobs.mark_fetched(session, job.id, job.attempt, result, actor)
     elif isinstance(result, Found):
         media_id = _hand_over(session, job, result)
         written = jobs.mark_extracted(session, job.id, job.attempt, result.extraction, media_id, actor)
     else:
-        # A person decides whether a page is fetched again; only what could not begin is left to a worker.
+        # A person decides whether to fetch a page again. Only a step that could not begin is left to a worker.
         again = decide(result.error, job.tries, tools.backoff_seconds, most=0)
         if again is not None:
-            left = claims.leave(session, job.id, job.attempt, again.wait, counted=again.counted)
+            left = step_claims.leave_step(session, job.id, job.attempt, again.wait, counted=again.counted)
             return StepOutcome.LEFT if left else StepOutcome.STALE
-        written = jobs.fail(session, job.id, job.status, job.attempt, result.error, actor)
+        written = jobs.fail_step(session, job.id, job.status, job.attempt, result.error, actor)
     outcome = StepOutcome.FAILED if isinstance(result, Nothing | DraftFailed) else StepOutcome.DONE
     if isinstance(written, Missed):
         outcome = outcome if written.repeated else StepOutcome.STALE
@@ -300,9 +256,9 @@ def _written(session: Session, tools: Tools, step: Step, result: Result) -> Step
 
 
 def _hand_over(session: Session, job: JobRow, found: Found) -> UUID:
-    """The article becomes an item in the creator's library, with this text if it has none yet: one fetch for both.
+    """Make the article an item in the creator's library, with this text if the item has none: one fetch for both.
 
-    A PDF is left to a worker, which keeps its file.
+    A PDF is left to a worker, which stores its file.
     """
     row = hold_article(session, job.created_by_user_id, job.canonical_url or "")
     media_id = row.id
@@ -316,21 +272,8 @@ def _hand_over(session: Session, job: JobRow, found: Found) -> UUID:
     return media_id
 
 
-def _failed(job: JobRow) -> Taken:
-    """What a failed job answers to `extract`: the same to the caller who read the page and to all who ask later.
-
-    Raises JobNotReady when it failed before there was a page.
-    """
-    if job.extracted_at is not None:
-        _say_skipped(job.id, Status.FAILED, outrun=True)
-        return Taken(job, skipped=True)
-    if job.fetched_at is None:
-        raise JobNotReady(_NO_PAGE[Status.FAILED])
-    return Taken(job)
-
-
-def _say_skipped(job_id: UUID, status: Status, *, outrun: bool) -> None:
-    """In words that monitoring searches for: don't change them."""
+def log_skipped(job_id: UUID, status: Status, *, outrun: bool) -> None:
+    """Monitoring searches for these words: don't change them."""
     if outrun:
         why = "already extracted by another worker"
     elif status in {Status.GENERATING, Status.SAVED}:
@@ -338,29 +281,3 @@ def _say_skipped(job_id: UUID, status: Status, *, outrun: bool) -> None:
     else:
         why = f"already extracted (status={status.value})"
     log.info(f"[EXTRACT] Job {job_id} {why}, skipping", job_id=str(job_id))
-
-
-def _is_over(tools: Tools, job_id: UUID) -> bool:
-    """Whether its text is there, or the attempt to get it has failed: nobody has to read anything."""
-    with tools.sessions.read() as session:
-        job = jobs.state(session, job_id)
-    return job is not None and job.status in EXTRACTED_ON | {Status.FAILED}
-
-
-def _wait_for_reader(tools: Tools, job_id: UUID, until: float) -> None:
-    """Wait until the other reader is done, or lost. It only looks: on SQLite a claim is the only writer."""
-    while time.monotonic() < until:
-        threading.Event().wait(LOOK_SECONDS)
-        with tools.sessions.read() as session:
-            job = jobs.state(session, job_id)
-        if job is None or job.status is not Status.EXTRACTING:
-            return
-        if job.lease_expires_at is None or job.lease_expires_at <= tools.sessions.clock():
-            return
-
-
-_NO_PAGE: dict[Status, str] = {
-    Status.QUEUED: "Nothing is fetched yet. Fetch the page first, or enter title and text by hand.",
-    Status.FETCHING: "The page is being fetched. Ask again in a moment.",
-    Status.FAILED: "This job has failed. Retry it, or enter title and text by hand.",
-}

@@ -1,6 +1,6 @@
 """The life of a story: saved with its job, edited, published or put away.
 
-Each change names the revision that it was made on, so that two editors can't overwrite each other unseen.
+Each change names the revision it was made from, so that two editors can't overwrite each other by mistake.
 """
 
 from __future__ import annotations
@@ -15,16 +15,27 @@ from sqlalchemy import bindparam, insert, literal_column, update
 
 from nexus.db.editorial import stories
 from nexus.db.moves import STORY_ROWS, Missed, Move, log_created
-from nexus.db.rows import StoryRow
-from nexus.db.session import Query, Row, Session, Statement
+from nexus.db.rows import JobRow, StoryRow
+from nexus.db.session import Query, Session, Sessions, Statement
 from nexus.db.tables import UNSTORABLE, one_of
-from nexus.draft import BACKGROUND, CLAIM, HEADLINE, QUOTE, SUMMARY, WHAT_HAPPENED, Claim, Draft, Evidence
+from nexus.draft import (
+    BACKGROUND,
+    CLAIM,
+    HEADLINE,
+    QUOTE,
+    SUMMARY,
+    WHAT_HAPPENED,
+    Draft,
+    Evidence,
+    StoryClaim,
+)
 from nexus.draft.grounding import QuotableText
+from nexus.editorial import queries
 from nexus.errors import Conflict, InvalidRequest, InvalidState
 from nexus.states.machine import Verdict
 from nexus.states.story import PUBLISH, STORY, Status
 
-#: Of the headline, in a slug; what makes it the only one of its kind comes after it.
+#: How many characters of the headline a slug has; the id follows and makes it unique.
 MOST_SLUG = 80
 OPEN = frozenset({Status.DRAFT, Status.REVIEW})
 CHANGED = "Somebody has changed this story since. Look at it again, then repeat your change."
@@ -72,7 +83,7 @@ _MOVES = {
 
 @dataclass(frozen=True)
 class Wording:
-    """A story as an editor wants it: each claim with the quote that it rests on, or with none."""
+    """A story as an editor wants it: each claim with the quote that supports it, or with an empty one."""
 
     headline: str
     summary: str
@@ -82,34 +93,45 @@ class Wording:
 
 @dataclass(frozen=True)
 class Sections:
-    what_happened: tuple[Claim, ...]
-    background: tuple[Claim, ...]
+    what_happened: tuple[StoryClaim, ...]
+    background: tuple[StoryClaim, ...]
 
     @property
     def unsupported(self) -> int:
         return sum(not claim.evidence.found for claim in (*self.what_happened, *self.background))
 
     @classmethod
-    def of(cls, row: Row) -> Sections:
-        kept = json.loads(row.sections)
-        return cls(*(tuple(map(_claim, kept[name])) for name in ("what_happened", "background")))
+    def parse(cls, stored: str) -> Sections:
+        """Read them as `as_json` wrote them."""
+        kept = json.loads(stored)
+        return cls(_claims_of(kept["what_happened"]), _claims_of(kept["background"]))
 
     def as_json(self) -> str:
         parts = {"what_happened": self.what_happened, "background": self.background}
-        return json.dumps({name: list(map(_plain, claims)) for name, claims in parts.items()})
+        plain = {
+            name: [{"text": claim.text, **vars(claim.evidence)} for claim in claims]
+            for name, claims in parts.items()
+        }
+        return json.dumps(plain)
+
+
+def _claims_of(kept: Sequence[Mapping[str, Any]]) -> tuple[StoryClaim, ...]:
+    return tuple(
+        StoryClaim(claim["text"], Evidence(claim["quote"], claim["start"], claim["end"])) for claim in kept
+    )
 
 
 @dataclass(frozen=True)
 class Grounded:
-    """A wording that may be saved."""
+    """A wording that has passed the checks and may be saved."""
 
     headline: str
     summary: str
     sections: Sections
 
 
-def save(session: Session, job: Row, draft: Draft, story_id: UUID, actor: str) -> None:
-    """A draft as a story of its job."""
+def save_story(session: Session, job: JobRow, draft: Draft, story_id: UUID, actor: str) -> None:
+    """Save a draft as a story of its job."""
     session.run(
         _NEW,
         id=story_id,
@@ -130,10 +152,12 @@ def save(session: Session, job: Row, draft: Draft, story_id: UUID, actor: str) -
     log_created(session, STORY_ROWS, story_id, actor=actor)
 
 
-def ground(story: Row, wording: Wording) -> Grounded:
-    """What an editor wrote, with its quotes looked up anew; that takes its time, and so no transaction. Raises
-    InvalidRequest."""
-    kept = Sections.of(story)
+def ground_wording(story: StoryRow, wording: Wording) -> Grounded:
+    """Check what an editor wrote and look its quotes up, which is slow: open no transaction for it.
+
+    Raises InvalidRequest.
+    """
+    kept = Sections.parse(story.sections)
     known = {(claim.text, claim.evidence.quote): claim for claim in (*kept.what_happened, *kept.background)}
     source = QuotableText(story.article_text)
     return Grounded(
@@ -146,7 +170,7 @@ def ground(story: Row, wording: Wording) -> Grounded:
     )
 
 
-def edit(session: Session, story: Row, revision: int, grounded: Grounded) -> StoryRow:
+def save_wording(session: Session, story: StoryRow, revision: int, grounded: Grounded) -> StoryRow:
     """Raises InvalidState, Conflict."""
     row = session.first(
         _EDIT,
@@ -158,14 +182,14 @@ def edit(session: Session, story: Row, revision: int, grounded: Grounded) -> Sto
         now=session.now,
     )
     if row is None:
-        if Status(story.status) not in OPEN:
+        if story.status not in OPEN:
             raise InvalidState("Only a draft or a story in review can be changed. Restore it first.")
         raise Conflict(CHANGED)
     return row
 
 
-def change(session: Session, story_id: UUID, verb: str, revision: int, actor: str) -> StoryRow | None:
-    """Walk an edge of the story's table; None where it was walked before. Raises InvalidState, Conflict."""
+def walk_story(session: Session, story_id: UUID, verb: str, revision: int, actor: str) -> StoryRow | None:
+    """Walk an edge of the story's machine; None if it is in that state already. Raises InvalidState, Conflict."""
     row = _MOVES[verb](session, story_id, actor=actor, fence=revision)
     if not isinstance(row, Missed):
         return row
@@ -185,21 +209,23 @@ def slug(headline: str, story_id: UUID) -> str:
 
 def _claims(
     said: Sequence[tuple[str, str]],
-    known: Mapping[tuple[str, str], Claim],
+    known: Mapping[tuple[str, str], StoryClaim],
     source: QuotableText,
     count: tuple[int, int],
     what: str,
-) -> tuple[Claim, ...]:
-    """Claims that stay as they are were all right once, however short they are."""
+) -> tuple[StoryClaim, ...]:
+    """Check new claims and look up their quotes. Unchanged ones passed before, by the rules of their time."""
     least, most = count
     if not least <= len(said) <= most:
         raise InvalidRequest(f"{what} has {len(said)} claims. Give {least} to {most}.")
-    return tuple(known.get(one) or _claimed(*one, source) for one in said)
-
-
-def _claimed(text: str, quote: str, source: QuotableText) -> Claim:
-    rests_on = _sized(quote, QUOTE, "A quote") if quote.strip() else ""
-    return Claim(_sized(text, CLAIM, "A claim"), source.evidence(rests_on))
+    claims = []
+    for text, quote in said:
+        claim = known.get((text, quote))
+        if claim is None:
+            support = _sized(quote, QUOTE, "A quote") if quote.strip() else ""
+            claim = StoryClaim(_sized(text, CLAIM, "A claim"), source.evidence(support))
+        claims.append(claim)
+    return tuple(claims)
 
 
 def _sized(given: str, size: tuple[int, int], what: str) -> str:
@@ -210,20 +236,54 @@ def _sized(given: str, size: tuple[int, int], what: str) -> str:
     return text
 
 
-def _claim(kept: Mapping[str, Any]) -> Claim:
-    return Claim(kept["text"], Evidence(kept["quote"], kept["start"], kept["end"]))
-
-
-def _plain(claim: Claim) -> dict[str, object]:
-    return {"text": claim.text, **vars(claim.evidence)}
-
-
 def wording_of(story: StoryRow) -> Wording:
-    """Return a story's present wording, as an editor would have typed it."""
-    sections = Sections.of(story)
+    """Return a story's current wording, as an editor would have typed it."""
+    sections = Sections.parse(story.sections)
     return Wording(
         story.headline,
         story.summary,
         [(claim.text, claim.evidence.quote) for claim in sections.what_happened],
         [(claim.text, claim.evidence.quote) for claim in sections.background],
     )
+
+
+@dataclass(frozen=True)
+class ChangedStory:
+    story: StoryRow
+    #: It was in this state already.
+    skipped: bool
+
+
+def edit_story(sessions: Sessions, viewer: UUID, story_id: UUID, revision: int, wording: Wording) -> StoryRow:
+    """Save another wording of a story. Raises NotFound, InvalidRequest, InvalidState, Conflict."""
+    with sessions.read() as session:
+        story = queries.visible_story(session, story_id, viewer)
+    grounded = ground_wording(story, wording)
+    with sessions.begin() as session:
+        return save_wording(session, story, revision, grounded)
+
+
+def change_story(
+    sessions: Sessions,
+    viewer: UUID,
+    story_id: UUID,
+    revision: int,
+    verb: str | None,
+    wording: Wording | None = None,
+) -> ChangedStory:
+    """Save a wording if it differs from the story's, and walk an edge if one is named; both, either or neither.
+
+    Raises as `edit_story` does.
+    """
+    with sessions.read() as session:
+        story = queries.visible_story(session, story_id, viewer)
+    grounded = changed = None
+    if wording is not None and wording != wording_of(story):
+        grounded = ground_wording(story, wording)
+    with sessions.begin() as session:
+        if grounded is not None:
+            revision = save_wording(session, story, revision, grounded).revision
+        if verb is not None:
+            changed = walk_story(session, story_id, verb, revision, str(viewer))
+        now = changed or queries.visible_story(session, story_id, viewer)
+    return ChangedStory(now, skipped=verb is not None and changed is None)

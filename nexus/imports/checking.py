@@ -27,19 +27,19 @@ CHANGED = "This file has changed since it was checked. Resume the import to read
 _FileStamp = tuple[int, int, int, int, int]
 
 
-class _Twin(NamedTuple):
+class _SameFile(NamedTuple):
     id: UUID
     processing_status: Status
     failure_stage: Stage | None
 
 
-_TWIN = Query(
+_SAME_FILE = Query(
     select(media.c.id, media.c.processing_status, media.c.failure_stage).where(
         media.c.created_by_user_id == bindparam("user_id"),
         media.c.kind == bindparam("kind"),
         media.c.file_sha256 == bindparam("sha256"),
     ),
-    _Twin,
+    _SameFile,
 )
 
 
@@ -104,11 +104,11 @@ def check_source(source: StagedSource, files: Files, stopped: Callable[[], bool]
 
 def find_candidate(session: Session, viewer: UUID, checked: Checked) -> Candidate:
     """Look for the same file among the viewer's own."""
-    twin = session.first(_TWIN, user_id=viewer, kind=checked.source.kind.value, sha256=checked.sha256)
-    if twin is None:
+    same = session.first(_SAME_FILE, user_id=viewer, kind=checked.source.kind.value, sha256=checked.sha256)
+    if same is None:
         return Candidate(checked, uuid4(), Standing.NEW)
-    unread = twin.processing_status is Status.FAILED and twin.failure_stage is not Stage.EMBED
-    return Candidate(checked, twin.id, Standing.UNREAD if unread else Standing.KNOWN)
+    unread = same.processing_status is Status.FAILED and same.failure_stage is not Stage.EMBED
+    return Candidate(checked, same.id, Standing.UNREAD if unread else Standing.KNOWN)
 
 
 @contextmanager

@@ -51,12 +51,12 @@ _COLUMNS = (
 )
 
 
-class _Held(NamedTuple):
+class _HeldMedia(NamedTuple):
     media_id: UUID
 
 
 _HELD = Query(
-    select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id")), _Held
+    select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id")), _HeldMedia
 )
 _NEW = Statement(insert(media).values({media.c[name]: bindparam(name) for name in _COLUMNS}))
 

@@ -56,7 +56,7 @@ UNANSWERED = "The database went away during the commit. Nexus keeps asking it wh
 ORDER = list(Phase)
 
 
-class Stopped(Exception):
+class ImportStopped(Exception):
     """The user asked to stop, or a file can't be imported."""
 
 
@@ -102,7 +102,7 @@ class ImportRun:
         """Work until everything is in the library or the user asks to stop."""
         try:
             self._work()
-        except (Stopped, SandboxClosed):
+        except (ImportStopped, SandboxClosed):
             pass
         except Exception as error:
             self._broke(error)
@@ -219,7 +219,7 @@ class ImportRun:
             self.progress.set(source.id, FileOutcome.PARSING)
             found = self._extract(one, cancel)
             self._keep(_text(source), messages.pack_extraction(found))
-        except (ReadCancelled, Stopped):
+        except (ReadCancelled, ImportStopped):
             self.progress.set(source.id, FileOutcome.CHECKED)
         except (ApiError, WorkError) as error:
             self._fail(source, error)
@@ -298,12 +298,12 @@ class ImportRun:
                 if clock() - began > GRACE / 2:  # a very large import, or a laptop that slept
                     storing.require_stored()
                 if not after.enter_context(self.registry.committing(self.attempt_id)):
-                    raise Stopped
+                    raise ImportStopped
                 storing.keep()
                 self.in_doubt = True
         except (ApiError, WorkError) as error:
             self._stumble(error)
-            raise Stopped from error
+            raise ImportStopped from error
         except Exception as error:
             if not self.in_doubt:
                 raise
@@ -323,14 +323,14 @@ class ImportRun:
     def _is_committed(self, library_id: UUID, candidates: list[Candidate]) -> bool:
         """Ask the database about a commit whose answer was lost, for as long as it is away.
 
-        Raises Stopped if the process ends first.
+        Raises ImportStopped if the process ends first.
         """
         pauses = chain(PAUSES, repeat(PAUSES[-1]))
         while (
             found := committing.was_committed(self.tools.sessions, self.viewer, library_id, candidates)
         ) is None:
             if self.registry.is_closed:
-                raise Stopped
+                raise ImportStopped
             self.progress.stumble(NotReady(UNANSWERED))
             time.sleep(next(pauses))
         log.info("import_commit_looked_up", attempt_id=str(self.attempt_id), committed=found)
@@ -348,7 +348,7 @@ class ImportRun:
 
     def _look_for_stop(self) -> None:
         if self._asked_to_stop():
-            raise Stopped
+            raise ImportStopped
 
     def _begin_again_for_new(self, batch: Batch) -> None:
         """Go back to preflight if files were added during a pause."""
@@ -365,7 +365,7 @@ class ImportRun:
 
     def _report(self, phase: Phase) -> None:
         if not self.registry.advance(self.attempt_id, phase):
-            raise Stopped
+            raise ImportStopped
         self.progress.tell()
 
     def _fail(self, source: StagedSource, error: NexusError) -> None:
@@ -382,7 +382,7 @@ class ImportRun:
         """Let the user decide: import without these files, or not at all."""
         if self.progress.of(FileOutcome.FAILED):
             self.registry.stop()
-            raise Stopped
+            raise ImportStopped
 
 
 def _text(source: StagedSource) -> str:

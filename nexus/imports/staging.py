@@ -213,11 +213,11 @@ class Staging:
 
 
 def _staged(name: str, path: Path, *, ours: bool) -> StagedSource:
-    kind = kind_of(name, path)
+    kind = staged_kind(name, path)
     return StagedSource(uuid4(), name, kind, path.stat().st_size, path, ours)
 
 
-def kind_of(name: str, path: Path) -> Kind:
+def staged_kind(name: str, path: Path) -> Kind:
     """Tell a file's kind by its name, and check that against its content. Raises InvalidFileType."""
     kind = KINDS.get(PurePath(name).suffix.lower())
     if kind is None:

@@ -1,4 +1,4 @@
-"""Who is told that there is work. The database is the queue; these carry wake-ups only, and may lose them."""
+"""Who is told that there is work. The database is the queue: these carry only wake-ups, and may lose them."""
 
 from __future__ import annotations
 

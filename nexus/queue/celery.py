@@ -17,13 +17,13 @@ log = logging.get(__name__)
 QUEUE = "nexus"
 #: Kinds of work whose task has a name of its own; its only positional argument is the id.
 TASKS = {"extraction": "ingest_media"}
-#: One wake-up drains all that is due, so a long line of them tells the workers nothing new. Any that is still in the
-#: line will be taken up after this commit. Each costs a worker about as much as a short item of work.
+#: One wake-up drains everything that is due, so a long line of them tells the workers nothing new: any that still
+#: waits is handled after this commit. Each costs a worker about as much as a short piece of work.
 ENOUGH = 100
 
 
-def create(settings: Settings) -> Celery:
-    """A Celery app from settings alone; its tasks are in nexus.worker.tasks."""
+def make_celery(settings: Settings) -> Celery:
+    """Make a Celery app from settings alone. Its tasks are in nexus.worker.tasks."""
     app = Celery("nexus", broker=settings.redis_url, set_as_current=False)
     app.conf.update(
         imports=["nexus.worker.tasks"],
@@ -41,8 +41,8 @@ def create(settings: Settings) -> Celery:
         broker_transport_options={
             # A request does not wait for a broker that is away; workers have their own, endless patience.
             "max_retries": 0,
-            # Longer than a lease, so that a slow task is not delivered twice while its worker lives;
-            # restored every second, where the default looks only every hundred seconds or so.
+            # Longer than a lease, so that a slow task is not delivered twice while its worker lives. Restored every
+            # second; the default is about every hundred.
             "visibility_timeout": settings.lease_seconds * 3 + 60,
             "unacked_restore_interval": 1,
             "unacked_restore_throttle": 1,
@@ -68,7 +68,7 @@ class CeleryQueue(Queue):
         self.workers_look = self.works_elsewhere = not app.conf.task_always_eager
 
     def tell(self, work: Work) -> bool:
-        """Send a wake-up, unless so many wait already that the workers will look for long after this one."""
+        """Send a wake-up, unless so many wait already that the workers will keep looking long after this commit."""
         name, arguments = TASKS.get(work.kind, "do_work"), [str(work.id)]
         task = self.app.signature(name, args=arguments if name in TASKS.values() else [work.kind, *arguments])
         if self.app.conf.task_always_eager:
@@ -83,7 +83,7 @@ class CeleryQueue(Queue):
         self.app.nexus = app
 
     def reach(self) -> None:
-        """A password that Redis refuses is no matter of waiting: that is raised as it is."""
+        """Waiting does not help against a password that Redis refuses: that error is raised unchanged."""
         with self.app.connection_for_read() as connection:
             try:
                 client: Any = connection.default_channel.client

@@ -16,6 +16,6 @@ class InlineQueue(Queue):
         self._run = run
 
     def tell(self, work: Work) -> bool:
-        """Work that breaks off is taken up again when its lease runs out."""
+        """Work that breaks off is taken over when its lease runs out."""
         self._run(work)
         return True

@@ -48,7 +48,8 @@ class Supabase:
     def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget:  # noqa: ARG002
         """The server decides how long the link lives, so read that from its token."""
         signed = self._call("POST", f"/object/upload/sign/{self._place(path)}", json={}).json()
-        expires_at = _expiry(signed["token"])
+        claims = jwt.decode(signed["token"], options={"verify_signature": False})
+        expires_at = datetime.fromtimestamp(int(claims["exp"]), UTC)
         return UploadTarget(self._base + signed["url"], {"Content-Type": content_type}, expires_at)
 
     def sign_download(self, path: str, filename: str, content_type: str, life: timedelta) -> Link:  # noqa: ARG002
@@ -152,11 +153,6 @@ class Supabase:
         if response.is_error:
             raise _explained(response)
         return response
-
-
-def _expiry(token: str) -> datetime:
-    claims = jwt.decode(token, options={"verify_signature": False})
-    return datetime.fromtimestamp(int(claims["exp"]), UTC)
 
 
 def _explained(response: httpx2.Response) -> StorageError:

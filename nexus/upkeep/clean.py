@@ -40,7 +40,7 @@ class _Born(NamedTuple):
     born: datetime | None
 
 
-class _File(NamedTuple):
+class _StoredPath(NamedTuple):
     media_id: UUID
     storage_path: str
 
@@ -86,7 +86,7 @@ _FORGET_DUPLICATES = Statement(
 )
 _BORN = Query(select(func.min(users.c.created_at).label("born")), _Born)
 _FILES = Query(
-    select(media_file.c.media_id, media_file.c.storage_path).order_by(media_file.c.media_id), _File
+    select(media_file.c.media_id, media_file.c.storage_path).order_by(media_file.c.media_id), _StoredPath
 )
 
 #: An arbitrary number: nothing else in Nexus takes an advisory lock for a whole session.

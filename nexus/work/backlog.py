@@ -1,7 +1,7 @@
-"""The rows of a table that wait for a worker or are held by one, as statements that are the same for every table.
+"""The rows of a table that wait for a worker or are held by one, with the same statements for every table.
 
-A table of work has `run_after`, `lease_expires_at` and `tries`; what its id, its fence and its user are called, and
-which rows wait, a `Backlog` says.
+A table of work has the columns `run_after`, `lease_expires_at` and `tries`. A `Backlog` names its id, fence and user,
+and says which rows wait.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from sqlalchemy import (
 
 from nexus.db.session import Query, Session, Statement
 
-#: How many users of a lane one look finds; the next look goes on behind the last of them.
+#: How many users of a lane one look finds. The next look continues after the last of them.
 USERS = 16
 FIRST = UUID(int=0)
 
 
 class Lost(NamedTuple):
-    """Work whose lease ran out: its worker is gone."""
+    """Work whose lease has run out: its worker is gone."""
 
     id: UUID
     attempt: int
@@ -52,7 +52,7 @@ class _Id(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Backlog:
-    """Work in one table. Its lanes, if it has any, are the values of a column; each is worked through on its own.
+    """The work in one table. If it has lanes, they are the values of a column, and each is worked through separately.
 
     `waiting` is the condition of a partial index on lane, user, run_after and id.
     """
@@ -65,7 +65,7 @@ class Backlog:
     lane: Column[Any] | None = None
 
     def users(self, session: Session, lane: str | None, start: UUID, before: datetime) -> list[UUID]:
-        """Who has work that was due before a time: from a user on, or from the first if nobody follows."""
+        """Return users with work that was due before a time, beginning at `start`, or at the first if none follow."""
         values = {"lane": lane, "now": before, "most": USERS}
         rows = session.all(self._users, start=start, **values)
         if not rows and start != FIRST:
@@ -75,24 +75,24 @@ class Backlog:
     def due(
         self, session: Session, lane: str | None, user_id: UUID, before: datetime, most: int
     ) -> list[UUID]:
-        """Work of one user that was due before a time, the longest waiting first."""
+        """Return work of one user that was due before a time, the longest waiting first."""
         values = {"lane": lane, "user_id": user_id, "now": before, "most": most}
         return [row.id for row in session.all(self._due, **values)]
 
     def pick(self, most: int) -> Select[Any]:
-        """Ids of a user's due work, locked, for the WHERE of a claim. Rows that others hold are passed over.
+        """Select and lock the ids of a user's due work, for the WHERE of a claim. Rows that others hold are skipped.
 
-        The number is written out: for a limit that it does not know, PostgreSQL makes a new plan at each call.
+        The limit is a literal, because PostgreSQL plans a statement with an unknown limit again at each call.
         """
         return self._oldest().limit(literal_column(str(most))).with_for_update(skip_locked=True)
 
     def renew(self, session: Session, held: Iterable[tuple[UUID, int]], until: datetime) -> None:
-        """A sign of life for each (id, attempt). Those that were taken over stay as they are."""
+        """Renew the lease of each (id, attempt). Work that was taken over is left alone."""
         rows = [{"row_id": row_id, "fence": attempt, "until": until} for row_id, attempt in held]
         session.run_many(self._renew, rows)
 
     def lost(self, session: Session, most: int) -> list[Lost]:
-        """Locked, so that several sweeps at once share the work."""
+        """Return lost work and lock it, so that several sweeps at once share it."""
         return session.all(_lost_rows(self, most), now=session.now)
 
     @property
@@ -122,9 +122,9 @@ class Backlog:
 
     @cached_property
     def _users(self) -> Query[_UserId]:
-        """Hops along the index from one user to the next: as many steps as users, however much each has waiting.
+        """Hop along the index from one user to the next: as many steps as users, however much work each has.
 
-        Those whose work is all put off are hopped over.
+        Users whose work is all for later are skipped.
         """
         start = self._next_user(self.user >= bindparam("start", type_=self.user.type))
         hops = select(start.label("user_id")).cte("hops", recursive=True)
@@ -150,8 +150,7 @@ class Backlog:
 
     @cached_property
     def _renew(self) -> Statement:
-        """A row that another transaction holds for long must not cost all the others their leases: its turn comes
-        again."""
+        """Skips locked rows: one that another transaction holds for long must not cost all others their leases."""
         lease: Column[Any] = self.table.c.lease_expires_at
         held = (
             self.key == bindparam("row_id", type_=self.key.type),
@@ -168,7 +167,7 @@ class Backlog:
 
 @cache
 def _lost_rows(backlog: Backlog, most: int) -> Query[Lost]:
-    """With the number written out, as in `pick`."""
+    """With a literal limit, as in `pick`."""
     lease: Column[Any] = backlog.table.c.lease_expires_at
     return Query(
         select(backlog.key.label("id"), backlog.fence.label("attempt"), backlog.table.c.tries)

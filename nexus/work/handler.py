@@ -15,7 +15,7 @@ from nexus.queue import Work
 from nexus.work.backlog import Backlog
 from nexus.work.retry import Again
 
-#: Who history says did it.
+#: The actors that history names.
 WORKER, SWEEP = "worker", "sweep"
 
 S = TypeVar("S")
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class Hold(NamedTuple):
-    """Work and the attempt that this process was given on it: the fence of whatever it writes."""
+    """Work, and the attempt that this process was given: the fence of everything it writes."""
 
     work: Work
     attempt: int
@@ -31,7 +31,7 @@ class Hold(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim(Generic[S]):
-    """Work that this process holds, and the row it is about."""
+    """Work that this process holds, and the row that it is about."""
 
     hold: Hold
     tries: int
@@ -42,7 +42,7 @@ class Claim(Generic[S]):
 
 @dataclass(frozen=True)
 class Ended(Generic[S, R]):
-    """An attempt that has ended, and what it brought; nothing of it is written yet."""
+    """An attempt that has ended, and its result, which is not written yet."""
 
     claim: Claim[S]
     result: R
@@ -53,23 +53,23 @@ class Handler(ABC, Generic[S, R]):
 
     kind: ClassVar[str]
     backlog: ClassVar[Backlog]
-    #: What log lines call the work and the id of what it is done to.
+    #: What log lines call the work, and the id of its row.
     log_event: ClassVar[str]
     log_id: ClassVar[str]
-    #: The part of a process's threads that may be at this kind of work at once.
+    #: The part of a process's threads that may do this kind of work at once.
     share: ClassVar[float] = 1.0
-    #: Whether results are written together by one thread, which pays for short work.
+    #: Whether one thread writes many results together, which is faster for short work.
     settles_together: ClassVar[bool] = False
     #: Whether there may be more to do on the same row when an attempt has ended well.
     repeats: ClassVar[bool] = False
 
     def lanes(self) -> Sequence[str | None]:
-        """The lanes of the backlog that can be worked on here."""
+        """Return the lanes of the backlog that this process can work on."""
         return (None,)
 
     @abstractmethod
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[S] | None:
-        """Claim one piece of work; None if it is not due, or held by somebody."""
+        """Claim one piece of work; None if it is not due, or somebody holds it."""
 
     @abstractmethod
     def claim_due(
@@ -83,16 +83,16 @@ class Handler(ABC, Generic[S, R]):
 
     @abstractmethod
     def settle(self, ended: Sequence[Ended[S, R]]) -> list[str]:
-        """Write what attempts brought, in transactions of its own, and say how each ended.
+        """Write the results of attempts, in transactions of its own, and say how each ended.
 
-        It may be called again for what is written already, if the answer to a COMMIT was lost.
+        It may be called again with results that are already written, if the answer to a COMMIT was lost.
         """
 
     @abstractmethod
     def put_down(
         self, session: Session, hold: Hold, again: Again | None, error: WorkError | None, actor: str
     ) -> bool:
-        """Let work go that brought nothing: due again, or failed if `again` is None. False if it was taken over."""
+        """Let go of work without a result: due again, or failed if `again` is None. False if it was taken over."""
 
     def size_of(self, result: R) -> int:  # noqa: ARG002
         """About how many characters are written for a result."""

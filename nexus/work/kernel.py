@@ -1,4 +1,4 @@
-"""All kinds of work of a process: every door, thread, task and command that works comes through here."""
+"""All work of a process: every request, thread, task and command that does work comes through here."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from nexus.work.retry import Again, decide
 
 log = logging.get(__name__)
 
-#: How much a sweep takes back in one transaction.
+#: How many rows a sweep takes back in one transaction.
 BATCH = 100
-#: How much due work of a kind a sweep announces.
+#: How many pieces of due work a sweep announces for each kind.
 REMINDERS = 1000
 
 
@@ -32,7 +32,7 @@ class Swept:
 
 
 class Kernel:
-    """Handlers are asked in the order of their registration: the first that has due work is served."""
+    """Asks handlers in the order of their registration: the first that has due work is served."""
 
     def __init__(self, sessions: Sessions, leases: Leases, backoff_seconds: float) -> None:
         self.sessions = sessions
@@ -45,9 +45,9 @@ class Kernel:
         self.leases.backlogs[handler.kind] = handler.backlog
 
     def run(self, work: Work) -> str | None:
-        """Do one piece of work here and now; how it ended, or None if it was not due.
+        """Do one piece of work here and now; return how it ended, or None if it was not due.
 
-        Raises only when the database does, for longer than `insist` waits for it.
+        Raises only if the database fails for longer than `insist` keeps trying.
         """
         handler = self.handlers[work.kind]
         outcome = None
@@ -58,14 +58,14 @@ class Kernel:
         return outcome
 
     def finish(self, claim: Claim[Any]) -> str:
-        """Do claimed work and write what it brought, under a lease that is renewed meanwhile."""
+        """Do claimed work and write its result, under a lease that is renewed meanwhile."""
         with self.leases.hold(claim.hold):
             ended = self.attempt(claim)
             (outcome,) = insist(lambda: self.settle([ended]))
         return outcome
 
     def attempt(self, claim: Claim[Any]) -> Ended[Any, Any]:
-        """Do claimed work; what it brought is to be settled."""
+        """Do claimed work. The caller has to settle the result."""
         handler, number = self.handlers[claim.hold.work.kind], claim.hold.attempt
         name = {handler.log_id: str(claim.hold.work.id)}
         with logging.task_log_context(request_id=claim.request_id, **name):
@@ -73,7 +73,7 @@ class Kernel:
             return Ended(claim, handler.do(claim))
 
     def settle(self, ended: Sequence[Ended[Any, Any]]) -> list[str]:
-        """Write what attempts at one kind of work brought, and say how they ended."""
+        """Write the results of attempts at one kind of work, and say how they ended."""
         handler = self.handlers[ended[0].claim.hold.work.kind]
         outcomes = handler.settle(ended)
         for one, outcome in zip(ended, outcomes, strict=True):
@@ -84,7 +84,7 @@ class Kernel:
         return outcomes
 
     def give_back(self, holds: Iterable[Hold]) -> None:
-        """Let go of what this process will not get to: it is due again at once, for other workers."""
+        """Let go of work that this process will not get to: it is due again at once, for other workers."""
         ordered = sorted(holds)
         self.leases.let_go(*ordered)
         for kind in sorted({hold.work.kind for hold in ordered}):
@@ -96,7 +96,7 @@ class Kernel:
     def sweep(self, queue: Queue, stopped: Callable[[], bool] = lambda: False) -> Swept:
         """Take back work whose worker is gone, and announce due work if workers don't look for it themselves.
 
-        Safe to run in several processes at once: rows that another one holds are passed over.
+        Safe to run in several processes at once: rows that another process holds are skipped.
         """
         released = sum(self._release_lost(handler) for handler in self.handlers.values())
         announced = 0 if queue.workers_look else self._remind(queue, stopped)
@@ -136,7 +136,7 @@ class Kernel:
         return announced
 
     def _due(self, handler: Handler[Any, Any]) -> list[Work]:
-        """Shared out among users, beginning anywhere, so that over time everybody is remembered."""
+        """Return due work of some users, beginning with a random one, so that over time everybody gets their turn."""
         lanes = handler.lanes()
         found: list[Work] = []
         with self.sessions.read() as session:

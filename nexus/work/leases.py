@@ -1,4 +1,4 @@
-"""Signs of life: one thread renews the leases of everything this process works on."""
+"""Leases: one thread renews those of everything that this process works on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.get(__name__)
 
 
 class Leases:
-    """Holds leases from the claim on, but not for ever: work that hangs loses its lease and is taken from it.
+    """Renews leases from the claim on, but not forever: work that hangs loses its lease, and others take it over.
 
     The thread starts with the first lease and ends with the process.
     """
@@ -47,7 +47,9 @@ class Leases:
         until = time.monotonic() + self.longest.total_seconds()
         with self._lock:
             self._held |= dict.fromkeys(holds, until)
-            self._start()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._renew_forever, name="nexus-leases", daemon=True)
+                self._thread.start()
 
     def let_go(self, *holds: Hold) -> None:
         with self._lock:
@@ -55,7 +57,7 @@ class Leases:
                 self._held.pop(hold, None)
 
     def held(self) -> list[Hold]:
-        """What this process holds now, by kind and id: the order in which rows are locked everywhere."""
+        """Return what this process holds, by kind and id: the order in which rows are locked everywhere."""
         with self._lock:
             return sorted(self._held)
 
@@ -64,12 +66,7 @@ class Leases:
         if self._thread is not None:
             self._thread.join()
 
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._renew_for_ever, name="nexus-leases", daemon=True)
-            self._thread.start()
-
-    def _renew_for_ever(self) -> None:
+    def _renew_forever(self) -> None:
         while not self._closed.wait(self.length.total_seconds() / 3):
             now = time.monotonic()
             with self._lock:
@@ -77,7 +74,7 @@ class Leases:
             self.renew()
 
     def renew(self) -> None:
-        """A database that is away for a moment must not end the thread: the next round may still be in time."""
+        """Renew all leases. A database that is away must not end the thread: the next round may still be in time."""
         held = self.held()
         for kind in {hold.work.kind for hold in held}:
             mine = [(hold.work.id, hold.attempt) for hold in held if hold.work.kind == kind]

@@ -1,4 +1,4 @@
-"""Whether work that brought nothing is tried again, and when: one decision for every kind of work."""
+"""Whether failed work is tried again, and when: one decision for every kind of work."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from datetime import timedelta
 from nexus.errors import WorkError
 
 MAX_TRIES = 3
-#: A site that asks to be left alone for longer is asked again all the same.
+#: Even if a site asks to be left alone for longer.
 LONGEST_WAIT = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Again:
-    """It is due again after a wait. A try that is not counted was no try: the work could not begin."""
+    """The work is due again after a wait. A try is not counted if the work could not begin."""
 
     wait: timedelta = timedelta(0)
     counted: bool = True
 
 
 def decide(error: WorkError, tries: int, seconds: float, most: int = MAX_TRIES) -> Again | None:
-    """What an error costs after so many tries; None if the work is given up."""
+    """Decide what follows an error after so many tries; None if the work is given up."""
     if not error.counted:
         return Again(_wait(error, seconds, 1), counted=False)
     if error.transient and tries < most:
@@ -31,11 +31,11 @@ def decide(error: WorkError, tries: int, seconds: float, most: int = MAX_TRIES) 
 
 
 def backoff(seconds: float, tries: int) -> timedelta:
-    """Doubled with each try, and between half and all of that, so that a crowd does not return at once."""
+    """Return a wait that doubles with each try, less up to half at random, so that a crowd does not return at once."""
     return timedelta(seconds=seconds * 2 ** max(tries - 1, 0) * random.uniform(0.5, 1.0))  # noqa: S311
 
 
 def _wait(error: WorkError, seconds: float, tries: int) -> timedelta:
-    """The backoff, or what the other side asked for if that is longer."""
+    """Return the backoff, or the wait that the other side asked for if that is longer."""
     asked = timedelta(seconds=error.retry_after or 0)
     return max(backoff(seconds, tries), min(asked, LONGEST_WAIT))

@@ -14,7 +14,7 @@ from nexus.work.handler import Claim, Handler, R, S
 
 
 class Turns:
-    """Whose turn it is, for the worker threads of one process: lanes take turns, and users within a lane."""
+    """Says whose turn it is, for the worker threads of one process: lanes take turns, and users within a lane."""
 
     def __init__(self, sessions: Sessions, lease: timedelta) -> None:
         self._sessions = sessions
@@ -24,9 +24,9 @@ class Turns:
         self._next_user: dict[tuple[str, str | None], UUID] = {}
 
     def claim(self, handler: Handler[S, R], most: int) -> list[Claim[S]]:
-        """Claim up to `most` pieces of due work, shared out among the users who wait, from behind the last one served.
+        """Claim up to `most` pieces of due work, shared among the users who wait, starting after the last one served.
 
-        It looks before it claims: on SQLite a claim is the only writer.
+        Looks before it claims: a claim is a write, and SQLite takes one writer at a time.
         """
         waiting = [pair for lane in self._lanes_in_turn(handler) for pair in self._waiting(handler, lane)]
         if not waiting:
@@ -48,7 +48,7 @@ class Turns:
         return lanes[start:] + lanes[:start]
 
     def _waiting(self, handler: Handler[Any, Any], lane: str | None) -> list[tuple[str | None, UUID]]:
-        """Who waits in a lane, from where the last turn ended."""
+        """Return who waits in a lane, starting where the last turn ended."""
         start = self._next_user.get((handler.kind, lane), FIRST)
         with self._sessions.read() as session:
             users = handler.backlog.users(session, lane, start, session.now)

@@ -30,7 +30,7 @@ from nexus.db.editorial import stories as stories_table
 from nexus.db.session import Statement
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import media, memberships
-from nexus.draft import Claim, Draft, Evidence
+from nexus.draft import Draft, Evidence, StoryClaim
 from nexus.editorial import jobs, stories
 from nexus.extract import Asset, Extraction, Fragment
 from nexus.libraries import access, catalog
@@ -155,7 +155,7 @@ WORDING = {
 DRAFT = Draft(
     WORDING["headline"],
     WORDING["summary"],
-    (Claim("Something happened here.", Evidence("", None, None)),),
+    (StoryClaim("Something happened here.", Evidence("", None, None)),),
     (),
     "tests",
     "1",
@@ -202,11 +202,11 @@ class World:
                 access.ensure_user(session, user)
             library = catalog.create_library(session, self.creator, "Shared")
             catalog.add_media(session, library, media_id, self.creator)
-            job_id = jobs.create(session, self.creator, library, None, {})
-            jobs.enter(session, job_id, ARTICLE["title"], ARTICLE["text"], str(self.creator))
+            job_id = jobs.queue_job(session, self.creator, library, None, {})
+            jobs.mark_entered(session, job_id, ARTICLE["title"], ARTICLE["text"], str(self.creator))
             session.run(_RENAME_JOB, job_id=job_id, media_id=media_id)
             story_id = uuid4()
-            stories.save(session, jobs.get(session, media_id), DRAFT, story_id, str(self.creator))
+            stories.save_story(session, jobs.find_job(session, media_id), DRAFT, story_id, str(self.creator))
             session.run(_RENAME_STORY, story_id=story_id, media_id=media_id)
             catalog.remove_media(
                 session, access.default_library(session, self.creator), media_id, self.creator

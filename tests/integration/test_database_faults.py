@@ -23,7 +23,7 @@ from nexus.db.drivers import CommitUnanswered, driver_of, is_away
 from nexus.db.session import Session, Sessions, Statement, connect
 from nexus.db.tables import usage
 from nexus.draft import Article, Draft
-from nexus.editorial import drafts, leaving, steps
+from nexus.editorial import drafts, requests, steps
 from nexus.errors import FetchFailed
 from nexus.extract import AVAILABLE_EXTRACTORS, Asset, Extraction, Fragment, Source
 from nexus.media import refresh
@@ -252,7 +252,7 @@ def test_a_jobs_steps_are_written_once_whatever_happens_to_the_connection(
         postgres_line, cut, lambda _: Extraction.plain("Boats", TEXT)
     )
     job_id = new_job(app, uuid4())
-    leaving.leave_fetch(app.tools, job_id, "test")
+    steps.leave_fetch(app.tools, job_id, "test")
     assert take_step(app.tools, job_id)
     assert not postgres_line.armed
     job = assert_job_replays(app, job_id)
@@ -281,7 +281,7 @@ def test_a_draft_is_saved_and_paid_for_once_whatever_happens_to_the_connection(
     job_id = new_job(app, user)
     walk_job_to(app, job_id, user, JobStatus.READY_TO_GENERATE)
     tools = replace(app.tools, drafter=Drafts(app, postgres_line, cut))
-    steps.write_draft(tools, drafts.begin(tools, job_id, user, lease=LEASE), "test")
+    requests.finish_draft(tools, drafts.begin_draft(tools, job_id, user, lease=LEASE), "test")
     assert not postgres_line.armed
     assert assert_job_replays(app, job_id).status == JobStatus.SAVED
     assert len(stories_of(app, job_id)) == 1

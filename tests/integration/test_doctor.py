@@ -16,7 +16,7 @@ from sqlalchemy import Connection, text
 from nexus.app import App, build
 from nexus.db import migrate, triggers
 from nexus.db.moves import STORY_ROWS, SUBJECTS, Subject
-from nexus.editorial import leaving
+from nexus.editorial import steps
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries import access
 from nexus.states import job, story
@@ -337,7 +337,7 @@ def test_overdue_work_is_noted(app: App, owner: UUID, clock: SetClock) -> None:
 def test_overdue_steps_of_jobs_are_noted(app: App, owner: UUID, clock: SetClock) -> None:
     made = jobs.jobs_in_every_state(app, owner)
     left = jobs.new_job(app, owner)
-    leaving.leave_fetch(app.tools, left, "test")
+    steps.leave_fetch(app.tools, left, "test")
     assert complaints(app) == {}
     clock.forward(hours=1)
     findings = examine(app)

@@ -28,7 +28,7 @@ def job_id(app: App) -> UUID:
     user = uuid4()
     with app.sessions.begin() as session:
         library = access.ensure_user(session, user)
-        return jobs.create(session, user, library, "https://example.com/a", {})
+        return jobs.queue_job(session, user, library, "https://example.com/a", {})
 
 
 @pytest.mark.parametrize(("edge", "state"), CELLS)
@@ -39,7 +39,7 @@ def test_every_cell_of_the_job_table_holds_in_the_database(
     with app.sessions.begin() as session:
         result = Move(JOB_ROWS, edge, sets=facts(edge.target))(session, job_id, actor="matrix")
     with app.sessions.read() as session:
-        after = jobs.get(session, job_id)
+        after = jobs.find_job(session, job_id)
     assert after is not None
     if state in edge.sources:
         assert (after.status, after.status_before) == (edge.target.value, state.value)

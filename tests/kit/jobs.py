@@ -14,7 +14,7 @@ from nexus.db.editorial import jobs as jobs_table
 from nexus.db.moves import JOB_ROWS, STORY_ROWS, Missed, Subject
 from nexus.db.rows import JobRow
 from nexus.db.session import Row, Session, Sessions, Statement
-from nexus.editorial import claims, drafts, jobs, queries, steps, stories
+from nexus.editorial import drafts, jobs, queries, requests, step_claims, stories
 from nexus.errors import ExtractionFailed
 from nexus.extract import Extraction, Fetched
 from nexus.libraries import access
@@ -58,19 +58,19 @@ _PUT_JOB = Statement(
 def new_job(app: App, user: UUID, url: str | None = None) -> UUID:
     with app.sessions.begin() as session:
         library = access.ensure_user(session, user)
-        return jobs.create(session, user, library, url or f"https://example.com/{uuid4().hex}", {})
+        return jobs.queue_job(session, user, library, url or f"https://example.com/{uuid4().hex}", {})
 
 
 def start_fetch(
     session: Session, job_id: UUID, lease: timedelta | None, actor: str
 ) -> JobRow | Missed[Status]:
-    return claims.begin_step(session, job_id, Status.FETCHING, lease, actor)
+    return step_claims.begin_step(session, job_id, Status.FETCHING, lease, actor)
 
 
 def claim_extraction(
     session: Session, job_id: UUID, lease: timedelta | None, actor: str
 ) -> JobRow | Missed[Status]:
-    return claims.begin_step(session, job_id, Status.EXTRACTING, lease, actor)
+    return step_claims.begin_step(session, job_id, Status.EXTRACTING, lease, actor)
 
 
 def walk_job_to(app: App, job_id: UUID, user: UUID, status: Status) -> None:
@@ -80,7 +80,7 @@ def walk_job_to(app: App, job_id: UUID, user: UUID, status: Status) -> None:
             return
         fetch = _claimed(start_fetch(session, job_id, LEASE, "test"))
         if status is Status.FAILED:
-            jobs.fail(session, job_id, Status.FETCHING, fetch.attempt, ExtractionFailed(), "test")
+            jobs.fail_step(session, job_id, Status.FETCHING, fetch.attempt, ExtractionFailed(), "test")
         if status in {Status.FAILED, Status.FETCHING}:
             return
         jobs.mark_fetched(session, job_id, fetch.attempt, PAGE, "test")
@@ -89,9 +89,9 @@ def walk_job_to(app: App, job_id: UUID, user: UUID, status: Status) -> None:
             return
         jobs.mark_extracted(session, job_id, claim.attempt, Extraction.plain("Boats", TEXT), None, "test")
     if status in {Status.GENERATING, Status.SAVED}:
-        job = drafts.begin(app.tools, job_id, user, lease=LEASE)
+        job = drafts.begin_draft(app.tools, job_id, user, lease=LEASE)
         if status is Status.SAVED:
-            steps.write_draft(app.tools, job, "test")
+            requests.finish_draft(app.tools, job, "test")
 
 
 def _claimed(row: Any) -> Row:
@@ -108,7 +108,7 @@ def jobs_in_every_state(app: App, user: UUID) -> dict[Status, UUID]:
 
 def stories_of(app: App, job_id: UUID) -> list[Row]:
     with app.sessions.read() as session:
-        return queries.drafts(session, job_id)
+        return queries.drafts_of(session, job_id)
 
 
 def stories_in_every_state(app: App, user: UUID) -> dict[story.Status, UUID]:
@@ -122,7 +122,7 @@ def new_story_in(app: App, user: UUID, status: story.Status) -> UUID:
     (made,) = stories_of(app, job_id)
     for revision, verb in enumerate(verbs_to(story.STORY, status), start=1):
         with app.sessions.begin() as session:
-            assert stories.change(session, made.id, verb, revision, str(user))
+            assert stories.walk_story(session, made.id, verb, revision, str(user))
     return made.id
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus.draft import Article, Claim, Draft, Evidence, make_drafter
+from nexus.draft import Article, Draft, Evidence, StoryClaim, make_drafter
 from nexus.draft.extractive import MOST_CLAIMS, Extractive
 from nexus.errors.draft import DraftTooShort
 
@@ -38,7 +38,7 @@ def drafted(text: str, title: str = TITLE) -> Draft:
     return Extractive().draft(Article(title, text, "https://news.example/bridge"), 45)
 
 
-def claims(draft: Draft) -> list[Claim]:
+def claims(draft: Draft) -> list[StoryClaim]:
     return [*draft.what_happened, *draft.background]
 
 
@@ -155,7 +155,7 @@ def test_a_text_beyond_the_limit_is_an_error_of_the_caller() -> None:
 
 
 def test_a_draft_of_the_wrong_size_can_not_be_made() -> None:
-    claim = Claim("A claim of this test", Evidence("never said", None, None))
+    claim = StoryClaim("A claim of this test", Evidence("never said", None, None))
     given = {"background": (), "model": "m", "prompt_version": "1", "tokens_used": 0}
     good = {"headline": "h" * 10, "summary": "s" * 50, "what_happened": (claim,), **given}
     Draft(**good)  # type: ignore[arg-type]

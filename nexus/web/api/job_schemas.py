@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from nexus.db.rows import JobRow
+from nexus.editorial.queries import ShownJobRow
 from nexus.states.job import Status
 from nexus.web.api.schemas import Body, EventOut
 from nexus.web.http.envelope import CamelAnswer, Moment
@@ -67,7 +68,7 @@ class JobSummary(CamelAnswer):
     generated_at: Moment | None
 
     @classmethod
-    def of(cls, row: JobRow, viewer: UUID) -> Self:
+    def of(cls, row: ShownJobRow, viewer: UUID) -> Self:
         """A job as a viewer may see it: what someone else typed as its address is not shown."""
         url = row.url if row.created_by_user_id == viewer else row.canonical_url
         return cls.model_validate({**row._asdict(), "url": url})

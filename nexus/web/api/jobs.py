@@ -91,7 +91,7 @@ def list_jobs(
     if status is not None and status not in set(Status):
         raise InvalidRequest(f"There is no status {status[:40]!r}. See /docs.")
     with nexus.sessions.read() as session:
-        page = editorial.newest(
+        page = editorial.newest_jobs(
             session,
             viewer,
             status=Status(status) if status else None,
@@ -107,9 +107,9 @@ def list_jobs(
 def get_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     """With everything that happened to it, and every draft of its story, the newest first."""
     with nexus.sessions.read() as session:
-        job = editorial.find(session, job_id, viewer)
-        events = editorial.what_happened(session, job_id)
-        drafts = editorial.drafts(session, job_id)
+        job = editorial.visible_job(session, job_id, viewer)
+        events = editorial.history_of(session, job_id)
+        drafts = editorial.drafts_of(session, job_id)
     return answer_bare(
         JobOut(
             success=True,
@@ -132,8 +132,8 @@ def fetch_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> R
 @patient
 def extract_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     """It is done once, however often it is requested; `skipped` says that there was nothing left to do."""
-    done = requests.extract_job(nexus.tools, viewer, job_id)
-    return answer_bare(JobOut.after_step(done.job, viewer, skipped=done.skipped))
+    extracted = requests.extract_job(nexus.tools, viewer, job_id)
+    return answer_bare(JobOut.after_step(extracted.job, viewer, skipped=extracted.skipped))
 
 
 @router.post(

@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import Depends, Query, Request, Response
 
 from nexus.editorial import queries as editorial
-from nexus.editorial import requests
+from nexus.editorial import stories
 from nexus.errors import InvalidRequest
 from nexus.media import queries
 from nexus.states.story import STORY, Status
@@ -80,7 +80,7 @@ def list_stories(
 def feed(nexus: Nexus, viewer: Annotated[UUID, Depends(_feed_viewer)], request: Request) -> Response:
     """The newest published stories that you may see. The page of stories shows the address for feed readers."""
     with nexus.sessions.read() as session:
-        rows = editorial.published(session, viewer)
+        rows = editorial.published_stories(session, viewer)
     site = urljoin(nexus.settings.public_url or str(request.base_url), "/")
     return Response(story_formats.atom(rows, viewer, site, nexus.sessions.clock()), media_type=ATOM)
 
@@ -89,8 +89,8 @@ def feed(nexus: Nexus, viewer: Annotated[UUID, Depends(_feed_viewer)], request: 
 def get_story(nexus: Nexus, viewer: Viewer, story_id: UUID) -> Response:
     """With the article that its evidence points into, and everything that happened to it."""
     with nexus.sessions.read() as session:
-        story = editorial.story(session, story_id, viewer)
-        events = editorial.what_happened(session, story_id)
+        story = editorial.visible_story(session, story_id, viewer)
+        events = editorial.history_of(session, story_id)
     history = [EventOut.of(row, viewer) for row in events]
     return answer_bare(StoryOut(success=True, skipped=False, story=StoryDetail.of(story), history=history))
 
@@ -102,7 +102,7 @@ def get_story(nexus: Nexus, viewer: Viewer, story_id: UUID) -> Response:
 )
 def edit_story(nexus: Nexus, viewer: Viewer, story_id: UUID, body: StoryBody) -> Response:
     """Takes the whole wording. Each quote is looked up in the article; a claim without support is kept and marked."""
-    story = requests.edit_story(nexus.sessions, viewer, story_id, body.revision, body.wording())
+    story = stories.edit_story(nexus.sessions, viewer, story_id, body.revision, body.wording())
     return answer_bare(StoryOut(success=True, skipped=False, story=StoryDetail.of(story)))
 
 
@@ -118,7 +118,7 @@ def export_story(
     format: Literal["markdown", "json"] = "markdown",  # noqa: A002
 ) -> Response:
     with nexus.sessions.read() as session:
-        story = editorial.story(session, story_id, viewer)
+        story = editorial.visible_story(session, story_id, viewer)
     return story_formats.exported(story, format)
 
 
@@ -129,5 +129,5 @@ def export_story(
 )
 def change_story(nexus: Nexus, viewer: Viewer, story_id: UUID, verb: Verb, body: RevisionBody) -> Response:
     """`skipped` says that it was in that state already."""
-    changed = requests.change_story(nexus.sessions, viewer, story_id, body.revision, verb.value)
+    changed = stories.change_story(nexus.sessions, viewer, story_id, body.revision, verb.value)
     return answer_bare(StoryOut(success=True, skipped=changed.skipped, story=StoryDetail.of(changed.story)))

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import AliasPath, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from nexus.db.rows import StoryRow
+from nexus.editorial.queries import ShownStoryRow
 from nexus.editorial.stories import Sections, Wording
 from nexus.web.api.schemas import Body, EventOut
 from nexus.web.http.envelope import CamelAnswer, Moment
@@ -90,8 +90,8 @@ class StorySummary(CamelAnswer):
     updated_at: Moment
 
     @classmethod
-    def of(cls, row: StoryRow) -> Self:
-        parsed = {"sections": Sections.of(row), "sources": json.loads(row.sources)}
+    def of(cls, row: ShownStoryRow) -> Self:
+        parsed = {"sections": Sections.parse(row.sections), "sources": json.loads(row.sources)}
         return cls.model_validate({**row._asdict(), **parsed})
 
 

@@ -37,12 +37,12 @@ LibraryName = Annotated[str, Form(max_length=200)]
 
 
 @router.get("")
-def show(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
+def import_page(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     return _import_page(request, nexus, viewer)
 
 
 @router.post("/batch")
-def open_batch(request: Request, nexus: Nexus, viewer: PageViewer, name: LibraryName = "") -> Response:
+def import_target(request: Request, nexus: Nexus, viewer: PageViewer, name: LibraryName = "") -> Response:
     """Import into the library of this name, or into the default one without a name."""
     return _act(
         request,
@@ -53,7 +53,9 @@ def open_batch(request: Request, nexus: Nexus, viewer: PageViewer, name: Library
 
 
 @form.post("/files")
-async def add_files(request: Request, nexus: Nexus, viewer: PageViewer, files: list[UploadFile]) -> Response:
+async def import_add_files(
+    request: Request, nexus: Nexus, viewer: PageViewer, files: list[UploadFile]
+) -> Response:
     """Unsupported files are listed, and the others are staged."""
     desk = nexus.imports.served(viewer)
     batch = await anyio.to_thread.run_sync(targets.current_batch, nexus.sessions, desk, viewer)
@@ -69,12 +71,12 @@ async def add_files(request: Request, nexus: Nexus, viewer: PageViewer, files: l
 
 
 @router.post("/sources/{source_id}/remove")
-def remove(request: Request, nexus: Nexus, viewer: PageViewer, source_id: UUID) -> Response:
+def import_remove(request: Request, nexus: Nexus, viewer: PageViewer, source_id: UUID) -> Response:
     return _act(request, nexus, viewer, lambda desk, batch: desk.staging.remove(batch.id, source_id))
 
 
 @router.post("/sources/{source_id}/move")
-def move(
+def import_move(
     request: Request, nexus: Nexus, viewer: PageViewer, source_id: UUID, by: Literal["up", "down"]
 ) -> Response:
     def swap(desk: ImportDesk, batch: Batch) -> None:
@@ -89,7 +91,7 @@ def move(
 
 
 @router.post("/start")
-def start(request: Request, nexus: Nexus, viewer: PageViewer, name: LibraryName = "") -> Response:
+def import_start(request: Request, nexus: Nexus, viewer: PageViewer, name: LibraryName = "") -> Response:
     """Import into the library of this name if one is given, even if the page shows another."""
 
     def begin(desk: ImportDesk, batch: Batch) -> None:
@@ -101,22 +103,22 @@ def start(request: Request, nexus: Nexus, viewer: PageViewer, name: LibraryName 
 
 
 @router.post("/pause")
-def pause(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
+def import_pause(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     return _act(request, nexus, viewer, lambda desk, _: desk.pause())
 
 
 @router.post("/resume")
-def resume(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
+def import_resume(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     return _act(request, nexus, viewer, lambda desk, _: desk.resume())
 
 
 @router.post("/discard")
-def discard(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
+def import_discard(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     return _act(request, nexus, viewer, lambda desk, batch: desk.staging.discard(batch.id))
 
 
 @script_files.post("/sources")
-async def add_source(
+async def import_add_source(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
@@ -128,7 +130,7 @@ async def add_source(
 
 
 @script.put("/order")
-def reorder(nexus: Nexus, viewer: PageViewer, body: OrderBody) -> Response:
+def import_reorder(nexus: Nexus, viewer: PageViewer, body: OrderBody) -> Response:
     batch = targets.current_batch(nexus.sessions, nexus.imports.served(viewer), viewer)
     return imports.reorder(nexus, viewer, batch.id, body)
 

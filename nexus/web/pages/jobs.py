@@ -38,7 +38,7 @@ ErrorCode = Annotated[str, Query(pattern=f"{ERROR_CODE}|^$")]
 
 
 @router.get("/admin/add-article")
-def new_article(request: Request, _viewer: PageViewer) -> Response:
+def article_form(request: Request, _viewer: PageViewer) -> Response:
     return page(request, "add_article.html", form=_EMPTY)
 
 
@@ -61,7 +61,7 @@ def add_article(
 
 
 @router.get("/admin/jobs")
-def all_jobs(
+def job_list(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
@@ -72,17 +72,17 @@ def all_jobs(
 ) -> Response:
     chosen = show if show in FILTERS else "all"
     with nexus.sessions.read() as session:
-        found = editorial.newest(
+        found = editorial.newest_jobs(
             session, viewer, status=FILTERS[chosen][1], error_code=error or None, cursor=cursor
         )
-        failures = editorial.errors(session, viewer)
+        failures = editorial.count_failures(session, viewer)
     return page(
         request,
         "jobs.html",
         show=chosen,
         error=error,
         filters=FILTERS,
-        failures=[show_failed(row.error_code, row.count) for row in failures],
+        failures=[show_failed(row) for row in failures],
         jobs=list(map(show_job, found.items)),
         next_cursor=found.next_cursor,
         retried=retried,
@@ -90,7 +90,7 @@ def all_jobs(
 
 
 @router.post("/admin/jobs/retry")
-def retry_all(
+def job_retry_all(
     request: Request, nexus: Nexus, viewer: PageViewer, error: Annotated[str, Form(pattern=ERROR_CODE)]
 ) -> Response:
     begun = requests.retry_failed_jobs(nexus.tools, nexus.queue, viewer, error, request_id(request))
@@ -98,33 +98,33 @@ def retry_all(
 
 
 @router.get("/admin/jobs/{job_id}")
-def one_job(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID, draft: int = 0) -> Response:
+def job_detail(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID, draft: int = 0) -> Response:
     """With `draft`, the page requests the draft as soon as the text has arrived."""
     return _job_page(request, nexus, viewer, job_id, goes_on=bool(draft))
 
 
 @router.post("/admin/jobs/{job_id}/fetch")
-def fetch(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
-    return _leave_fetch(request, nexus, viewer, job_id, again=False)
+def job_fetch(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
+    return _fetch_later(request, nexus, viewer, job_id, again=False)
 
 
 @router.post("/admin/jobs/{job_id}/retry")
-def retry(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
-    return _leave_fetch(request, nexus, viewer, job_id, again=True)
+def job_retry(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
+    return _fetch_later(request, nexus, viewer, job_id, again=True)
 
 
 @router.post("/admin/jobs/{job_id}/generate")
-def generate(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
-    return _leave_draft(request, nexus, viewer, job_id, again=False)
+def job_generate(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
+    return _draft_later(request, nexus, viewer, job_id, again=False)
 
 
 @router.post("/admin/jobs/{job_id}/regenerate")
-def regenerate(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
-    return _leave_draft(request, nexus, viewer, job_id, again=True)
+def job_regenerate(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
+    return _draft_later(request, nexus, viewer, job_id, again=True)
 
 
 @router.post("/admin/jobs/{job_id}/manual-entry")
-def enter(
+def job_enter_text(
     request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID, title: Field = "", text: Field = ""
 ) -> Response:
     """If the text can't be used, or another one arrived first, what was typed comes back with the reason."""
@@ -138,7 +138,7 @@ def enter(
 
 
 @router.post("/items/{media_id}/draft")
-def adopt(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+def item_draft(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     """Make a story from an item that can be read."""
     job = requests.create_job(nexus.tools, viewer, NewJob(media_id=media_id))
     return go(f"/admin/jobs/{job.id}?draft=1")
@@ -156,9 +156,9 @@ def _job_page(
     status: int = 200,
 ) -> Response:
     with nexus.sessions.read() as session:
-        row = editorial.find(session, job_id, viewer)
-        drafts = editorial.drafts(session, job_id)
-        events = editorial.what_happened(session, job_id)
+        row = editorial.visible_job(session, job_id, viewer)
+        drafts = editorial.drafts_of(session, job_id)
+        events = editorial.history_of(session, job_id)
     return page(
         request,
         "job.html",
@@ -174,17 +174,17 @@ def _job_page(
     )
 
 
-def _leave_fetch(request: Request, nexus: App, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
+def _fetch_later(request: Request, nexus: App, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
     try:
-        requests.leave_fetch(nexus.tools, nexus.queue, viewer, job_id, request_id(request), again=again)
+        requests.fetch_job_later(nexus.tools, nexus.queue, viewer, job_id, request_id(request), again=again)
     except Conflict as error:
         return _refused(request, nexus, viewer, job_id, error)
     return go(f"/admin/jobs/{job_id}?draft=1")
 
 
-def _leave_draft(request: Request, nexus: App, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
+def _draft_later(request: Request, nexus: App, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
     try:
-        requests.leave_draft(nexus.tools, nexus.queue, viewer, job_id, request_id(request), again=again)
+        requests.draft_job_later(nexus.tools, nexus.queue, viewer, job_id, request_id(request), again=again)
     except (Conflict, RateLimited) as error:
         return _refused(request, nexus, viewer, job_id, error)
     return go(f"/admin/jobs/{job_id}")

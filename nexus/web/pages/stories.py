@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from nexus.app import App
 from nexus.editorial import queries as editorial
-from nexus.editorial import requests
+from nexus.editorial import stories
 from nexus.editorial.stories import Wording, wording_of
 from nexus.errors import ApiError, Conflict, NotFound
 from nexus.errors import InvalidRequest as Invalid
@@ -64,7 +64,7 @@ Typed = Annotated[Wording | None, Depends(_typed)]
 
 
 @router.get("")
-def all_stories(
+def story_list(
     request: Request, nexus: Nexus, viewer: PageViewer, show: str = "all", cursor: Cursor = None
 ) -> Response:
     chosen = show if show in FILTERS else "all"
@@ -84,12 +84,14 @@ def all_stories(
 
 
 @router.get("/{story_id}")
-def one_story(request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, saved: int = 0) -> Response:
+def story_detail(
+    request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, saved: int = 0
+) -> Response:
     return _story_page(request, nexus, viewer, story_id, said="Saved." if saved else "")
 
 
 @router.post("/{story_id}")
-def edit(
+def story_save(
     request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, revision: Revision, typed: Typed
 ) -> Response:
     refused = _change(request, nexus, viewer, story_id, revision, typed)
@@ -97,9 +99,11 @@ def edit(
 
 
 @router.get("/{story_id}/compare")
-def compare(request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, other: UUID) -> Response:
+def story_compare(
+    request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, other: UUID
+) -> Response:
     with nexus.sessions.read() as session:
-        pair = [editorial.story(session, one, viewer) for one in (story_id, other)]
+        pair = [editorial.visible_story(session, one, viewer) for one in (story_id, other)]
     if pair[0].job_id != pair[1].job_id:
         raise NotFound("These are drafts of two different articles. Compare two drafts of the same one.")
     lines = [everything_said(wording_of(row)) for row in pair]
@@ -107,18 +111,18 @@ def compare(request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, 
 
 
 @router.get("/{story_id}/export")
-def export(
+def story_export(
     nexus: Nexus,
     viewer: PageViewer,
     story_id: UUID,
     format: Literal["markdown", "json"] = "markdown",  # noqa: A002
 ) -> Response:
     with nexus.sessions.read() as session:
-        return story_formats.exported(editorial.story(session, story_id, viewer), format)
+        return story_formats.exported(editorial.visible_story(session, story_id, viewer), format)
 
 
 @router.post("/{story_id}/{verb}")
-def change(
+def story_change(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
@@ -144,7 +148,7 @@ def _change(
     """Return None if it worked, or else the page with the reason and with what was typed."""
     named = None if verb is None else verb.value
     try:
-        requests.change_story(nexus.sessions, viewer, story_id, revision, named, typed)
+        stories.change_story(nexus.sessions, viewer, story_id, revision, named, typed)
     except (Invalid, Conflict) as error:
         return _story_page(request, nexus, viewer, story_id, typed=typed, revision=revision, error=error)
     return None
@@ -163,9 +167,9 @@ def _story_page(
 ) -> Response:
     """After a conflict, show what is saved now beside what was typed; saving again replaces the former."""
     with nexus.sessions.read() as session:
-        row = editorial.story(session, story_id, viewer)
-        drafts = editorial.drafts(session, row.job_id)
-        events = editorial.what_happened(session, story_id)
+        row = editorial.visible_story(session, story_id, viewer)
+        drafts = editorial.drafts_of(session, row.job_id)
+        events = editorial.history_of(session, story_id)
     story, saved = show_story(row), wording_of(row)
     wording = typed or saved
     if revision is None or isinstance(error, Conflict):

@@ -9,6 +9,7 @@ from math import ceil
 from uuid import UUID
 
 from nexus.db.rows import HistoryRow, JobRow
+from nexus.editorial.queries import FailureCount, ShownJobRow
 from nexus.errors import WorkError, describe, tree
 from nexus.states.job import FETCH, MANUAL_ENTRY, Status
 from nexus.states.machine import Verdict
@@ -55,7 +56,7 @@ READY = frozenset({Status.EXTRACTED, Status.READY_TO_GENERATE})
 
 
 @dataclass(frozen=True)
-class Step:
+class ShownStep:
     name: str
     #: Its state in a few words.
     says: str
@@ -68,12 +69,12 @@ class ShownJob:
     """A job, ready for a template."""
 
     id: UUID
-    row: JobRow
+    row: ShownJobRow
     title: str
     host: str
     link: str | None
     badge: Badge
-    steps: list[Step]
+    steps: list[ShownStep]
     failure: Failure | None
     #: A step is under way: the page looks again.
     working: bool
@@ -95,7 +96,7 @@ class FailedJobs:
     count: int
 
 
-def show_job(row: JobRow) -> ShownJob:
+def show_job(row: ShownJobRow) -> ShownJob:
     has_text = row.extracted_at is not None
     failed = row.status == Status.FAILED
     return ShownJob(
@@ -112,13 +113,14 @@ def show_job(row: JobRow) -> ShownJob:
         may_retry=failed and not has_text and row.canonical_url is not None,
         may_generate=row.status in READY,
         may_regenerate=row.status == Status.SAVED or (failed and has_text),
-        may_enter=MANUAL_ENTRY.decide(Status(row.status)) is Verdict.APPLY or row.status == Status.FETCHING,
+        may_enter=MANUAL_ENTRY.decide(row.status) is Verdict.APPLY or row.status == Status.FETCHING,
         awaits_text=row.status in AWAITS_TEXT,
     )
 
 
-def show_failed(code: str, count: int) -> FailedJobs:
-    return FailedJobs(code, told("", SENTENCES.get(code, ""), code).sentence, count)
+def show_failed(failed: FailureCount) -> FailedJobs:
+    code = failed.error_code or ""
+    return FailedJobs(code, told("", SENTENCES.get(code, ""), code).sentence, failed.total)
 
 
 def seconds_left(row: JobRow, events: Sequence[HistoryRow], now: datetime) -> int:
@@ -142,12 +144,12 @@ def show_job_event(row: HistoryRow, viewer: UUID) -> ShownEvent:
     )
 
 
-def _steps(row: JobRow) -> list[Step]:
+def _steps(row: ShownJobRow) -> list[ShownStep]:
     tag = (row.error_message or "").partition("]")[0].lstrip("[")
     if row.manually_provided:
-        before = [Step("Fetch", "Not needed", "done"), Step("Text", "Entered by hand", "done")]
+        before = [ShownStep("Fetch", "Not needed", "done"), ShownStep("Text", "Entered by hand", "done")]
     elif row.extracted_at is not None and row.fetched_at is None:
-        before = [Step("Fetch", "Not needed", "done"), Step("Text", "From your library", "done")]
+        before = [ShownStep("Fetch", "Not needed", "done"), ShownStep("Text", "From your library", "done")]
     else:
         before = [
             _step("Fetch", "FETCH", row.status == Status.FETCHING, row.fetched_at is not None, tag),
@@ -157,14 +159,14 @@ def _steps(row: JobRow) -> list[Step]:
     return [*before, draft]
 
 
-def _step(name: str, tag: str, working: bool, done: bool, failed_at: str) -> Step:
+def _step(name: str, tag: str, working: bool, done: bool, failed_at: str) -> ShownStep:
     if failed_at == tag:
-        return Step(name, "Failed", "failed")
+        return ShownStep(name, "Failed", "failed")
     if working:
-        return Step(name, "In progress", "working")
-    return Step(name, "Done", "done") if done else Step(name, "Waiting", "waiting")
+        return ShownStep(name, "In progress", "working")
+    return ShownStep(name, "Done", "done") if done else ShownStep(name, "Waiting", "waiting")
 
 
-def _failure(row: JobRow) -> Failure:
+def _failure(row: ShownJobRow) -> Failure:
     tag, _, message = (row.error_message or "").partition("] ")
     return told(FAILED_STEPS.get(tag.lstrip("["), "Failed"), message, row.error_code or "")

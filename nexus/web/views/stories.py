@@ -10,8 +10,9 @@ from uuid import UUID
 
 from markupsafe import Markup
 
-from nexus.db.rows import HistoryRow, StoryRow
-from nexus.draft import BACKGROUND, WHAT_HAPPENED, Claim
+from nexus.db.rows import HistoryRow
+from nexus.draft import BACKGROUND, WHAT_HAPPENED, StoryClaim
+from nexus.editorial.queries import ShownStoryRow
 from nexus.editorial.stories import OPEN, Sections, Wording
 from nexus.states.machine import Verdict
 from nexus.states.story import STORY, Status
@@ -52,7 +53,7 @@ class Point:
     """A claim with its number on the page."""
 
     number: int
-    claim: Claim
+    claim: StoryClaim
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class ShownStory:
     """A story, ready for a template."""
 
     id: UUID
-    row: StoryRow
+    row: ShownStoryRow
     badge: Badge
     what_happened: list[Point]
     background: list[Point]
@@ -98,8 +99,8 @@ class ShownStory:
         return next(point.number for point in self.points if not point.claim.evidence.found)
 
 
-def show_story(row: StoryRow) -> ShownStory:
-    status, sections = Status(row.status), Sections.of(row)
+def show_story(row: ShownStoryRow) -> ShownStory:
+    status, sections = row.status, Sections.parse(row.sections)
     first = [Point(number, claim) for number, claim in enumerate(sections.what_happened, 1)]
     rest = [Point(number, claim) for number, claim in enumerate(sections.background, len(first) + 1)]
     edges = {edge.verb: edge for edge in STORY}

@@ -13,8 +13,9 @@ from fastapi import Response
 from markupsafe import Markup
 
 from nexus.db.rows import StoryRow
-from nexus.draft import Claim
+from nexus.draft import StoryClaim
 from nexus.draft.extractive import EXTRACTIVE
+from nexus.editorial.queries import ListedStory, ShownStoryRow
 from nexus.editorial.stories import Sections
 from nexus.storage.names import disposition
 from nexus.web.api.story_schemas import StoryDetail
@@ -43,7 +44,7 @@ def exported(story: StoryRow, chosen: str) -> Response:
     return Response(body, headers=headers, media_type=kind)
 
 
-def author(story: StoryRow) -> str:
+def author(story: ShownStoryRow) -> str:
     """Say who or what wrote a story."""
     own = story.model == EXTRACTIVE
     by = "The article's own sentences, chosen without a model" if own else f"Drafted by {story.model}"
@@ -53,10 +54,10 @@ def author(story: StoryRow) -> str:
 
 def markdown(story: StoryRow) -> str:
     """A story with the quote under each claim, and a note at claims whose quote is not in the article."""
-    sections = Sections.of(story)
+    sections = Sections.parse(story.sections)
     parts = [f"# {_marked(story.headline)}", _marked(story.summary)]
     for heading, name in HEADINGS:
-        claims: tuple[Claim, ...] = getattr(sections, name)
+        claims: tuple[StoryClaim, ...] = getattr(sections, name)
         if claims:
             parts += [f"## {heading}", "\n".join(map(_point, claims))]
     parts += ["## Sources", "\n".join(map(_source, json.loads(story.sources)))]
@@ -64,7 +65,7 @@ def markdown(story: StoryRow) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def atom(stories: Iterable[StoryRow], viewer: UUID, site: str, now: datetime) -> bytes:
+def atom(stories: Iterable[ListedStory], viewer: UUID, site: str, now: datetime) -> bytes:
     """A feed, the newest first. `site` is the address of Nexus, with a slash at its end."""
     rows = list(stories)
     feed = ET.Element("feed", xmlns=ATOM)
@@ -78,7 +79,7 @@ def atom(stories: Iterable[StoryRow], viewer: UUID, site: str, now: datetime) ->
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
-def _entry(feed: ET.Element, story: StoryRow, site: str) -> None:
+def _entry(feed: ET.Element, story: ListedStory, site: str) -> None:
     entry = ET.SubElement(feed, "entry")
     _put(entry, "title", story.headline)
     _put(entry, "id", story.id.urn)
@@ -92,18 +93,18 @@ def _entry(feed: ET.Element, story: StoryRow, site: str) -> None:
     _put(entry, "content", _html(story)).set("type", "html")
 
 
-def _html(story: StoryRow) -> str:
-    sections = Sections.of(story)
+def _html(story: ListedStory) -> str:
+    sections = Sections.parse(story.sections)
     parts = [Markup("<p>{}</p>").format(story.summary)]
     for heading, name in HEADINGS:
-        claims: tuple[Claim, ...] = getattr(sections, name)
+        claims: tuple[StoryClaim, ...] = getattr(sections, name)
         if claims:
             points = Markup("").join(map(_item, claims))
             parts.append(Markup("<h2>{}</h2><ul>{}</ul>").format(heading, points))
     return str(Markup("").join(parts))
 
 
-def _item(claim: Claim) -> Markup:
+def _item(claim: StoryClaim) -> Markup:
     if claim.evidence.found:
         return Markup("<li>{}</li>").format(claim.text)
     return Markup("<li>{} <em>({})</em></li>").format(claim.text, UNSUPPORTED)
@@ -115,7 +116,7 @@ def _put(above: ET.Element, name: str, text: str) -> ET.Element:
     return element
 
 
-def _point(claim: Claim) -> str:
+def _point(claim: StoryClaim) -> str:
     if not claim.evidence.found:
         return f"- {_marked(claim.text)} *({UNSUPPORTED})*"
     if claim.text == claim.evidence.quote:

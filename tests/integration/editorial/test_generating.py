@@ -16,7 +16,7 @@ from nexus.app import App
 from nexus.db.session import Statement
 from nexus.db.tables import usage
 from nexus.draft import make_drafter
-from nexus.editorial import drafts, jobs, leaving, steps
+from nexus.editorial import drafts, jobs, requests, steps
 from nexus.errors import InvalidState
 from nexus.libraries.quota import Operation
 from nexus.states.job import Status
@@ -148,7 +148,7 @@ def test_generating_does_not_steal_a_draft_that_is_being_written(
     app: App, me: Caller, clock: SetClock
 ) -> None:
     job_id = enter_job(me)
-    drafts.begin(app.tools, UUID(job_id), me.user, lease=LEASE)
+    drafts.begin_draft(app.tools, UUID(job_id), me.user, lease=LEASE)
     clock.forward(seconds=6)
     assert job_problem(call_step(me, job_id, "generate")) == (409, "E_INVALID_STATE")
 
@@ -210,7 +210,7 @@ def test_a_draft_whose_worker_is_lost_is_written_again_and_the_late_one_is_ignor
     app: App, me: Caller, clock: SetClock
 ) -> None:
     job_id = UUID(enter_job(me))
-    lost = drafts.begin(app.tools, job_id, me.user, lease=LEASE)
+    lost = drafts.begin_draft(app.tools, job_id, me.user, lease=LEASE)
     clock.forward(seconds=LEASE.total_seconds() + 1)
     sweep(app.tools, app.queue)
     clock.forward(seconds=app.settings.backoff_seconds)
@@ -218,7 +218,7 @@ def test_a_draft_whose_worker_is_lost_is_written_again_and_the_late_one_is_ignor
     job = job_of(me.get(f"/api/ingestion-jobs/{job_id}"))
     assert job["status"] == "SAVED"
     with pytest.raises(InvalidState):
-        steps.write_draft(app.tools, lost, "test")
+        requests.finish_draft(app.tools, lost, "test")
     assert job_of(me.get(f"/api/ingestion-jobs/{job_id}")) == job
     assert len(me.get("/api/stories").json()["stories"]) == 1
 
@@ -232,8 +232,8 @@ def test_a_drafter_that_breaks_fails_the_job_with_a_sentence(app: App, me: Calle
 
     job_id = UUID(enter_job(me))
     tools = replace(app.tools, drafter=Broken())
-    job = drafts.begin(tools, job_id, me.user, lease=LEASE)
-    steps.write_draft(tools, job, "test")
+    job = drafts.begin_draft(tools, job_id, me.user, lease=LEASE)
+    requests.finish_draft(tools, job, "test")
     shown = job_of(me.get(f"/api/ingestion-jobs/{job_id}"))
     assert (shown["status"], shown["errorCode"]) == ("FAILED", "E_DRAFT_FAILED")
     assert TEXT not in shown["errorMessage"]
@@ -358,11 +358,11 @@ def test_handing_a_step_over_to_a_worker_does_not_count_as_a_lost_worker(
     app: App, me: Caller, pages: Pages
 ) -> None:
     job_id = UUID(begin_job(me, pages))
-    leaving.leave_fetch(app.tools, job_id, "test")
+    steps.leave_fetch(app.tools, job_id, "test")
     assert steps_due(app.tools) == [job_id]
     assert take_next_step(app.tools)
     with app.sessions.read() as session:
-        assert jobs.get(session, job_id).tries == 0
+        assert jobs.find_job(session, job_id).tries == 0
 
 
 def test_requests_that_wait_for_a_model_do_not_block_others(

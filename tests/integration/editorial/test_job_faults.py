@@ -12,7 +12,7 @@ import pytest
 from nexus.app import App
 from nexus.db.moves import JOB_ROWS
 from nexus.db.session import Row
-from nexus.editorial import claims, drafts, jobs, leaving
+from nexus.editorial import drafts, jobs, step_claims, steps
 from nexus.editorial.steps import STEP
 from nexus.queue import Work
 from nexus.states.job import Status
@@ -64,7 +64,7 @@ def nexus(request: pytest.FixtureRequest, tmp_path: Path, pages: Pages, llm: Mod
 def left_to_fetch(nexus: Nexus, pages: Pages, path: str) -> UUID:
     pages[path] = Answer(ARTICLE.encode())
     job_id = new_job(nexus.app, uuid4(), pages.url(path))
-    leaving.leave_fetch(nexus.app.tools, job_id, "test")
+    steps.leave_fetch(nexus.app.tools, job_id, "test")
     nexus.app.queue.announce(Work(STEP, job_id))
     return job_id
 
@@ -73,7 +73,7 @@ def left_to_generate(nexus: Nexus) -> UUID:
     user = uuid4()
     job_id = new_job(nexus.app, user)
     walk_job_to(nexus.app, job_id, user, Status.READY_TO_GENERATE)
-    drafts.begin(nexus.app.tools, job_id, user)
+    drafts.begin_draft(nexus.app.tools, job_id, user)
     nexus.app.queue.announce(Work(STEP, job_id))
     return job_id
 
@@ -181,7 +181,7 @@ def lose(app: App, clock: SetClock, job_id: UUID, status: Status, *, times: int)
         clock.forward(seconds=4 * app.settings.backoff_seconds)
         assert steps_due(app.tools) == [job_id]
         with app.sessions.begin() as session:
-            assert claims.begin_step(session, job_id, status, LEASE, "test")
+            assert step_claims.begin_step(session, job_id, status, LEASE, "test")
 
 
 def test_a_draft_that_is_requested_again_has_all_its_tries(app: App, clock: SetClock) -> None:
@@ -191,5 +191,5 @@ def test_a_draft_that_is_requested_again_has_all_its_tries(app: App, clock: SetC
     lose(app, clock, job_id, Status.GENERATING, times=2)
     clock.forward(seconds=LEASE.total_seconds() + 1)
     sweep(app.tools, app.queue)
-    drafts.begin(app.tools, job_id, user, again=True, lease=LEASE)
+    drafts.begin_draft(app.tools, job_id, user, again=True, lease=LEASE)
     lose(app, clock, job_id, Status.GENERATING, times=2)

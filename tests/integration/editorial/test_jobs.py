@@ -12,7 +12,7 @@ import pytest
 
 from nexus import logging
 from nexus.app import App
-from nexus.editorial import claims, jobs, leaving, steps
+from nexus.editorial import jobs, requests, step_claims, steps
 from nexus.editorial.steps import Stepping
 from nexus.errors import EmptyContent, FetchBusy, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
@@ -113,7 +113,7 @@ class TestWhatMonitoringSearchesFor:
         job_id = begin_job(me, pages)
         call_step(me, job_id, "fetch")
         finish = another_worker(app, job_id)
-        monkeypatch.setattr(steps, "_wait_for_reader", lambda *_: finish())
+        monkeypatch.setattr(requests, "_wait_for_reader", lambda *_: finish())
         logging.configure(json=json, level="info")
         assert call_step(me, job_id, "extract").json()["skipped"] is True
         said = f"[EXTRACT] Job {job_id} already extracted by another worker, skipping"
@@ -132,7 +132,7 @@ def another_worker(app: App, job_id: str, error: WorkError | None = None) -> Cal
                 found = Extraction.plain("Boats", TEXT)
                 assert jobs.mark_extracted(session, claim.id, claim.attempt, found, None, "test")
             else:
-                assert jobs.fail(session, claim.id, Status.EXTRACTING, claim.attempt, error, "test")
+                assert jobs.fail_step(session, claim.id, Status.EXTRACTING, claim.attempt, error, "test")
 
     return finish
 
@@ -143,7 +143,7 @@ def test_a_failed_extraction_answers_the_same_whoever_won_the_race(
     job_id = begin_job(me, pages)
     call_step(me, job_id, "fetch")
     finish = another_worker(app, job_id, EmptyContent())
-    monkeypatch.setattr(steps, "_wait_for_reader", lambda *_: finish())
+    monkeypatch.setattr(requests, "_wait_for_reader", lambda *_: finish())
     waited, later = call_step(me, job_id, "extract"), call_step(me, job_id, "extract")
     AVAILABLE_EXTRACTORS.clear()
     without_a_reader = call_step(me, job_id, "extract")
@@ -299,7 +299,7 @@ def test_manual_entry_does_not_wait_for_a_slow_fetch(app: App, me: Caller, pages
     with app.sessions.begin() as session:
         assert not jobs.mark_fetched(session, UUID(job_id), claim.attempt, PAGE, "test")
         error = EmptyContent()
-        assert not jobs.fail(session, UUID(job_id), Status.FETCHING, claim.attempt, error, "test")
+        assert not jobs.fail_step(session, UUID(job_id), Status.FETCHING, claim.attempt, error, "test")
     assert job_of(me.get(f"/api/ingestion-jobs/{job_id}")) == job
 
 
@@ -311,7 +311,9 @@ def test_manual_entry_wins_over_a_running_extraction(app: App, me: Caller, pages
     call_step(me, job_id, "manual-entry", title="Mine", text=TEXT)
     assert claim
     with app.sessions.begin() as session:
-        assert not jobs.fail(session, UUID(job_id), Status.EXTRACTING, claim.attempt, EmptyContent(), "test")
+        assert not jobs.fail_step(
+            session, UUID(job_id), Status.EXTRACTING, claim.attempt, EmptyContent(), "test"
+        )
     assert job_of(me.get(f"/api/ingestion-jobs/{job_id}"))["extractedTitle"] == "Mine"
 
 
@@ -344,7 +346,7 @@ def test_a_slow_fetch_offers_manual_entry_after_thirty_seconds_without_scripts(
     """It stops reloading, which would discard what is being typed."""
     job_id = begin_job(me, pages)
     clock.forward(minutes=5)
-    leaving.leave_fetch(app.tools, UUID(job_id), "test")
+    steps.leave_fetch(app.tools, UUID(job_id), "test")
 
     def shown() -> tuple[bool, bool]:
         html = the_page(app, me, job_id)
@@ -408,7 +410,7 @@ def test_a_fetch_whose_worker_is_lost_is_taken_up_again(
     assert lost
     with app.sessions.begin() as session:
         error = EmptyContent()
-        assert not jobs.fail(session, UUID(job_id), Status.FETCHING, lost.attempt, error, "test")
+        assert not jobs.fail_step(session, UUID(job_id), Status.FETCHING, lost.attempt, error, "test")
 
 
 def test_an_extraction_that_loses_three_workers_fails(
@@ -506,7 +508,7 @@ def test_a_job_on_a_busy_site_is_fetched_later_and_loses_no_try(
     clock.forward(seconds=app.settings.backoff_seconds)
     assert take_next_step(app.tools)
     with app.sessions.read() as session:
-        job = jobs.get(session, UUID(job_id))
+        job = jobs.find_job(session, UUID(job_id))
     assert (job.status, job.tries) == ("READY_TO_GENERATE", 0)
 
 
@@ -514,7 +516,7 @@ def test_workers_take_jobs_of_all_users_in_turn(app: App, site: Site, pages: Pag
     many, one = site.caller(), site.caller()
     asked = [begin_job(many, pages) for _ in range(3)] + [begin_job(one, pages)]
     for job_id in asked:
-        leaving.leave_fetch(app.tools, UUID(job_id), "test")
+        steps.leave_fetch(app.tools, UUID(job_id), "test")
         clock.forward(seconds=1)
     turns = Turns(app.sessions, LEASE)
     taken = [str(turns.claim(Stepping(app.tools), 1)[0].subject.job.id) for _ in asked]
@@ -529,10 +531,10 @@ def test_a_long_step_keeps_its_lease(app: App, me: Caller, pages: Pages) -> None
     assert claim
     with app.sessions.begin() as session:
         until = session.now + 2 * LEASE
-        claims.BACKLOG.renew(session, [(job_id, claim.attempt), (uuid4(), 1)], until)
-        renewed = jobs.state(session, job_id)
-        claims.BACKLOG.renew(session, [(job_id, claim.attempt - 1)], until + LEASE)
-        assert jobs.state(session, job_id) == renewed
+        step_claims.BACKLOG.renew(session, [(job_id, claim.attempt), (uuid4(), 1)], until)
+        renewed = jobs.job_state(session, job_id)
+        step_claims.BACKLOG.renew(session, [(job_id, claim.attempt - 1)], until + LEASE)
+        assert jobs.job_state(session, job_id) == renewed
     assert renewed is not None
     assert renewed.lease_expires_at == claim.lease_expires_at + LEASE
 

@@ -1,4 +1,4 @@
-"""How a step of a job begins, by somebody at a screen or by a worker, and how it is left again."""
+"""Claims on the steps of jobs: an editor who waits or a worker takes a step, or leaves it for later."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _TAKE = {
     "attempt": jobs.c.attempt + literal_column("1"),
     "lease_expires_at": _UNTIL,
     "run_after": _now,
-    # A step that is left to a worker is not begun yet.
+    # A step that is left to a worker has not begun yet.
     "tries": jobs.c.tries + bindparam("begun", type_=jobs.c.tries.type),
     "request_id": func.coalesce(bindparam("request_id", type_=jobs.c.request_id.type), jobs.c.request_id),
 }
-#: A fetch that runs is not stolen: either nobody began to read, or who began is lost.
+#: Never takes over a running fetch: nobody has begun to read the page, or the one who did has lost their lease.
 _UNCLAIMED = or_(
     and_(jobs.c.status == Status.FETCHING.value, jobs.c.raw_html.is_not(None), jobs.c.extracted_at.is_(None)),
     and_(jobs.c.status == Status.EXTRACTING.value, _FREE),
 )
 
-#: How a step begins, by the status in which it runs: its edge, what it writes and what else must hold.
+#: For each step, by the status in which it runs: its edge, what beginning it writes, and its conditions.
 _BEGINNINGS: dict[Status, tuple[Edge[Status], dict[str, Any], list[ColumnElement[bool]]]] = {
     Status.FETCHING: (
         edges.FETCH,
@@ -91,20 +91,19 @@ def begin_step(
     request_id: str | None = None,
     drafted_for: UUID | None = None,
 ) -> JobRow | Missed[Status]:
-    """→ FETCHING, EXTRACTING or GENERATING, if nobody is at it. One caller wins. Without a lease it is left to a
-    worker.
+    """Move a job to FETCHING, EXTRACTING or GENERATING, unless somebody is at that step. One caller wins.
 
-    A page is fetched from QUEUED on, read when it is there, and a draft is written of title and text.
+    Without a lease the step is left to a worker. Missed if the job is not ready for this step.
     """
     more: dict[str, Any] = {"drafted_for": drafted_for} if step is Status.GENERATING else {}
     until, begun = (None, 0) if lease is None else (session.now + lease, 1)
     return _BEGIN[step](session, job_id, actor=actor, until=until, begun=begun, request_id=request_id, **more)
 
 
-def claim_due(
+def claim_due_steps(
     session: Session, step: Status, user_id: UUID, most: int, lease: timedelta, actor: str
 ) -> list[JobRow]:
-    """The same for up to `most` steps of one user that are left to workers."""
+    """Begin up to `most` steps of one user that are left to workers and due, the longest waiting first."""
     more = {"drafted_for": None} if step is Status.GENERATING else {}
     return _begin_due(step, most).batch(
         session,
@@ -124,8 +123,8 @@ def _begin_due(step: Status, most: int) -> Move[Status, JobRow]:
     return Move(JOB_ROWS, edge, row=JobRow, sets=sets, guards=guards, pick=BACKLOG.pick(most))
 
 
-def leave(session: Session, job_id: UUID, attempt: int, wait: timedelta, *, counted: bool) -> bool:
-    """A step that can't be taken just now waits for a worker once more. False if it was taken over."""
+def leave_step(session: Session, job_id: UUID, attempt: int, wait: timedelta, *, counted: bool) -> bool:
+    """Leave a step that can't be done now to a worker, for later. False if somebody else has taken it over."""
     run_after, uncounted = session.now + wait, 0 if counted else 1
     values = {"fence": attempt, "run_after": run_after, "uncounted": uncounted, "now": session.now}
     return session.run(_LEAVE, job_id=job_id, **values) > 0
