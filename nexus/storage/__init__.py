@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import errno
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol, Self
 
 from nexus.storage.digest import Digest
+
+#: The path below which Nexus serves the links of a store that has no server of its own.
+ROUTE = "/storage"
 
 #: How much of a file is in memory at a time.
 CHUNK = 1024 * 1024
@@ -79,12 +84,65 @@ class Stored:
     modified_at: datetime
 
 
+@dataclass(frozen=True)
+class Grant:
+    """What a link that Nexus serves allows."""
+
+    method: str
+    path: str
+    expires: int
+    content_type: str
+    size: int = 0
+    filename: str = ""
+
+
+class Arriving(Protocol):
+    """A file that is being uploaded. Nobody sees it before it is published."""
+
+    written: int
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def write_all(self, pieces: deque[bytes]) -> None:
+        """Write until no piece is left; more may be added meanwhile."""
+        ...
+
+    def publish(self) -> Digest:
+        """Make the file visible and durable; return its digest. Raises ObjectExists."""
+        ...
+
+
+class LinkServer(Protocol):
+    """What Nexus needs to serve a store's links itself."""
+
+    def allows(self, grant: Grant, signature: str) -> bool:
+        """Whether exactly this grant was signed here and has not expired."""
+        ...
+
+    def receive(self, path: str) -> Arriving:
+        """Return a file to write to; it appears at the path when it is published."""
+        ...
+
+    def locate(self, path: str) -> Path:
+        """Return where a file lies. Raises StorageError for a path that Nexus does not make."""
+        ...
+
+    def head(self, path: str) -> Stored | None: ...
+
+
 class Storage(Protocol):
     """Every method raises StorageError, or a kind of it, if the store fails."""
 
     @property
     def create_only(self) -> bool:
         """Whether the store itself refuses an upload to a path that has a file."""
+        ...
+
+    @property
+    def link_server(self) -> LinkServer | None:
+        """Return what serves this store's links if Nexus has to; None if the store serves them itself."""
         ...
 
     def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget: ...

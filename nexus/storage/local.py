@@ -15,13 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from nexus.storage import (
     CHUNK,
+    ROUTE,
     Clock,
+    Grant,
     Link,
+    LinkServer,
     ObjectExists,
     ObjectMissing,
     StorageError,
@@ -34,7 +37,6 @@ from nexus.storage.digest import Digest, Digester
 
 #: A path is names joined by slashes. No name begins with a dot, so none leads out of the folder or to a partial file.
 PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
-ROUTE = "/storage"
 PARTS = ".drafts"
 #: How much of an incoming file is digested at a time. Then the kernel is told to start writing it to disk.
 WINDOW = 8 * CHUNK
@@ -45,24 +47,6 @@ FOLDER_TRIES = 20
 
 _FileStamp = tuple[int, int, int, int]
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True)
-class Grant:
-    """What a link allows."""
-
-    method: str
-    path: str
-    expires: int
-    content_type: str
-    size: int = 0
-    filename: str = ""
-
-    def signed(self, secret: str) -> str:
-        """Return the signature. Each part is prefixed with its length, so that no two grants sign the same message."""
-        parts = (self.method, self.path, str(self.expires), self.content_type, str(self.size), self.filename)
-        message = "".join(f"{len(part.encode())}:{part}" for part in parts)
-        return hmac.new(secret.encode(), message.encode(), hashlib.sha256).hexdigest()
 
 
 class RecentDigests:
@@ -96,10 +80,14 @@ class LocalStorage:
     create_only: bool = True
     recent: RecentDigests = field(default_factory=RecentDigests, repr=False, compare=False)
 
+    @property
+    def link_server(self) -> LinkServer:
+        return self
+
     def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget:
         expires_at = self.clock() + life
         grant = Grant("PUT", path, _seconds(expires_at), content_type, size)
-        query = {"expires": grant.expires, "size": size, "signature": grant.signed(self.secret)}
+        query = {"expires": grant.expires, "size": size, "signature": _signature(grant, self.secret)}
         return UploadTarget(self._url(path, query), {"Content-Type": content_type}, expires_at)
 
     def sign_download(self, path: str, filename: str, content_type: str, life: timedelta) -> Link:
@@ -109,13 +97,13 @@ class LocalStorage:
             "expires": grant.expires,
             "type": content_type,
             "filename": filename,
-            "signature": grant.signed(self.secret),
+            "signature": _signature(grant, self.secret),
         }
         return Link(self._url(path, query), expires_at)
 
     def allows(self, grant: Grant, signature: str) -> bool:
         """Whether exactly this grant was signed here and has not expired."""
-        genuine = hmac.compare_digest(grant.signed(self.secret).encode(), signature.encode())
+        genuine = hmac.compare_digest(_signature(grant, self.secret).encode(), signature.encode())
         return genuine and grant.expires >= self.clock().timestamp()
 
     def head(self, path: str) -> Stored | None:
@@ -197,7 +185,7 @@ class IncomingFile:
         self._part = folder / PARTS / uuid.uuid4().hex
         self._recent = recent
 
-    def __enter__(self) -> IncomingFile:
+    def __enter__(self) -> Self:
         with explained():
             self._file = _in_folder(self._part, lambda: self._part.open("x+b", buffering=0))
         self._digester = Digester()
@@ -298,6 +286,20 @@ def _sync_folders(folder: Path, top: Path) -> None:
 def _stamp(stat: os.stat_result) -> _FileStamp:
     """Differs for another file, and for the same file after a write."""
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _signature(grant: Grant, secret: str) -> str:
+    """Each part is prefixed with its length, so that no two grants sign the same message."""
+    parts = (
+        grant.method,
+        grant.path,
+        str(grant.expires),
+        grant.content_type,
+        str(grant.size),
+        grant.filename,
+    )
+    message = "".join(f"{len(part.encode())}:{part}" for part in parts)
+    return hmac.new(secret.encode(), message.encode(), hashlib.sha256).hexdigest()
 
 
 def _seconds(moment: datetime) -> int:

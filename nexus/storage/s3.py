@@ -80,6 +80,7 @@ class S3:
     secret_key: str | None = field(repr=False)
     clock: Clock
     create_only: bool = True
+    link_server: None = None
 
     @cached_property
     def _client(self) -> Any:

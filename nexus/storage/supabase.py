@@ -35,6 +35,7 @@ class Supabase:
     bucket: str
     clock: Clock
     create_only: bool = True
+    link_server: None = None
 
     @cached_property
     def _base(self) -> str:

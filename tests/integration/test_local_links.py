@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import random
 import socket
+from contextlib import closing
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from nexus.app import App
+from nexus.app import App, build
 from nexus.storage.digest import HEAD, Digest
 from nexus.storage.local import PARTS, WINDOW, LocalStorage
 from tests.kit.clock import SetClock
-from tests.kit.http import Caller, Site, data, problem
+from tests.kit.http import Caller, Site, data, problem, serve
 from tests.kit.http_uploads import SIZE, begin_upload, changed_link, link_to, send_bytes, upload_file
 from tests.kit.run_storage import run_prefix
+from tests.kit.settings import make_settings
 from tests.kit.uploads import PDF, stored_paths, unique_pdf
 
 
@@ -255,3 +258,11 @@ def test_a_media_without_a_file_has_no_download_link(site: Site, me: Caller) -> 
         404,
         "E_NOT_FOUND",
     )
+
+
+def test_nexus_serves_no_links_for_a_store_that_serves_its_own(sqlite_url: str, tmp_path: Path) -> None:
+    elsewhere = build(make_settings(sqlite_url, tmp_path, storage="s3", s3_bucket="files", s3_access_key="k"))
+    with closing(elsewhere), serve(elsewhere) as site:
+        link = "/storage/media/x/original.pdf?expires=99999999999&size=1&signature=x&type=a/b&filename=x"
+        for answer in (site.anyone().get(link), site.anyone().put(link, content=b"x")):
+            assert problem(answer) == (404, "E_NOT_FOUND")

@@ -1,4 +1,4 @@
-"""The links of local storage. A link allows what its signature covers; there is no other way in."""
+"""The links of a store that Nexus serves itself. A link allows what its signature covers, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from nexus.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from nexus.media.files import refusal
-from nexus.storage import ObjectExists, StorageError
-from nexus.storage.local import ROUTE, Grant, IncomingFile, LocalStorage
+from nexus.storage import ROUTE, Arriving, Grant, LinkServer, ObjectExists, StorageError
 from nexus.storage.names import disposition
 from nexus.web.api.schemas import Done
 from nexus.web.http.context import app_of
@@ -39,7 +38,7 @@ async def put_object(
     signature: Signature,
     content_type: Annotated[str, Header()] = "",
 ) -> Response:
-    store = _store(request)
+    store = _link_server(request)
     _require(store, Grant("PUT", path, expires, content_type, size), signature)
     if request.headers.get("content-length", str(size)) != str(size):
         raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
@@ -61,7 +60,7 @@ def get_object(
     content_type: Annotated[str, Query(alias="type", max_length=200)],
     filename: Annotated[str, Query(max_length=1000)],
 ) -> Response:
-    store = _store(request)
+    store = _link_server(request)
     _require(store, Grant("GET", path, expires, content_type, filename=filename), signature)
     try:
         if store.head(path) is None:
@@ -76,46 +75,46 @@ def get_object(
     return FileResponse(store.locate(path), media_type=content_type, headers=headers)
 
 
-async def _store_whole(request: Request, draft: IncomingFile, size: int) -> None:
-    await anyio.to_thread.run_sync(draft.__enter__)
+async def _store_whole(request: Request, incoming: Arriving, size: int) -> None:
+    await anyio.to_thread.run_sync(incoming.__enter__)
     try:
-        if await _receive(request, draft, size) != size:
+        if await _receive(request, incoming, size) != size:
             raise InvalidRequest(f"This link takes a file of exactly {size} bytes.")
-        await anyio.to_thread.run_sync(draft.publish)
+        await anyio.to_thread.run_sync(incoming.publish)
     finally:
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(draft.__exit__)
+            await anyio.to_thread.run_sync(incoming.__exit__)
 
 
-async def _receive(request: Request, draft: IncomingFile, most: int) -> int:
+async def _receive(request: Request, incoming: Arriving, most: int) -> int:
     """Write what has arrived while more arrives; no more than `IN_FLIGHT` is ever in memory. Return how much came."""
     loop = asyncio.get_running_loop()
     received, pieces = 0, deque[bytes]()
-    writing = loop.run_in_executor(None, draft.write_all, pieces)
+    writing = loop.run_in_executor(None, incoming.write_all, pieces)
     try:
         async for piece in request.stream():
             received += len(piece)
             if received > most:
                 break
             pieces.append(piece)
-            if received - draft.written > IN_FLIGHT or writing.done():
+            if received - incoming.written > IN_FLIGHT or writing.done():
                 await writing
-                writing = loop.run_in_executor(None, draft.write_all, pieces)
+                writing = loop.run_in_executor(None, incoming.write_all, pieces)
     except ClientDisconnect as error:
         raise InvalidRequest("The upload broke off. Send the file again while the link is valid.") from error
     finally:
         await writing
-    await loop.run_in_executor(None, draft.write_all, pieces)
+    await loop.run_in_executor(None, incoming.write_all, pieces)
     return received
 
 
-def _store(request: Request) -> LocalStorage:
-    storage = app_of(request).files.storage
-    if not isinstance(storage, LocalStorage):
+def _link_server(request: Request) -> LinkServer:
+    server = app_of(request).files.storage.link_server
+    if server is None:
         raise NotFound
-    return storage
+    return server
 
 
-def _require(store: LocalStorage, grant: Grant, signature: str) -> None:
+def _require(store: LinkServer, grant: Grant, signature: str) -> None:
     if not store.allows(grant, signature):
         raise Forbidden("This link is not valid, or has expired. Ask for a new one.")
