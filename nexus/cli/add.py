@@ -14,7 +14,6 @@ from nexus.cli.outcome import Ended, Item, Result
 from nexus.db.session import Session
 from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidUrl
 from nexus.libraries import access, catalog
-from nexus.libraries.catalog import hold_media
 from nexus.media import uploads
 from nexus.media.add import Added, add_url
 from nexus.media.enqueue import maybe_enqueue_extraction
@@ -64,7 +63,7 @@ def _added(app: App, viewer: UUID, kind: str, address: str, library: str | None)
         named = None if library is None else _library(session, viewer, library)
         added = add_url(session, viewer, kind, address, app.limits)
         if named is not None:
-            hold_media(session, named, added.media_id)
+            catalog.add_media(session, named, added.media_id, viewer)
     return added
 
 
@@ -84,7 +83,7 @@ def _uploaded(app: App, viewer: UUID, path: Path, library: str | None) -> Added:
     done = uploads.take_in(app.sessions, app.files, viewer, expected, chunks)
     if library is not None:
         with app.sessions.begin() as session:
-            hold_media(session, _library(session, viewer, library), done.media_id)
+            catalog.add_media(session, _library(session, viewer, library), done.media_id, viewer)
     return Added(done.media_id, kind, created=not done.duplicate, due=True)
 
 

@@ -10,9 +10,10 @@ from sqlalchemy import ColumnElement, and_, bindparam, exists, or_, select
 
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session
-from nexus.db.tables import libraries, library_media, media, memberships, users
+from nexus.db.tables import libraries, library_media, media, memberships, one_of, users
 from nexus.db.upserts import insert_or_nothing
 from nexus.errors import Forbidden, NotFound
+from nexus.states.media import FILE_KINDS
 
 
 class Role(StrEnum):
@@ -32,6 +33,10 @@ class Membership(NamedTuple):
 
     role: Role
     is_default: bool
+
+
+class _Uploader(NamedTuple):
+    user_id: UUID
 
 
 def _shared(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -58,6 +63,12 @@ _ACCESS = Query(
         media.c.id == bindparam("media_id")
     ),
     Access,
+)
+_UPLOADER = Query(
+    select(media.c.created_by_user_id.label("user_id")).where(
+        media.c.id == bindparam("media_id"), one_of(media.c.kind, FILE_KINDS)
+    ),
+    _Uploader,
 )
 _USER = insert_or_nothing(users)
 _LIBRARY = insert_or_nothing(libraries)
@@ -143,6 +154,12 @@ def _require_readable(session: Session, media_id: UUID, viewer: UUID) -> Access:
     return found
 
 
+def uploader_of(session: Session, media_id: UUID) -> UUID | None:
+    """Return who uploaded a file; None for what has an address."""
+    found = session.first(_UPLOADER, media_id=media_id)
+    return None if found is None else found.user_id
+
+
 def require_member(session: Session, library_id: UUID, viewer: UUID) -> Membership:
     """Return the viewer's place in a library. Raises NotFound if there is none."""
     found = session.first(_MEMBERSHIP, library_id=library_id, viewer=viewer)
@@ -155,5 +172,5 @@ def require_admin(session: Session, library_id: UUID, viewer: UUID) -> Membershi
     """The same for an admin. Raises Forbidden for a member who is none."""
     found = require_member(session, library_id, viewer)
     if found.role is not Role.ADMIN:
-        raise Forbidden
+        raise Forbidden("Only an admin of this library can do this. Its members are listed with their roles.")
     return found

@@ -64,6 +64,10 @@ class _Held(NamedTuple):
     media_id: UUID
 
 
+class _Holder(NamedTuple):
+    library_id: UUID
+
+
 class _Deleted(NamedTuple):
     kind: Kind
 
@@ -127,10 +131,17 @@ _DROP = Statement(
 _ADMINISTERED = select(memberships.c.library_id).where(
     memberships.c.user_id == bindparam("viewer"), memberships.c.role == Role.ADMIN.value
 )
-_DROP_ADMINISTERED = Statement(
-    delete(library_media).where(
-        library_media.c.media_id == bindparam("media_id"), library_media.c.library_id.in_(_ADMINISTERED)
-    )
+_DROP_ADMINISTERED = Query(
+    delete(library_media)
+    .where(library_media.c.media_id == bindparam("media_id"), library_media.c.library_id.in_(_ADMINISTERED))
+    .returning(library_media.c.library_id),
+    _Holder,
+)
+_DROP_EVERYWHERE = Query(
+    delete(library_media)
+    .where(library_media.c.media_id == bindparam("media_id"))
+    .returning(library_media.c.library_id),
+    _Holder,
 )
 _HOLD = insert_or_nothing(library_media)
 _LOCK_MEDIA = Query(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update(), IdRow)
@@ -200,12 +211,17 @@ def delete_library(session: Session, library_id: UUID, viewer: UUID) -> list[Gon
 
 
 def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> None:
-    """Put a media that the viewer can read into a library that the viewer can change."""
+    """Put a media that the viewer can read into a library that the viewer can change.
+
+    Only its uploader may put a file into a library. The media is locked first: what is asked of it afterwards stays
+    true until it is held.
+    """
     access.require_admin(session, library_id, viewer)
     access.keep_library(session, library_id)
+    lock_media(session, media_id)
     access.require_readable(session, media_id, viewer)
-    if not lock_media(session, media_id):
-        raise NotFound
+    if access.uploader_of(session, media_id) not in {None, viewer}:
+        raise Forbidden("Only the uploader can put this file into a library. Ask them to.")
     hold_media(session, library_id, media_id)
 
 
@@ -228,11 +244,17 @@ def remove_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUI
 
 
 def delete_media(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]:
-    """Take a media out of every library that the viewer administers, and delete it if no other library holds it."""
+    """Take a media out of every library that the viewer administers, and delete it if no other library holds it.
+
+    The uploader of a file takes it out of all libraries, also of those that they have left.
+    """
     lock_media(session, media_id)
+    if access.uploader_of(session, media_id) == viewer:
+        session.all(_DROP_EVERYWHERE, media_id=media_id)
+        return _delete_unheld(session, media_id)
     access.require_readable(session, media_id, viewer)
-    if session.run(_DROP_ADMINISTERED, media_id=media_id, viewer=viewer) == 0:
-        raise Forbidden
+    if not session.all(_DROP_ADMINISTERED, media_id=media_id, viewer=viewer):
+        raise Forbidden("Only the uploader, or an admin of a library that holds this item, can remove it.")
     return _delete_unheld(session, media_id)
 
 

@@ -42,6 +42,7 @@ from tests.kit.run_storage import run_prefix
 from tests.kit.servers import object_store
 from tests.kit.settings import make_settings
 from tests.kit.uploads import Uploader, unique_pdf
+from tests.kit.users import new_user
 
 DROP_GUARDS = ("DROP TRIGGER media_status_edge", "DROP TRIGGER media_status_birth")
 
@@ -259,6 +260,18 @@ def test_every_kind_of_damage_to_a_library_is_found(
     found = examine(small)[check]
     assert found.verdict is CheckVerdict.PROBLEM
     assert set(found.examples) <= {str(library), str(owner)}
+
+
+def test_a_file_in_the_default_library_of_somebody_else_is_found(small: App, owner: UUID) -> None:
+    media_id, other = new_file(small, owner, "a" * 64, stored=True), new_user(small)
+    assert complaints(small) == {}
+    damage(
+        small,
+        "INSERT INTO library_media (library_id, media_id, added_at) SELECT :library, id, created_at FROM media",
+        library=_default_library(small, other),
+    )
+    found = examine(small)["libraries.files"]
+    assert (found.verdict, found.examples) == (CheckVerdict.PROBLEM, (str(media_id),))
 
 
 def _default_library(app: App, owner: UUID) -> UUID:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import and_, exists, func, select
 
-from nexus.db.tables import libraries, memberships, users
+from nexus.db.tables import libraries, library_media, media, memberships, one_of, users
 from nexus.libraries.access import Role
+from nexus.states.media import FILE_KINDS
 from nexus.upkeep.promises.promise import RESTORE, Promise, offenders, rows
 
 _OWN_DEFAULT = libraries.c.owner_user_id == users.c.id
@@ -49,6 +50,23 @@ PROMISES = (
             select(libraries.c.id)
             .join(memberships, memberships.c.library_id == libraries.c.id)
             .where(libraries.c.is_default, memberships.c.user_id != libraries.c.owner_user_id)
+            .distinct()
+        ),
+    ),
+    Promise(
+        "libraries.files",
+        "No default library holds a file that somebody else uploaded.",
+        "Files in the default library of a user who did not upload them.",
+        "An older version of Nexus let readers copy files. The uploader's delete removes them everywhere.",
+        offenders(
+            select(media.c.id)
+            .join(library_media, library_media.c.media_id == media.c.id)
+            .join(libraries, libraries.c.id == library_media.c.library_id)
+            .where(
+                one_of(media.c.kind, FILE_KINDS),
+                libraries.c.is_default,
+                libraries.c.owner_user_id != media.c.created_by_user_id,
+            )
             .distinct()
         ),
     ),

@@ -67,7 +67,7 @@ def list_library_media(
 
 @router.post("/{library_id}/media", responses=answers(Data[Done], 403, 404, 413), summary="Add an item to it")
 def add_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, body: LibraryMediaBody) -> Response:
-    """For admins of the library, with an item that they may read."""
+    """For admins of the library, with an item that they may read. Only its uploader may add a file."""
     with nexus.sessions.begin() as session:
         catalog.add_media(session, library_id, body.media_id, viewer)
     return answer(Done(done=True))

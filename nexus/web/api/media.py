@@ -150,6 +150,9 @@ def retry_media(
 
 @router.delete("/{media_id}", responses=answers(Data[Done], 403, 404), summary="Remove an item")
 def delete_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
-    """Removes it from every library that you administer. It is deleted when no library holds it any more."""
+    """Removes it from every library that you administer, or from all libraries if it is a file that you uploaded.
+
+    It is deleted when no library holds it any more.
+    """
     files.delete_media(nexus.sessions, nexus.files, viewer, media_id)
     return answer(Done(done=True))
