@@ -23,6 +23,7 @@ from nexus.states.media import Kind
 if TYPE_CHECKING:
     from nexus.extract.sandbox import Sandbox
     from nexus.fetch import Fetcher
+    from nexus.fetch.pace import SiteBook
     from nexus.imports.service import Imports
     from nexus.media.files import Files
     from nexus.media.workbench import Tools
@@ -101,7 +102,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         leases,
         settings.backoff_seconds,
         files,
-        fetcher(settings),
+        fetcher(settings, book=site_book(settings, sessions)),
         sandbox(settings),
         make_drafter(settings.llm_base_url, settings.llm_api_key, settings.llm_model),
         settings.llm_seconds,
@@ -128,8 +129,21 @@ def kernel_for(tools: Tools) -> Kernel:
     return kernel
 
 
-def fetcher(settings: Settings, wait_seconds: float | None = None) -> Fetcher:
-    """One for all threads of a process; a caller with nothing else to do waits longer for a busy site."""
+def site_book(settings: Settings, sessions: Sessions) -> SiteBook:
+    """Where all processes of this Nexus see which sites are being fetched. With SQLite they are on one machine, where
+    files are cheaper: SQLite waits for the disk at each change."""
+    if sessions.engine.dialect.name == "sqlite":
+        from nexus.fetch.shared import FileBook
+
+        return FileBook(settings.data_dir / "sites")
+    from nexus.work.sites import DatabaseBook
+
+    return DatabaseBook(sessions)
+
+
+def fetcher(settings: Settings, wait_seconds: float | None = None, book: SiteBook | None = None) -> Fetcher:
+    """One for all threads of a process; a caller with nothing else to do waits longer for a busy site. Without a book
+    the process keeps a pace of its own."""
     from nexus.fetch import Fetcher, FetchLimits, parse_host_ports
 
     return Fetcher(
@@ -141,7 +155,8 @@ def fetcher(settings: Settings, wait_seconds: float | None = None) -> Fetcher:
             allow=parse_host_ports(settings.fetch_allow),
             at_once=settings.fetch_per_host,
             delay=settings.fetch_delay_seconds,
-        )
+        ),
+        book=book,
     )
 
 

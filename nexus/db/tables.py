@@ -275,6 +275,14 @@ history = Table(
     sqlite_autoincrement=True,
 )
 
+#: What is known about the sites that are being fetched, as JSON; only PostgreSQL uses it (see work/sites.py).
+site_pages = Table(
+    "site_pages",
+    metadata,
+    Column("bucket", Integer, primary_key=True, autoincrement=False),
+    Column("page", Text, nullable=False),
+)
+
 usage = Table(
     "usage",
     metadata,

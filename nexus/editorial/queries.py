@@ -49,6 +49,8 @@ class ListedJob(NamedTuple):
     fetched_url: str | None
     extracted_title: str | None
     manually_provided: bool
+    lease_expires_at: datetime | None
+    run_after: datetime | None
     error_code: str | None
     error_message: str | None
     story_id: UUID | None

@@ -30,7 +30,7 @@ from nexus.fetch.encodings import OFFERED, Decoder, make_decoder
 from nexus.fetch.guard import Guard, Target, parse_host_ports, parse_ip
 from nexus.fetch.limits import FetchDeadline, FetchLimits, System
 from nexus.fetch.lookups import Lookups
-from nexus.fetch.pace import SitePace
+from nexus.fetch.pace import SiteBook, SitePace
 from nexus.timing import Deadline
 
 __all__ = ["Download", "FetchLimits", "Fetcher", "NotModified", "System", "page_type", "parse_host_ports"]
@@ -64,14 +64,16 @@ class NotModified:
 
 
 class Fetcher:
-    """Fetches addresses. A process has one, shared by its threads."""
+    """Fetches addresses. A process has one, shared by its threads. Processes that share a book keep one pace."""
 
-    def __init__(self, limits: FetchLimits = FetchLimits(), system: System = System()) -> None:
+    def __init__(
+        self, limits: FetchLimits = FetchLimits(), system: System = System(), book: SiteBook | None = None
+    ) -> None:
         self._limits = limits
         self._system = system
         self._guard = Guard(limits.ports, limits.allow)
         self._lookups = Lookups(system.resolve)
-        self._pace = SitePace(limits.at_once, limits.delay, system)
+        self._pace = SitePace(limits.at_once, limits.delay, system, book)
         # Its debug lines contain the headers of answers, and so complete addresses.
         logging.getLogger("httpcore2").setLevel(logging.WARNING)
 

@@ -1,110 +1,180 @@
-"""Limits the requests to a site: a few at once, a pause between them, and none while the site asks to wait."""
+"""Limits the requests to a site: a few at once, a pause between them, and none while the site asks to wait.
+
+What is known about sites is kept in a book. All processes of a Nexus share one, so that the limits hold for all of them
+together.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+from uuid import uuid4
 
-from nexus.errors import FetchBusy, FetchFailed, FetchRateLimited
+from nexus import logging
+from nexus.errors import FetchBusy, FetchFailed
 from nexus.fetch.guard import Target
 from nexus.fetch.limits import FetchDeadline, System
 
+log = logging.get(__name__)
+T = TypeVar("T")
+
 CLOSED = "Nexus is stopping. Retry later."
+#: How often a thread looks whether another process has given up a place.
+LOOK_SECONDS = 0.1
+#: A place is kept this much longer than its request may take.
+SLACK_SECONDS = 2.0
 
 
 @dataclass
-class _Site:
-    busy: int = 0
-    waiting: int = 0
+class SiteState:
+    """What is known about a site. Times are in seconds, by the clock of its book."""
+
+    #: When each running request ends at the latest. The places of a process that died get free then.
+    places: dict[str, float] = field(default_factory=dict)
+    #: When the next request may start.
     next_start: float = 0.0
+    #: For each port, until when it asks to be left alone.
+    rests: dict[str, float] = field(default_factory=dict)
+
+    def forget(self, now: float) -> None:
+        """Drop what is over."""
+        self.places = {name: until for name, until in self.places.items() if until > now}
+        self.rests = {port: until for port, until in self.rests.items() if until > now}
+
+    def is_idle(self, now: float) -> bool:
+        return not self.places and not self.rests and self.next_start <= now
+
+
+class SiteBook(Protocol):
+    def change(self, site: str, act: Callable[[SiteState, float], T]) -> T:
+        """Call `act` with what is known about a site and the time. Nobody else changes it meanwhile.
+
+        If `act` raises, nothing is changed.
+        """
+        ...
+
+
+class MemoryBook:
+    """Shared by the threads of one process."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._sites: dict[str, SiteState] = {}
+
+    def change(self, site: str, act: Callable[[SiteState, float], T]) -> T:
+        with self._lock:
+            now = self._clock()
+            for state in self._sites.values():
+                state.forget(now)
+            self._sites = {name: state for name, state in self._sites.items() if not state.is_idle(now)}
+            return act(self._sites.setdefault(site, SiteState()), now)
+
+    def __len__(self) -> int:
+        return len(self._sites)
 
 
 class SitePace:
     """Shared by all threads of a process. A site is a host on any port, but a request to wait is for one port."""
 
-    def __init__(self, at_once: int, delay: float, system: System) -> None:
+    def __init__(self, at_once: int, delay: float, system: System, book: SiteBook | None = None) -> None:
         self._at_once = at_once
         self._delay = delay
         self._system = system
-        self._changed = threading.Condition()
-        self._sites: dict[str, _Site] = {}
-        self._rests: dict[tuple[str, int], float] = {}
+        self._book = book or MemoryBook(system.clock)
+        #: Wakes threads that wait for a place when another thread of this process gives one up.
+        self._left = threading.Condition()
         self._closed = False
+        #: How many threads wait for a place.
+        self.waiting = 0
 
     @contextmanager
     def place(self, target: Target, deadline: FetchDeadline) -> Iterator[None]:
-        """Take one of a site's places. Raises FetchBusy if none gets free in time, or FetchRateLimited while the site
-        asks to wait."""
+        """Take one of a site's places. Raises FetchBusy if none gets free in time, or while the site asks to wait."""
+        name = uuid4().hex
         with deadline.waiting():
-            pause = self._enter(target, deadline)
+            pause = self._enter(target, name, deadline)
         try:
-            if pause > deadline.patience():
-                raise FetchBusy
             with deadline.waiting():
                 self._system.sleep(pause)
             yield
         finally:
-            self._leave(target)
+            self._leave(target.site, name)
 
     def rest(self, target: Target, seconds: float) -> None:
         """Send no requests to this host and port for a while."""
-        with self._changed:
-            self._rests[target.site, target.port] = self._system.clock() + seconds
+
+        def act(state: SiteState, now: float) -> None:
+            state.rests[str(target.port)] = now + seconds
+
+        self._change(target.site, act)
 
     def close(self) -> None:
-        with self._changed:
+        with self._left:
             self._closed = True
-            self._changed.notify_all()
+            self._left.notify_all()
 
-    def _enter(self, target: Target, deadline: FetchDeadline) -> float:
+    def _enter(self, target: Target, name: str, deadline: FetchDeadline) -> float:
         """Return how long to pause before the request."""
-        with self._changed:
-            self._forget()
-            site = self._sites.setdefault(target.site, _Site())
-            self._wait(site, deadline)
-            self._require_awake(target)
-            site.busy += 1
-            now = self._system.clock()
-            start = max(now, site.next_start)
-            site.next_start = start + self._delay
-            return start - now
 
-    def _wait(self, site: _Site, deadline: FetchDeadline) -> None:
-        site.waiting += 1
-        try:
-            free = self._changed.wait_for(
-                lambda: self._closed or site.busy < self._at_once, deadline.patience()
-            )
-        finally:
-            site.waiting -= 1
-        if not free:
+        def act(state: SiteState, now: float) -> float | None:
+            """Return None if every place is taken."""
+            rest = state.rests.get(str(target.port), now) - now
+            pause = max(state.next_start - now, 0.0)
+            if rest > 0:
+                raise _busy(f"{target.site} asked Nexus to wait. It is fetched when that time is over.", rest)
+            if len(state.places) >= self._at_once:
+                return None
+            if pause > deadline.patience():
+                raise _busy(None, pause)
+            state.next_start = now + pause + self._delay
+            state.places[name] = now + pause + deadline.left() + SLACK_SECONDS
+            return pause
+
+        while True:
+            if self._closed:
+                raise FetchFailed(CLOSED)
+            pause = self._change(target.site, act)
+            if pause is not None:
+                return pause
+            self._wait(deadline)
+
+    def _wait(self, deadline: FetchDeadline) -> None:
+        """Wait until a place may have got free. Raises FetchBusy when the patience of the fetch is over."""
+        patience = deadline.patience()
+        if patience <= 0:
             raise FetchBusy
-        if self._closed:
-            raise FetchFailed(CLOSED)
+        with self._left:
+            self.waiting += 1
+            try:
+                if not self._closed:
+                    self._left.wait(min(LOOK_SECONDS, patience))
+            finally:
+                self.waiting -= 1
 
-    def _require_awake(self, target: Target) -> None:
-        left = self._rests.get((target.site, target.port), 0.0) - self._system.clock()
-        if left > 0:
-            error = FetchRateLimited()
-            error.retry_after = left
-            raise error
+    def _leave(self, site: str, name: str) -> None:
+        try:
+            self._book.change(site, lambda state, _: state.places.pop(name, None))
+        except Exception as error:  # the place gets free by itself
+            log.warning("site_place_left_behind", reason=type(error).__name__)
+        with self._left:
+            self._left.notify_all()
 
-    def _leave(self, target: Target) -> None:
-        with self._changed:
-            self._sites[target.site].busy -= 1
-            self._changed.notify_all()
+    def _change(self, site: str, act: Callable[[SiteState, float], T]) -> T:
+        """Raises FetchBusy if the book can't be read: without it, nobody knows how many requests are running."""
+        try:
+            return self._book.change(site, act)
+        except FetchFailed:
+            raise
+        except Exception as error:
+            log.warning("site_book_failed", reason=type(error).__name__)
+            raise FetchBusy from error
 
-    def _forget(self) -> None:
-        """Drop sites that nobody uses or has to wait for."""
-        now = self._system.clock()
-        idle = [
-            host
-            for host, site in self._sites.items()
-            if not site.busy and not site.waiting and site.next_start <= now
-        ]
-        for host in idle:
-            del self._sites[host]
-        for place in [place for place, until in self._rests.items() if until <= now]:
-            del self._rests[place]
+
+def _busy(message: str | None, seconds: float) -> FetchBusy:
+    error = FetchBusy(message)
+    error.retry_after = seconds
+    return error

@@ -61,6 +61,9 @@ class JobSummary(CamelAnswer):
     error_code: str | None
     error_message: str | None = Field(examples=["[FETCH] The site answered 404. Check the address."])
     story_id: UUID | None
+    waiting_until: Moment | None = Field(
+        description="When its page is fetched, if its site is busy or asked Nexus to wait; null otherwise."
+    )
     created_at: Moment
     updated_at: Moment
     fetched_at: Moment | None
@@ -71,7 +74,10 @@ class JobSummary(CamelAnswer):
     def of(cls, row: ShownJobRow, viewer: UUID) -> Self:
         """A job as a viewer may see it: what someone else typed as its address is not shown."""
         url = row.url if row.created_by_user_id == viewer else row.canonical_url
-        return cls.model_validate({**row._asdict(), "url": url})
+        unbegun = row.status is Status.FETCHING and row.lease_expires_at is None
+        return cls.model_validate(
+            {**row._asdict(), "url": url, "waiting_until": row.run_after if unbegun else None}
+        )
 
 
 class JobDetail(JobSummary):

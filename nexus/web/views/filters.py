@@ -28,6 +28,10 @@ def exactly(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%-d %b %Y, %H:%M:%S} UTC"
 
 
+def time_of_day(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%H:%M} UTC"
+
+
 def size(count: int) -> str:
     """The size of a file, in two digits if it is small. static/uploads.js says the same before an upload."""
     if count < 1000:

@@ -99,6 +99,14 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """The site that something waits for, and until when; a time that has passed means that its turn is next."""
+
+    host: str
+    until: datetime
+
+
+@dataclass(frozen=True)
 class ShownItem:
     """An item, ready for a template."""
 
@@ -114,6 +122,7 @@ class ShownItem:
     failure: Failure | None
     #: How often it was tried, if it waits for another try.
     tried: str
+    wait: Wait | None
     added_at: datetime
     may_retry: bool
     #: Whether the viewer may upload the file again; `accepts` is what a file chooser should offer.
@@ -192,6 +201,7 @@ def show_item(view: View, processors: Container[Kind], viewer: UUID) -> ShownIte
         badge=_badge(view, processors),
         failure=_failure(view),
         tried=_tried(view),
+        wait=_wait(view),
         added_at=row.added_at,
         may_retry=view.may_retry and not failed_upload,
         may_upload=failed_upload and row.created_by_user_id == viewer,
@@ -328,6 +338,14 @@ def _tried(view: View) -> str:
     if view.row.processing_status != Status.PENDING or not tries:
         return ""
     return f"Tried {'once' if tries == 1 else f'{tries} times'}; it will be tried again automatically"
+
+
+def _wait(view: View) -> Wait | None:
+    """A new item is due at once, so a later time means that its site is busy or asked Nexus to wait."""
+    row = view.row
+    if row.processing_status != Status.PENDING or row.canonical_url is None:
+        return None
+    return Wait(host_of(row.canonical_url), row.run_after)
 
 
 def host_of(url: str | None) -> str:

@@ -14,7 +14,17 @@ from nexus.errors import WorkError, describe, tree
 from nexus.states.job import FETCH, MANUAL_ENTRY, Status
 from nexus.states.machine import Verdict
 from nexus.web.api.schemas import actor_of
-from nexus.web.views.items import ACTORS, Badge, Failure, ShownEvent, address_of, host_of, safe_link, told
+from nexus.web.views.items import (
+    ACTORS,
+    Badge,
+    Failure,
+    ShownEvent,
+    Wait,
+    address_of,
+    host_of,
+    safe_link,
+    told,
+)
 
 JOB_BADGES = {
     Status.QUEUED: Badge("Waiting", "queued"),
@@ -76,6 +86,7 @@ class ShownJob:
     badge: Badge
     steps: list[ShownStep]
     failure: Failure | None
+    wait: Wait | None
     #: A step is under way: the page looks again.
     working: bool
     may_fetch: bool
@@ -108,6 +119,7 @@ def show_job(row: ShownJobRow) -> ShownJob:
         badge=JOB_BADGES[row.status],
         steps=_steps(row),
         failure=_failure(row) if failed else None,
+        wait=_wait(row),
         working=JOB_BADGES[row.status].tone == "working",
         may_fetch=row.status == Status.QUEUED and row.canonical_url is not None,
         may_retry=failed and not has_text and row.canonical_url is not None,
@@ -165,6 +177,13 @@ def _step(name: str, tag: str, working: bool, done: bool, failed_at: str) -> Sho
     if working:
         return ShownStep(name, "In progress", "working")
     return ShownStep(name, "Done", "done") if done else ShownStep(name, "Waiting", "waiting")
+
+
+def _wait(row: ShownJobRow) -> Wait | None:
+    """A fetch that nobody has begun waits for a worker, or until a later time for its site."""
+    if row.status is not Status.FETCHING or row.lease_expires_at is not None or row.run_after is None:
+        return None
+    return Wait(host_of(row.canonical_url), row.run_after)
 
 
 def _failure(row: ShownJobRow) -> Failure:

@@ -131,6 +131,7 @@ def environment() -> Environment:
         filters.prose,
         filters.reading_time,
         filters.size,
+        filters.time_of_day,
     ):
         made.filters[filter_.__name__] = filter_
     made.globals |= {"static": static, "version": nexus.__version__, "htmx_config": json.dumps(HTMX)}

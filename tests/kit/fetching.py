@@ -1,0 +1,44 @@
+"""A process that fetches with a Nexus's own fetcher.
+
+python -m tests.kit.fetching URL TIMES SECONDS DATABASE_URL FOLDER
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from nexus.app import App, build
+from nexus.errors import FetchBusy
+from tests.kit.settings import make_settings
+
+
+def fetching_app(url: str, database_url: str, folder: Path, **more: object) -> App:
+    """A Nexus that may fetch from this address."""
+    return build(make_settings(database_url, folder, fetch_allow=[urlsplit(url).netloc], **more))
+
+
+def fetch_until_answered(app: App, url: str) -> None:
+    """Ask again while the site is busy, as an item in the queue does."""
+    while True:
+        try:
+            app.tools.fetcher.get(url)
+        except FetchBusy:
+            continue
+        return
+
+
+def main() -> None:
+    url, times, seconds, database_url, folder = sys.argv[1:]
+    app = fetching_app(url, database_url, Path(folder), fetch_seconds=float(seconds))
+    with ThreadPoolExecutor(int(times)) as threads:
+        for ended in [threads.submit(fetch_until_answered, app, url) for _ in range(int(times))]:
+            ended.result()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
