@@ -135,17 +135,14 @@ class LinkServer(Protocol):
 class Storage(Protocol):
     """Every method raises StorageError, or a kind of it, if the store fails."""
 
-    @property
-    def create_only(self) -> bool:
-        """Whether the store itself refuses an upload to a path that has a file."""
+    def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget:
+        """Return where to upload a file that can then be read at the path. Once it was read, no upload replaces it."""
         ...
 
     @property
     def link_server(self) -> LinkServer | None:
         """Return what serves this store's links if Nexus has to; None if the store serves them itself."""
         ...
-
-    def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget: ...
 
     def sign_download(self, path: str, filename: str, content_type: str, life: timedelta) -> Link: ...
 

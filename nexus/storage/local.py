@@ -77,7 +77,6 @@ class LocalStorage:
     folder: Path
     secret: str = field(repr=False)
     clock: Clock
-    create_only: bool = True
     recent: RecentDigests = field(default_factory=RecentDigests, repr=False, compare=False)
 
     @property

@@ -18,6 +18,12 @@ def fetched_path(media_id: UUID, fetch: str, extension: str, prefix: str = "") -
     return f"{prefix}media/{media_id}/fetched-{fetch}.{extension}"
 
 
+def incoming_path(path: str) -> str:
+    """Return where an upload waits until it is moved to its path, if its link could replace a file there."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/incoming-{name}"
+
+
 def media_of(path: str, prefix: str = "") -> UUID | None:
     """Return the media that a path belongs to, or None if Nexus does not make such paths."""
     parts = path.removeprefix(prefix).split("/")

@@ -79,7 +79,6 @@ class S3:
     access_key: str | None
     secret_key: str | None = field(repr=False)
     clock: Clock
-    create_only: bool = True
     link_server: None = None
 
     @cached_property

@@ -1,8 +1,13 @@
-"""Supabase Storage over its REST API. Nearly every error is HTTP 400; the body says what it means."""
+"""Supabase Storage over its REST API. Nearly every error is HTTP 400; the body says what it means.
+
+Its upload links live for two hours, and a late or racing upload replaces the file that is there. So a link leads to a
+place of its own, and the first read moves the file from there to its path, which no link covers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -24,6 +29,7 @@ from nexus.storage import (
     UploadTarget,
 )
 from nexus.storage.digest import Digest, Digester
+from nexus.storage.names import incoming_path
 
 PAGE = 100
 
@@ -34,7 +40,6 @@ class Supabase:
     service_key: str = field(repr=False)
     bucket: str
     clock: Clock
-    create_only: bool = True
     link_server: None = None
 
     @cached_property
@@ -48,7 +53,10 @@ class Supabase:
 
     def sign_upload(self, path: str, content_type: str, size: int, life: timedelta) -> UploadTarget:  # noqa: ARG002
         """The server decides how long the link lives, so read that from its token."""
-        signed = self._call("POST", f"/object/upload/sign/{self._place(path)}", json={}).json()
+        place = self._place(incoming_path(path))
+        signed = self._call(
+            "POST", f"/object/upload/sign/{place}", json={}, headers={"x-upsert": "true"}
+        ).json()
         claims = jwt.decode(signed["token"], options={"verify_signature": False})
         expires_at = datetime.fromtimestamp(int(claims["exp"]), UTC)
         return UploadTarget(self._base + signed["url"], {"Content-Type": content_type}, expires_at)
@@ -62,12 +70,31 @@ class Supabase:
 
     def head(self, path: str) -> Stored | None:
         try:
-            found = self._call("GET", f"/object/info/{self._place(path)}").json()
+            return self._info(path)
         except ObjectMissing:
-            return None
-        return Stored(path, int(found["size"]), datetime.fromisoformat(found["last_modified"]))
+            self._bring_in(path)
+        with suppress(ObjectMissing):
+            return self._info(path)
+        return None
 
     def stream(self, path: str) -> Iterator[bytes]:
+        try:
+            yield from self._read(path)
+        except ObjectMissing:
+            self._bring_in(path)
+            yield from self._read(path)
+
+    def _bring_in(self, path: str) -> None:
+        """Move an upload to its path, unless another thread does so or none has arrived."""
+        places = {"sourceKey": incoming_path(path), "destinationKey": path}
+        with suppress(ObjectMissing, ObjectExists):
+            self._call("POST", "/object/move", json={"bucketId": self.bucket, **places})
+
+    def _info(self, path: str) -> Stored:
+        found = self._call("GET", f"/object/info/{self._place(path)}").json()
+        return Stored(path, int(found["size"]), datetime.fromisoformat(found["last_modified"]))
+
+    def _read(self, path: str) -> Iterator[bytes]:
         try:
             with self._client.stream("GET", f"{self._base}/object/{self._place(path)}") as response:
                 if response.is_error:
@@ -88,10 +115,10 @@ class Supabase:
         return digester.result()
 
     def delete(self, path: str) -> None:
-        try:
-            self._call("DELETE", f"/object/{self._place(path)}")
-        except ObjectMissing:
-            return
+        """An upload that arrives later stays at its own place, until upkeep finds it."""
+        for each in (path, incoming_path(path)):
+            with suppress(ObjectMissing):
+                self._call("DELETE", f"/object/{self._place(each)}")
 
     def objects(self, prefix: str) -> Iterator[Stored]:
         """The server lists one folder at a time. An entry without an id is a folder."""

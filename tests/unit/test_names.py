@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nexus.states.media import FILE_KINDS
 from nexus.storage.local import PATH
-from nexus.storage.names import EXTENSIONS, disposition, media_of, object_path
+from nexus.storage.names import EXTENSIONS, disposition, incoming_path, media_of, object_path
 
 ID = UUID("6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d")
 PREFIXES = ["", "test_runs/abc/", "a/b/c/"]
@@ -109,3 +109,10 @@ def is_one_safe_header(filename: str) -> None:
     message = Message()
     message["Content-Disposition"] = header
     assert message.get_content_disposition() == "attachment"
+
+
+def test_an_upload_waits_in_the_folder_of_its_media() -> None:
+    media_id = uuid4()
+    waiting = incoming_path(object_path(media_id, "pdf", "test_runs/x/"))
+    assert waiting == f"test_runs/x/media/{media_id}/incoming-original.pdf"
+    assert media_of(waiting, "test_runs/x/") == media_id

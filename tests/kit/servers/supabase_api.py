@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +36,7 @@ class Supabase:
 
     url: str = ""
     objects: dict[str, Object] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
     #: Set to make every call fail as a broken server does.
     broken: bool = False
 
@@ -81,6 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "/object/upload/sign/": self._sign_upload,
                 "/object/sign/": self._sign_download,
                 "/object/list/": self._list,
+                "/object/move": self._move,
                 "/object/": self._create,
             }
         )
@@ -163,14 +166,27 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _sign_upload(self, path: str, _body: bytes) -> None:
         self._require_key()
-        if path in self.store.objects:
+        if path in self.store.objects and self.headers.get("x-upsert") != "true":
             raise Refused("409", "KeyAlreadyExists", "The resource already exists")
         token = upload_token(path)
         self._answer(200, {"url": f"/object/upload/sign/{path}?token={token}", "token": token})
 
     def _upload(self, path: str, body: bytes) -> None:
+        """As the real server does it: whoever comes last wins, also long after the first."""
         self._claims(path)
+        self.store.objects.pop(path, None)
         self._store(path, body)
+
+    def _move(self, _path: str, body: bytes) -> None:
+        self._require_key()
+        asked = loads(body)
+        source, target = (f"{asked['bucketId']}/{asked[key]}" for key in ("sourceKey", "destinationKey"))
+        with self.store.lock:
+            if target in self.store.objects:
+                raise Refused("409", "KeyAlreadyExists", "The resource already exists")
+            self._known(source)
+            self.store.objects[target] = self.store.objects.pop(source)
+        self._answer(200, {"message": "Successfully moved"})
 
     def _create(self, path: str, body: bytes) -> None:
         self._require_key()
