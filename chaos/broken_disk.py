@@ -14,6 +14,8 @@ from pathlib import Path
 
 FOLDER = "CHAOS_DISK"
 FULL, READ_ONLY = ".full", ".read-only"
+#: The suffix of the file that says that a broken disk has refused something.
+REFUSED = ".refused"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _MAKING = {"os.mkdir", "os.link", "os.rename"}
 _REMOVING = {"os.remove", "os.rmdir"}
@@ -29,9 +31,14 @@ def _refuse(event: str, given: tuple[object, ...]) -> None:
     if not (writes or event in _REMOVING) or not _is_below(given[0]):
         return
     if os.path.exists(_READ_ONLY):  # noqa: PTH110
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        raise _refusal(_READ_ONLY, errno.EROFS)
     if writes and os.path.exists(_FULL):  # noqa: PTH110
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise _refusal(_FULL, errno.ENOSPC)
+
+
+def _refusal(broken: str, code: int) -> OSError:
+    Path(broken + REFUSED).touch()
+    return OSError(code, os.strerror(code))
 
 
 def _is_below(path: object) -> bool:

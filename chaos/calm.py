@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from chaos import broken_disk
 from chaos.invariants import Violation
@@ -15,6 +15,8 @@ from chaos.stage import Stage
 
 #: How long the remaining work may take, in seconds: its leases, its tries and its turn in the queue.
 PATIENCE = 180.0
+#: How long upkeep, which runs every second, may take to remove all that is old.
+UPKEEP_PATIENCE = 60.0
 GLANCE = 0.2
 
 
@@ -35,6 +37,13 @@ def restore(stage: Stage) -> Iterator[Violation]:
     stage.wait_until_ready()
     for end in stage.ended:
         yield Violation("a process lives until it is told to stop", end)
+
+
+def wait_for_upkeep(done: Callable[[], bool]) -> None:
+    """Wait until upkeep has come by, or as long as that can take."""
+    end = time.monotonic() + UPKEEP_PATIENCE
+    while not done() and time.monotonic() < end:
+        time.sleep(GLANCE)
 
 
 def wait_until_at_rest(database: Database) -> float:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 SERVERS = ("server-1", "server-2")
 WORKERS = ("worker-1", "worker-2")
 PROCESSES = SERVERS + WORKERS
-DATABASE, REDIS, STORE, DISK = "database", "redis", "store", "disk"
+REDIS, STORE, DISK, LEFTOVERS = "redis", "store", "disk", "leftovers"
 #: The most faults in one run, however long it is.
 MOST_FAULTS = 2000
 #: The time between two faults, and how long one lasts, in seconds.
 GAP = (0.1, 0.7)
 LENGTH = (0.2, 3.0)
-#: Long enough for a trap to spring, for a client to give up, and for the other server to do it all instead.
+#: Long enough for a trap to spring, for a client to give up, for the other server to do it all instead, and for upkeep
+#: to come by.
 LONG = (8.0, 12.0)
 
 
@@ -38,33 +39,36 @@ class Fault:
 
 
 def draw(seed: int, seconds: float, scene: Scene) -> list[Fault]:
-    """No target has two faults at a time."""
+    """Draw every kind of fault once, the longest first, and then by weight. No target has two at a time."""
     chance = random.Random(f"faults {seed}")
-    menu = _menu(scene)
-    kinds, weights = list(menu), [weight for weight, _, _ in menu.values()]
+    choices = menu(scene)
+    kinds, weights = list(choices), [weight for weight, _, _ in choices.values()]
+    due = sorted(chance.sample(kinds, len(kinds)), key=lambda kind: -choices[kind][2][0])
     free: dict[str, float] = {}
     plan: list[Fault] = []
     now = 0.0
     while (now := now + chance.uniform(*GAP)) < seconds and len(plan) < MOST_FAULTS:
-        kind = chance.choices(kinds, weights)[0]
-        _, targets, lengths = menu[kind]
-        target, length = chance.choice(targets), chance.uniform(*lengths)
-        if free.get(target, 0.0) <= now and now + length < seconds:
-            plan.append(Fault(now, kind, target, length))
-            free[target] = now + length
+        idle = {kind: [one for one in choices[kind][1] if free.get(one, 0.0) <= now] for kind in kinds}
+        kind = next((kind for kind in due if idle[kind]), None) or chance.choices(kinds, weights)[0]
+        length = min(chance.uniform(*choices[kind][2]), seconds - now)
+        if not idle[kind] or length < choices[kind][2][0]:
+            continue
+        plan.append(Fault(now, kind, target := chance.choice(idle[kind]), length))
+        free[target] = now + length
+        due = [other for other in due if other != kind]
     return plan
 
 
-def _menu(scene: Scene) -> dict[str, tuple[int, tuple[str, ...], tuple[float, float]]]:
+def menu(scene: Scene) -> dict[str, tuple[int, tuple[str, ...], tuple[float, float]]]:
     """How often each kind of fault happens, where, and for how long."""
-    menu = {
+    found: dict[str, tuple[int, tuple[str, ...], tuple[float, float]]] = {
         "kill": (10, PROCESSES, LENGTH),
         "freeze": (8, PROCESSES, LENGTH),
     }
     lines: tuple[str, ...] = ()
     if scene.database == "postgres":
         lines += PROCESSES
-        menu |= {
+        found |= {
             "cut_at_begin": (3, PROCESSES, LENGTH),
             "cut_before_commit": (5, PROCESSES, LENGTH),
             "cut_after_commit": (5, PROCESSES, LENGTH),
@@ -73,16 +77,20 @@ def _menu(scene: Scene) -> dict[str, tuple[int, tuple[str, ...], tuple[float, fl
         }
     if scene.queue == "celery":
         lines += (REDIS,)
-        menu["empty_redis"] = (2, (REDIS,), LENGTH)
+        found["empty_redis"] = (2, (REDIS,), LENGTH)
     if scene.storage == "s3":
         lines += (STORE,)
     else:
-        menu |= {"full_disk": (3, (DISK,), LENGTH), "read_only_disk": (3, (DISK,), LENGTH)}
+        found |= {
+            "full_disk": (3, (DISK,), LENGTH),
+            "read_only_disk": (3, (DISK,), LENGTH),
+            "old_leftovers": (2, (LEFTOVERS,), LONG),
+        }
     if lines:
-        menu |= {
+        found |= {
             "cut": (6, lines, LENGTH),
             "cut_in_answer": (6, lines, LENGTH),
             "away": (4, lines, LENGTH),
             "stall": (4, lines, LENGTH),
         }
-    return menu
+    return found

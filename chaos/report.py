@@ -18,8 +18,9 @@ class Report:
     seed: int
     seconds: float
     scene: Scene
-    planned: int
-    #: Faults that happened: a trap may never spring.
+    #: How often each kind of fault was planned.
+    planned: Counter[str]
+    #: How often it really happened: a trap may never spring, and nobody may write to a full disk.
     faults: Counter[str]
     ledger: Ledger
     rest_seconds: float
@@ -33,13 +34,15 @@ class Report:
         answers = ", ".join(
             f"{status or 'none'} {many}" for status, many in sorted(self.ledger.statuses.items())
         )
-        faults = ", ".join(f"{kind} {many}" for kind, many in sorted(self.faults.items()))
+        faults = ", ".join(
+            f"{kind} {self.faults[kind]}/{many}" for kind, many in sorted(self.planned.items())
+        )
         lines = [
             f"seed {self.seed}, {self.seconds:.0f} s of faults on {scene}",
             f"operations   {asked}, {acknowledged} acknowledged; promises to keep {len(list(self.ledger.promises()))}",
             f"answers      {answers}",
-            f"faults       {self.planned} planned, {self.faults.total()} happened: {faults}",
-            f"at rest      after {self.rest_seconds:.1f} s; {self.left_behind} objects left to `nexus clean`",
+            f"faults       {self.faults.total()} happened of {self.planned.total()} planned: {faults}",
+            f"at rest      after {self.rest_seconds:.1f} s; {self.left_behind} objects left to upkeep",
             *self._told(),
         ]
         return "\n".join(lines)

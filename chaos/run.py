@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from uuid import UUID
 
-from chaos import calm, faults, plan
+from chaos import calm, faults, leftovers, plan
 from chaos.actors import Actor
 from chaos.actors.editor import Editor
 from chaos.actors.importer import Importer
@@ -44,6 +45,7 @@ def run(seed: int, seconds: float, scene: Scene) -> Report:
         for name in PROCESSES:
             stage.start(name)
         stage.wait_until_ready()
+        leftovers.begin_long_ago(stage, database)
         with acting(stage, ledger, seed, act=1):
             happened = faults.carry_out(stage, drawn)
         violations = list(calm.restore(stage))
@@ -62,7 +64,17 @@ def run(seed: int, seconds: float, scene: Scene) -> Report:
             for path in sorted(_left_behind(stage, database) - crashed)
         ]
         violations += _clean(stage, database)
-    return Report(seed, seconds, scene, len(drawn), happened, ledger, rest, len(crashed), violations)
+    return Report(
+        seed,
+        seconds,
+        scene,
+        Counter(fault.kind for fault in drawn),
+        happened,
+        ledger,
+        rest,
+        len(crashed),
+        violations,
+    )
 
 
 @contextmanager
@@ -112,10 +124,13 @@ def _left_behind(stage: Stage, database: Database) -> set[str]:
 
 
 def _clean(stage: Stage, database: Database) -> Iterator[Violation]:
-    """Check that `nexus clean` finds what crashes left behind when it is old, and nothing else."""
+    """Check that once it is old, upkeep removes what crashes left behind, and `nexus clean` finds no more."""
     if stage.scene.storage != "local":
         return
-    objects.age(stage.store)
+    leftovers.make_everything_old(stage, database)
+    calm.wait_for_upkeep(lambda: not _left_behind(stage, database))
+    for path in sorted(_left_behind(stage, database)):
+        yield Violation("upkeep removes what crashes left behind", path)
     code, said = stage.run_command("clean", "--remove")
     if code:
         yield Violation("nothing is left behind", f"nexus clean ended with {code}: {said[-300:]}")

@@ -43,6 +43,7 @@ QUICK = {
     "FETCH_DELAY_SECONDS": "0",
     "FETCH_PER_HOST": "16",
     "PLUGINS": "chaos.broken_disk",
+    "UPKEEP_HOURS": "0.0003",  # about a second
 }
 #: How long one answer may take in calm times, in seconds. Generous: machines are busy.
 PATIENCE = 60.0

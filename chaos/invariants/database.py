@@ -1,4 +1,4 @@
-"""The database, read with its own driver."""
+"""The database, through its own driver."""
 
 from __future__ import annotations
 
@@ -25,15 +25,31 @@ class Database:
         found = self._sqlite(sql) if self._url.startswith("sqlite") else self._postgres(sql)
         return [{name: _plain(name, value) for name, value in row.items()} for row in found]
 
+    def put_back(self, table: str, column: str) -> None:
+        """Make the times in this column a year older, as if all of it had happened then."""
+        if self._url.startswith("sqlite"):
+            older = f"CAST(substr({column}, 1, 4) - 1 AS TEXT) || substr({column}, 5)"
+            with closing(self._sqlite_connection()) as connection, connection:
+                connection.execute(f"UPDATE {table} SET {column} = {older}")
+        else:
+            with self._postgres_connection() as connection:
+                connection.execute(f"UPDATE {table} SET {column} = {column} - interval '365 days'".encode())
+
     def _sqlite(self, sql: str) -> list[Row]:
-        with closing(sqlite3.connect(self._url.removeprefix("sqlite:///"), timeout=BUSY)) as connection:
+        with closing(self._sqlite_connection()) as connection:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(sql)]
 
     def _postgres(self, sql: str) -> list[Row]:
-        address = urlunsplit(urlsplit(self._url)._replace(scheme="postgresql"))
-        with psycopg.connect(address, row_factory=dict_row) as connection:
+        with self._postgres_connection() as connection:
             return connection.execute(sql.encode()).fetchall()
+
+    def _sqlite_connection(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._url.removeprefix("sqlite:///"), timeout=BUSY)
+
+    def _postgres_connection(self) -> psycopg.Connection[Row]:
+        address = urlunsplit(urlsplit(self._url)._replace(scheme="postgresql"))
+        return psycopg.connect(address, row_factory=dict_row)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from chaos.invariants import Violation
 from chaos.invariants.database import Database
 
-#: Older than any grace.
-TWO_DAYS = 2 * 24 * 3600
 _FILES = "SELECT storage_path AS path FROM media_file"
 _EXPECTED = (
     "SELECT u.media_id FROM uploads u JOIN media m ON m.id = u.media_id WHERE m.processing_status = 'pending'"
@@ -36,11 +32,3 @@ def left_behind(database: Database, found: set[str]) -> set[str]:
     """Files that no row names and no upload may still need."""
     waiting = tuple(f"media/{row['media_id']}/" for row in database.rows(_EXPECTED))
     return {path for path in found - named(database) if not path.startswith(waiting)}
-
-
-def age(folder: Path) -> None:
-    """Make every file two days older."""
-    then = time.time() - TWO_DAYS
-    for path in folder.rglob("*"):
-        if path.is_file():
-            os.utime(path, (then, then))

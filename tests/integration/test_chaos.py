@@ -23,15 +23,23 @@ pytestmark = pytest.mark.xdist_group("chaos")
 
 TEAM = Scene("postgres", "celery", "local")
 PERSON = Scene("sqlite", "local", "local")
+#: How long things go wrong in the tests, in seconds.
+SHORT = 12.0
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("scene", [TEAM, PERSON], ids=lambda scene: scene.database)
 def test_kills_freezes_cuts_and_full_disks_cost_nothing_that_was_acknowledged(scene: Scene) -> None:
-    report = run(seed=2026, seconds=12.0, scene=scene)
+    report = run(seed=2026, seconds=SHORT, scene=scene)
     assert report.ledger.acknowledged.total() > 0
-    assert report.faults.total() > 0
+    assert set(report.faults) == set(plan.menu(scene)), report.text
     assert not report.violations, report.text
+
+
+@pytest.mark.parametrize("scene", [TEAM, PERSON, Scene("postgres", "local", "s3")], ids=str)
+@pytest.mark.parametrize("seed", [7, 8, 2026])
+def test_even_a_short_plan_has_every_kind_of_fault(scene: Scene, seed: int) -> None:
+    assert {fault.kind for fault in plan.draw(seed, SHORT, scene)} == set(plan.menu(scene))
 
 
 def test_a_seed_always_gives_the_same_plan_of_faults() -> None:

@@ -155,6 +155,11 @@ class Line:
         self._connections: set[Connection] = set()
 
     @property
+    def is_used(self) -> bool:
+        """Whether somebody is connected."""
+        return bool(self._connections)
+
+    @property
     def url(self) -> str:
         """The target's URL, through this line."""
         target = urlsplit(self.target)
