@@ -25,7 +25,7 @@ from nexus.storage import CHUNK
 FILE_KINDS_BY_SUFFIX = {".pdf": Kind.PDF, ".epub": Kind.EPUB}
 
 
-def run(
+def add_sources(
     data_dir: Path | None,
     user: UUID | None,
     addresses: Sequence[str],

@@ -9,7 +9,7 @@ from nexus.cli.context import opened
 from nexus.upkeep import clean
 
 
-def run(data_dir: Path | None, *, remove: bool) -> None:
+def clean_up(data_dir: Path | None, *, remove: bool) -> None:
     with opened(data_dir) as app:
         done = "removed" if remove else "found"
         count = app.imports.abandoned(remove=remove)

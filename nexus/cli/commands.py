@@ -79,17 +79,17 @@ def root(
 @app.command()
 def serve(data_dir: DataDir = None, host: Host = None, port: Port = None) -> None:
     """Start Nexus: pages, API and workers; prints the sign-in link."""
-    from nexus.cli import server
+    from nexus.cli.server import run_server
 
-    server.serve(data_dir, host, port)
+    run_server(data_dir, host, port)
 
 
 @app.command()
 def worker(data_dir: DataDir = None) -> None:
     """Start workers without a server, on the configured queue."""
-    from nexus.cli import server
+    from nexus.cli.server import run_worker
 
-    server.work(data_dir)
+    run_worker(data_dir)
 
 
 @app.command()
@@ -113,9 +113,9 @@ def add(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per URL.")] = False,
 ) -> None:
     """Take in web addresses and files, and wait until they can be read."""
-    from nexus.cli import add as command
+    from nexus.cli.add import add_sources
 
-    command.run(data_dir, user, urls, kind, library, as_json=as_json)
+    add_sources(data_dir, user, urls, kind, library, as_json=as_json)
 
 
 @app.command("import")
@@ -135,9 +135,9 @@ def import_(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per file.")] = False,
 ) -> None:
     """Import many files at once: all of them, or none. Ctrl-C pauses."""
-    from nexus.cli import importing as command
+    from nexus.cli.importing import import_files
 
-    command.run(data_dir, user, paths, library, as_json=as_json)
+    import_files(data_dir, user, paths, library, as_json=as_json)
 
 
 @app.command()
@@ -153,9 +153,9 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print the media as a JSON array.")] = False,
 ) -> None:
     """Show what there is and how it is doing."""
-    from nexus.cli import status as command
+    from nexus.cli.status import show_status
 
-    command.run(data_dir, user, ids or [], only, library, limit, as_json=as_json)
+    show_status(data_dir, user, ids or [], only, library, limit, as_json=as_json)
 
 
 @app.command()
@@ -168,9 +168,9 @@ def retry(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per media.")] = False,
 ) -> None:
     """Try again what has failed."""
-    from nexus.cli import retry as command
+    from nexus.cli.retry import retry_items
 
-    command.run(data_dir, user, ids or [], all_failed=all_failed, wait=wait, as_json=as_json)
+    retry_items(data_dir, user, ids or [], all_failed=all_failed, wait=wait, as_json=as_json)
 
 
 @app.command()
@@ -184,9 +184,9 @@ def refresh(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per media.")] = False,
 ) -> None:
     """Read readable media anew; the text that is there stays until the new one takes its place."""
-    from nexus.cli import refresh as command
+    from nexus.cli.refresh import refresh_items
 
-    command.run(data_dir, user, ids or [], outdated=outdated, as_json=as_json)
+    refresh_items(data_dir, user, ids or [], outdated=outdated, as_json=as_json)
 
 
 @app.command()
@@ -198,17 +198,17 @@ def extract(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Show what Nexus reads from web addresses and files. Nothing is kept."""
-    from nexus.cli import extract as command
+    from nexus.cli.extract import extract_sources
 
-    command.run(sources, as_json=as_json)
+    extract_sources(sources, as_json=as_json)
 
 
 @app.command()
 def extractors(as_json: AsJson = False) -> None:
     """List what is installed to read each kind."""
-    from nexus.cli import extractors as command
+    from nexus.cli.extractors import list_extractors
 
-    command.run(as_json=as_json)
+    list_extractors(as_json=as_json)
 
 
 @app.command()
@@ -226,17 +226,17 @@ def token(
     ] = None,
 ) -> None:
     """Print a bearer token for the API, or a sign-in link."""
-    from nexus.cli import token as command
+    from nexus.cli.token import print_token
 
-    command.run(data_dir, user, host, port, as_json=as_json, as_link=as_link)
+    print_token(data_dir, user, host, port, as_json=as_json, as_link=as_link)
 
 
 @app.command()
 def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Check that everything is as it must be, and say what to do where it is not."""
-    from nexus.cli import doctor as command
+    from nexus.cli.doctor import examine_installation
 
-    command.run(data_dir, as_json=as_json)
+    examine_installation(data_dir, as_json=as_json)
 
 
 @app.command()
@@ -250,17 +250,17 @@ def clean(
 
     Objects that are younger than an hour are left alone: they may be on their way in.
     """
-    from nexus.cli import clean as command
+    from nexus.cli.clean import clean_up
 
-    command.run(data_dir, remove=remove)
+    clean_up(data_dir, remove=remove)
 
 
 @db.command()
 def upgrade(data_dir: DataDir = None) -> None:
     """Migrate the database to what this Nexus needs."""
-    from nexus.cli import database
+    from nexus.cli.database import upgrade_database
 
-    database.upgrade(data_dir)
+    upgrade_database(data_dir)
 
 
 @db.command()
@@ -270,14 +270,14 @@ def downgrade(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Take the database back to an earlier revision; what later ones added is lost."""
-    from nexus.cli import database
+    from nexus.cli.database import downgrade_database
 
-    database.downgrade(data_dir, revision, sure=yes)
+    downgrade_database(data_dir, revision, sure=yes)
 
 
 @db.command()
 def current(data_dir: DataDir = None) -> None:
     """Print the revision of the database."""
-    from nexus.cli import database
+    from nexus.cli.database import show_revision
 
-    database.current(data_dir)
+    show_revision(data_dir)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nexus.db.session import Sessions
 
 
-def load(data_dir: Path | None, **overrides: object) -> Settings:
+def load_settings(data_dir: Path | None, **overrides: object) -> Settings:
     try:
         return settings.load(data_dir, **overrides)
     except OSError as error:
@@ -34,7 +34,7 @@ def load(data_dir: Path | None, **overrides: object) -> Settings:
         ) from error
 
 
-def build(chosen: Settings, *, quiet: bool) -> App:
+def build_app(chosen: Settings, *, quiet: bool) -> App:
     """Quiet commands log warnings alone, unless NEXUS_LOG_LEVEL asks for more."""
     from nexus import app as nexus_app
 
@@ -44,7 +44,7 @@ def build(chosen: Settings, *, quiet: bool) -> App:
         return nexus_app.build(chosen)
 
 
-def build_front(chosen: Settings) -> Front:
+def make_front(chosen: Settings) -> Front:
     """For commands that leave the work to others: they need nothing of what fetches, reads and drafts."""
     from nexus import app as nexus_app
 
@@ -98,7 +98,7 @@ def _speak(chosen: Settings, *, quiet: bool) -> None:
 @contextmanager
 def opened(data_dir: Path | None) -> Iterator[App]:
     """For commands that do one thing and end."""
-    app = build(load(data_dir), quiet=True)
+    app = build_app(load_settings(data_dir), quiet=True)
     try:
         _require_migrated(app.settings)
         yield app
@@ -109,7 +109,7 @@ def opened(data_dir: Path | None) -> Iterator[App]:
 @contextmanager
 def opened_front(data_dir: Path | None) -> Iterator[Front]:
     """For commands that ask for work and end."""
-    front = build_front(load(data_dir))
+    front = make_front(load_settings(data_dir))
     try:
         _require_migrated(front.settings)
         yield front
@@ -122,7 +122,7 @@ def connected(data_dir: Path | None) -> Iterator[tuple[Settings, Sessions]]:
     """For commands that only look into the database: they need nothing of what works, fetches and reads."""
     from nexus.db.session import connect
 
-    chosen = load(data_dir)
+    chosen = load_settings(data_dir)
     _speak(chosen, quiet=True)
     with _made_folder():
         sessions = connect(chosen.database, chosen.database_pool)

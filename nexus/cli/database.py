@@ -8,20 +8,20 @@ from pathlib import Path
 import typer
 
 from nexus import logging
-from nexus.cli.context import again, load
+from nexus.cli.context import again, load_settings
 from nexus.db import migrate
 from nexus.settings import Settings
 from nexus.upkeep.doctor import missing_file
 
 
-def upgrade(data_dir: Path | None) -> None:
+def upgrade_database(data_dir: Path | None) -> None:
     chosen = _chosen(data_dir)
     migrate.upgrade(chosen.database)
     typer.echo(f"The database is at revision {migrate.current(chosen.database)}.")
 
 
-def downgrade(data_dir: Path | None, revision: str, *, sure: bool) -> None:
-    """Asks where someone can answer: what later revisions added is lost."""
+def downgrade_database(data_dir: Path | None, revision: str, *, sure: bool) -> None:
+    """Ask first if somebody can answer: what later revisions added is lost."""
     chosen = _chosen(data_dir)
     if not sure and sys.stdin.isatty():
         typer.confirm(f"Going back to {revision} deletes what later revisions hold. Go on?", abort=True)
@@ -29,7 +29,7 @@ def downgrade(data_dir: Path | None, revision: str, *, sure: bool) -> None:
     typer.echo(f"The database is at revision {migrate.current(chosen.database) or 'base'}.")
 
 
-def current(data_dir: Path | None) -> None:
+def show_revision(data_dir: Path | None) -> None:
     chosen = _chosen(data_dir)
     found = None if missing_file(chosen.database) else migrate.current(chosen.database)
     if found == migrate.head():
@@ -39,6 +39,6 @@ def current(data_dir: Path | None) -> None:
 
 
 def _chosen(data_dir: Path | None) -> Settings:
-    chosen = load(data_dir)
+    chosen = load_settings(data_dir)
     logging.configure(json=chosen.json_logs, level="warning")
     return chosen

@@ -9,14 +9,14 @@ import typer
 
 from nexus.app import build_files
 from nexus.cli import say
-from nexus.cli.context import build_front, load
+from nexus.cli.context import load_settings, make_front
 from nexus.cli.failures import FAILED
 from nexus.upkeep import doctor
 from nexus.upkeep.doctor import Finding, Patient
 
 
-def run(data_dir: Path | None, *, as_json: bool) -> None:
-    front = build_front(load(data_dir))
+def examine_installation(data_dir: Path | None, *, as_json: bool) -> None:
+    front = make_front(load_settings(data_dir))
     try:
         files = build_files(front.settings)
         findings = doctor.examine(Patient(front.settings, front.sessions, front.extractors, files))
@@ -35,7 +35,7 @@ def _show(findings: list[Finding], *, healthy: bool) -> None:
     if say.is_to_a_person():
         from nexus.cli import doctor_table  # noqa: PLC0415 rich is slow to load, and a pipe does not need it
 
-        doctor_table.draw(findings, healthy=healthy)
+        doctor_table.draw_findings(findings, healthy=healthy)
         return
     for finding in findings:
         named = " ".join(finding.examples)

@@ -17,7 +17,7 @@ MARKS = {
 }
 
 
-def draw(findings: list[Finding], *, healthy: bool) -> None:
+def draw_findings(findings: list[Finding], *, healthy: bool) -> None:
     console = say.out()
     console.print(_table(findings))
     console.print(_summary(findings, healthy=healthy))

@@ -74,7 +74,7 @@ class Loose:
         """Nothing is kept."""
 
 
-def run(sources: Sequence[str], *, as_json: bool) -> None:
+def extract_sources(sources: Sequence[str], *, as_json: bool) -> None:
     chosen = unopened()
     failed = False
     for result in _read_all(chosen, sources):

@@ -11,7 +11,7 @@ from nexus.extract.registry import extractor_origin, extractor_place
 from nexus.states.media import Kind
 
 
-def run(*, as_json: bool) -> None:
+def list_extractors(*, as_json: bool) -> None:
     unopened()
     rows = [_row(kind) for kind in Kind]
     if as_json:

@@ -55,12 +55,12 @@ class Polite(TyperGroup):
     """Commands that never show a traceback for what a person can cause."""
 
     def invoke(self, ctx: Any) -> Any:
-        with told():
+        with reporting_failures():
             return super().invoke(ctx)
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def reporting_failures() -> Iterator[None]:
     try:
         yield
     except Exception as error:

@@ -55,10 +55,10 @@ class Told:
         say.problem(f"{name}: {error.message}")
 
     def given_up(self, lines: list[FileProgress]) -> None:
-        """He has been asked."""
+        """Nothing more to say: they chose to discard it."""
 
 
-class Lines(Told):
+class ImportLines(Told):
     """For a pipe: each file whenever it gets further."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Lines(Told):
         say.line("complete", *_counts(lines))
 
 
-class Json:
+class ImportJson:
     """Each file at the end."""
 
     def refused(self, name: str, error: ApiError) -> None:
@@ -107,7 +107,7 @@ class Json:
         say.as_json({"name": name, "outcome": outcome, "size": size, "error": error})
 
 
-class Screen(Told):
+class ImportScreen(Told):
     """For a person: a bar for all of it, one for each file that is parsed, and a line for what has ended."""
 
     def __init__(self) -> None:
@@ -166,8 +166,8 @@ class Screen(Told):
 
 def shown(*, as_json: bool) -> Shown:
     if as_json:
-        return Json()
-    return Screen() if say.is_to_a_person() else Lines()
+        return ImportJson()
+    return ImportScreen() if say.is_to_a_person() else ImportLines()
 
 
 def _counts(lines: list[FileProgress]) -> list[str]:

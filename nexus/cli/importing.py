@@ -39,7 +39,7 @@ class Terminated(BaseException):
     """SIGTERM: the import is cancelled, as at the second Ctrl-C, and nobody is asked anything."""
 
 
-def run(
+def import_files(
     data_dir: Path | None, user: UUID | None, paths: Sequence[Path], library: str | None, *, as_json: bool
 ) -> None:
     screen = shown(as_json=as_json)

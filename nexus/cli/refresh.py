@@ -20,7 +20,7 @@ from nexus.queue import Work
 ELSEWHERE = "left to a worker"
 
 
-def run(
+def refresh_items(
     data_dir: Path | None, user: UUID | None, media_ids: Sequence[UUID], *, outdated: bool, as_json: bool
 ) -> None:
     if bool(media_ids) == outdated:

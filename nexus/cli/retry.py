@@ -19,7 +19,7 @@ from nexus.media import queries, submit
 from nexus.states.media import Status
 
 
-def run(
+def retry_items(
     data_dir: Path | None,
     user: UUID | None,
     media_ids: Sequence[UUID],

@@ -21,10 +21,10 @@ import uvicorn
 import nexus
 from nexus import logging
 from nexus.app import App
-from nexus.cli.context import build, load
+from nexus.cli.context import build_app, load_settings
 from nexus.cli.failures import Refused
 from nexus.cli.opening import Opening, Part
-from nexus.cli.token import address, link
+from nexus.cli.token import local_address, sign_in_link
 from nexus.web import application
 from nexus.web.http.protocol import Protocol
 from nexus.web.http.readiness import Readiness
@@ -77,12 +77,12 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
+def run_server(data_dir: Path | None, host: str | None, port: int | None) -> None:
     """The web server, and, unless Celery does the work, the workers, the sweep and the upkeep in the same process.
 
     It listens first: health and readiness can be asked while the database is waited for.
     """
-    app = build(load(data_dir, host=host, port=port), quiet=False)
+    app = build_app(load_settings(data_dir, host=host, port=port), quiet=False)
     with _listening(app.settings.host, app.settings.port) as door:
         bound: int = door.getsockname()[1]
         readiness, listening = Readiness(), threading.Event()
@@ -116,9 +116,9 @@ def serve(data_dir: Path | None, host: str | None, port: int | None) -> None:
         raise opening.failure
 
 
-def work(data_dir: Path | None) -> None:
+def run_worker(data_dir: Path | None) -> None:
     """Workers without a server, on the queue that is configured, until SIGTERM or SIGINT."""
-    app = build(load(data_dir), quiet=False)
+    app = build_app(load_settings(data_dir), quiet=False)
     told, tell = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not an Event: a handler that runs while this thread begins to wait for one would wait for its lock for ever.
@@ -231,11 +231,11 @@ def _why_not(host: str, port: int, error: OSError) -> str:
 
 def _welcome(app: App, port: int) -> None:
     chosen = app.settings
-    log.info("server_ready", url=address(chosen, port))
+    log.info("server_ready", url=local_address(chosen, port))
     typer.secho(f"Nexus {nexus.__version__} is running.", bold=True)
     if chosen.env != "prod" and chosen.local_owner is not None:
         typer.echo("\nSign in:")
-        typer.secho(link(chosen, chosen.local_owner, port=port), fg="cyan")
+        typer.secho(sign_in_link(chosen, chosen.local_owner, port=port), fg="cyan")
         typer.echo(f"\nData: {chosen.data_dir}")
     typer.echo(f"Work: {_who_works(app)}")
     typer.echo("Stop: Ctrl-C")

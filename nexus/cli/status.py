@@ -21,7 +21,7 @@ from nexus.states.media import Status
 from nexus.upkeep import counts as census
 
 
-def run(
+def show_status(
     data_dir: Path | None,
     user: UUID | None,
     media_ids: Sequence[UUID],
@@ -89,12 +89,12 @@ def _show(
     if say.is_to_a_person():
         from nexus.cli import status_table  # noqa: PLC0415 rich is slow to load, and a pipe does not need it
 
-        status_table.draw(chosen, counts, views, sessions.clock())
+        status_table.draw_items(chosen, counts, views, sessions.clock())
         return
     if counts is not None:
         say.line(*(f"{status.value}={count}" for status, count in counts.items()))
     for view in views:
-        say.line(view.row.id, view.row.processing_status, view.row.kind, name_of(view), reason_of(view))
+        say.line(view.row.id, view.row.processing_status, view.row.kind, label_of(view), reason_of(view))
 
 
 def _counts(sessions: Sessions, viewer: UUID) -> dict[Status, int]:
@@ -102,7 +102,7 @@ def _counts(sessions: Sessions, viewer: UUID) -> dict[Status, int]:
         return census.by_status(session, viewer)
 
 
-def name_of(view: View) -> str:
+def label_of(view: View) -> str:
     return say.clean(view.row.title or view.row.canonical_url or view.row.kind)
 
 

@@ -10,13 +10,15 @@ from rich.text import Text
 
 from nexus.cli import say
 from nexus.cli.context import again
-from nexus.cli.status import name_of, reason_of
+from nexus.cli.status import label_of, reason_of
 from nexus.media.queries import View
 from nexus.settings import Settings
 from nexus.states.media import Status
 
 
-def draw(chosen: Settings, counts: dict[Status, int] | None, views: Sequence[View], now: datetime) -> None:
+def draw_items(
+    chosen: Settings, counts: dict[Status, int] | None, views: Sequence[View], now: datetime
+) -> None:
     """The summary only if there are counts."""
     console = say.out()
     if counts is not None:
@@ -51,7 +53,7 @@ def _table(views: Sequence[View], now: datetime) -> Table:
 def _described(view: View) -> Text:
     """The title, then what is needed to go on: the address, the id, and why it failed."""
     row = view.row
-    lines = [Text(name_of(view), "bold")]
+    lines = [Text(label_of(view), "bold")]
     if row.title and row.canonical_url:
         lines.append(Text(say.clean(row.canonical_url), "dim"))
     lines.append(Text(str(row.id), "dim"))

@@ -8,7 +8,7 @@ from uuid import UUID
 import typer
 
 from nexus.cli import say
-from nexus.cli.context import acting_user, load
+from nexus.cli.context import acting_user, load_settings
 from nexus.cli.failures import MISUSED, Refused
 from nexus.settings import Settings
 from nexus.web.http import auth
@@ -17,7 +17,7 @@ from nexus.web.http import auth
 ANY = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
 
 
-def run(
+def print_token(
     data_dir: Path | None,
     user: UUID | None,
     host: str | None,
@@ -26,10 +26,12 @@ def run(
     as_json: bool,
     as_link: bool,
 ) -> None:
-    chosen = load(data_dir, host=host, port=port)
+    chosen = load_settings(data_dir, host=host, port=port)
     owner = acting_user(chosen, user)
     if as_link:
-        say.as_json({"link": link(chosen, owner)}) if as_json else typer.echo(link(chosen, owner))
+        say.as_json({"link": sign_in_link(chosen, owner)}) if as_json else typer.echo(
+            sign_in_link(chosen, owner)
+        )
         return
     if chosen.jwks_url:
         raise Refused(
@@ -42,13 +44,13 @@ def run(
     say.as_json(headers) if as_json else typer.echo(bearer)
 
 
-def address(chosen: Settings, port: int | None = None) -> str:
+def local_address(chosen: Settings, port: int | None = None) -> str:
     """Where a browser on this machine finds the server."""
     host = ANY.get(chosen.host) or (f"[{chosen.host}]" if ":" in chosen.host else chosen.host)
     return f"http://{host}:{port or chosen.port}"
 
 
-def link(chosen: Settings, user: UUID, port: int | None = None) -> str:
+def sign_in_link(chosen: Settings, user: UUID, port: int | None = None) -> str:
     """Where it signs in as the user: at the public address if there is one."""
-    site = chosen.public_url.rstrip("/") or address(chosen, port)
+    site = chosen.public_url.rstrip("/") or local_address(chosen, port)
     return f"{site}/sign-in?token={auth.sign_in_token(chosen, user)}"

@@ -22,7 +22,7 @@ def ingest_media(
     self: Any, media_id: UUID | str, request_id: str | None = None, *, _test_force_run: bool = False
 ) -> None:
     """Work on one item. Without an extractor for its kind nothing happens and nothing changes."""
-    app = app_of(self.app)
+    app = app_behind(self.app)
     if _test_force_run and app.settings.env not in {"test", "local"}:
         raise RuntimeError("_test_force_run forbidden in production")
     with logging.task_log_context(request_id=request_id, media_id=media_id):
@@ -43,21 +43,21 @@ def retry_media(
     self: Any, media_id: UUID | str, actor_user_id: UUID | str, request_id: str | None = None
 ) -> None:
     """Reset a failed media and announce it, as POST /media/{id}/retry does."""
-    app = app_of(self.app)
+    app = app_behind(self.app)
     with logging.task_log_context(request_id=request_id, media_id=media_id):
         submit.retry(app.sessions, app.queue, UUID(str(media_id)), UUID(str(actor_user_id)), request_id)
 
 
 def _wake(task: Any, work: Work) -> None:
     """In a worker, wake a thread: it takes all that is due, this among it. Without workers, do it here."""
-    app = app_of(task.app)
+    app = app_behind(task.app)
     if task.request.is_eager or task.request.called_directly:
         app.kernel.run(work)
     else:
         app.queue.bell.ring()
 
 
-def app_of(celery: Celery) -> App:
+def app_behind(celery: Celery) -> App:
     """The app that this Celery was made for; one from the environment if it was made for none."""
     known: App | None = getattr(celery, "nexus", None)
     if known is None:
