@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
+# Tests start hundreds of processes: without compiled modules, each of them compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup run test shipped chaos check quality format lock docs bench clean
 

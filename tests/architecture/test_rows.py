@@ -17,15 +17,13 @@ import nexus
 from nexus.db.session import Query, bare_type
 
 
-def _queries() -> list[Query[Any]]:
+@pytest.fixture(scope="module")
+def queries() -> list[Query[Any]]:
     """Every query that is built when its module is imported."""
     for module in pkgutil.walk_packages(nexus.__path__, "nexus."):
         if not module.name.endswith("__main__") and ".migrations." not in module.name:
             importlib.import_module(module.name)
     return [thing for thing in gc.get_objects() if isinstance(thing, Query)]
-
-
-QUERIES = _queries()
 
 
 def _columns(query: Query[Any]) -> list[Any]:
@@ -45,12 +43,12 @@ def _complaints(query: Query[Any]) -> list[str]:
     return found
 
 
-def test_every_query_answers_what_its_row_type_says() -> None:
-    assert len(QUERIES) > 30
-    assert [complaint for query in QUERIES for complaint in _complaints(query)] == []
+def test_every_query_answers_what_its_row_type_says(queries: list[Query[Any]]) -> None:
+    assert len(queries) > 30
+    assert [complaint for query in queries for complaint in _complaints(query)] == []
 
 
 @pytest.mark.parametrize("dialect", [sqlite.dialect(), postgresql.dialect()], ids=["sqlite", "postgresql"])
-def test_every_query_compiles_into_its_row_type(dialect: Any) -> None:
-    for query in QUERIES:
+def test_every_query_compiles_into_its_row_type(queries: list[Query[Any]], dialect: Any) -> None:
+    for query in queries:
         assert query._compile(dialect).make_row == query.row._make  # type: ignore[attr-defined]
