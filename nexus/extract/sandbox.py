@@ -1,9 +1,9 @@
 """Runs readers in processes of their own, with limits on time, memory and output.
 
 A reader gets bytes that strangers made, so whatever happens in its process may cost this document and nothing else.
-The process has no secrets, files, network or children (child/jail.py), and its answer is checked (child/messages.py).
-Starting a process costs as much as reading a short document, so each is kept for further documents until it has read
-`documents` of them, has grown, or was ended.
+The process has no secrets, files, network or children (child/jail.py), reads this document and no other, and its answer
+is checked (child/messages.py, safe_html.py). Processes are made ahead, while other documents are read, so that nobody
+waits for one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from nexus.extract.child.frames import BadFrame, FrameTooLarge
 from nexus.extract.child.handles import (
     NurseryGone,
     NurseryHandle,
+    ParserEnd,
     ParserHandle,
     ParserInput,
     UnknownReader,
@@ -32,8 +33,6 @@ from nexus.extract.child.messages import ReadDone, ReadRefused, ReadRequest
 
 log = logging.get(__name__)
 
-#: A process that took more than this part of its memory for a document gets no further one.
-GROWN = 4
 LONGEST_MESSAGE = 500
 #: How often a thread that waits for a process checks whether the read was cancelled.
 LOOK_SECONDS = 0.2
@@ -83,13 +82,13 @@ class CancelToken:
             self._parser = parser
 
     def detach(self) -> None:
-        """From now on the process may read another document."""
+        """The read is over."""
         with self._lock:
             self._parser = None
 
 
-class Blameless(Exception):
-    """The process ended, and the document need not be the reason."""
+class NoParser(Exception):
+    """The process ended before it was given a document."""
 
 
 class Sandbox:
@@ -104,15 +103,13 @@ class Sandbox:
         limits: ParserLimits = ParserLimits(),
         processes: int = 2,
         preload: tuple[str, ...] = (),
-        documents: int = 200,
     ) -> None:
         self.limits = limits
         self.processes = processes
         self._preload = preload
-        self._documents = documents
         self._turn = threading.Semaphore(processes)
         self._lock = threading.Lock()
-        self._idle: list[ParserHandle] = []
+        self._spares: list[ParserHandle] = []
         self._nursery: NurseryHandle | None = None
         self._closed = False
 
@@ -137,7 +134,7 @@ class Sandbox:
         with self._process_slot(cancel):
             try:
                 return self._read(request, document, cancel)
-            except (Blameless, NurseryGone) as error:
+            except (NoParser, NurseryGone) as error:
                 log.warning("parser_lost", reader=reader, reason=type(error).__name__)
                 return self._read_again(request, document, cancel)
 
@@ -155,24 +152,21 @@ class Sandbox:
         """End every process, even one that is reading a document."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
+            spares, self._spares = self._spares, []
             nursery, self._nursery = self._nursery, None
-        for parser in idle:
+        for parser in spares:
             parser.line.close()
         if nursery is not None:
             nursery.close()
 
     def _read_again(self, request: ReadRequest, document: ParserInput, cancel: CancelToken) -> Extraction:
-        """Read in a new process, which nothing but this document can have broken."""
         try:
-            return self._read(request, document, cancel, new=True)
-        except (Blameless, NurseryGone) as error:
+            return self._read(request, document, cancel)
+        except (NoParser, NurseryGone) as error:
             raise _stopped(request, ParserCrashed(), type(error).__name__) from error
 
-    def _read(
-        self, request: ReadRequest, document: ParserInput, cancel: CancelToken, *, new: bool = False
-    ) -> Extraction:
-        parser = self._take(request.reader, new=new)
+    def _read(self, request: ReadRequest, document: ParserInput, cancel: CancelToken) -> Extraction:
+        parser = self._take(request.reader)
         try:
             cancel.attach(parser)
             answer = parser.ask(request, document)
@@ -180,41 +174,52 @@ class Sandbox:
         except (EOFError, TimeoutError, BadFrame) as failure:
             cancel.detach()
             if cancel.cancelled:
-                _end(parser)
+                parser.leave()
                 raise ReadCancelled from failure
             raise _explained(parser, request, failure) from failure
         except BaseException:
-            _end(parser)
+            parser.leave()
             raise
-        self._give_back(parser, answer.grown > request.memory_bytes // GROWN)
+        parser.leave()
         if isinstance(answer, ReadDone):
             return answer.extraction()
         raise _refusal(request, answer)
 
-    def _take(self, reader: str, *, new: bool) -> ParserHandle:
+    def _take(self, reader: str) -> ParserHandle:
+        """Return a process for one document, and order the one for the next."""
         nursery = self._open_nursery()
         try:
             nursery.learn(reader)
         except UnknownReader as error:
             log.error("reader_unknown", reader=reader, reason=str(error))  # noqa: TRY400
             raise ParserCrashed from error
-        while not new and (parser := self._pop()):
-            if parser.fits(reader):
+        while True:
+            spare = self._pop_spare(nursery, reader)
+            parser = spare or nursery.fork()
+            if parser.is_ready():
+                self._order_spare(nursery)
                 return parser
-            _end(parser)
-        return nursery.fork()
+            parser.leave()
+            if spare is None:
+                raise NoParser
 
-    def _give_back(self, parser: ParserHandle, grown: bool) -> None:
+    def _pop_spare(self, nursery: NurseryHandle, reader: str) -> ParserHandle | None:
         with self._lock:
-            keep = not self._closed and not grown and parser.documents < self._documents
-            if keep:
-                self._idle.append(parser)
-        if not keep:
-            _end(parser)
+            fitting = [one for one in self._spares if one.nursery is nursery and one.can_read(reader)]
+            unfit = [one for one in self._spares if one not in fitting]
+            self._spares = fitting[1:]
+        for parser in unfit:
+            parser.leave()
+        return fitting[0] if fitting else None
 
-    def _pop(self) -> ParserHandle | None:
+    def _order_spare(self, nursery: NurseryHandle) -> None:
         with self._lock:
-            return self._idle.pop() if self._idle else None
+            if self._closed or len(self._spares) >= self.processes:
+                return
+        with suppress(NurseryGone):
+            spare = nursery.fork()
+            with self._lock:
+                self._spares.append(spare)
 
     def _open_nursery(self) -> NurseryHandle:
         with self._lock:
@@ -244,11 +249,11 @@ def _refusal(request: ReadRequest, answer: ReadRefused) -> ExtractionFailed:
     return ParserMemory() if used_up(answer.grown, request.memory_bytes) else ExtractionFailed()
 
 
-def _explained(parser: ParserHandle, request: ReadRequest, failure: Exception) -> Exception:
+def _explained(parser: ParserHandle, request: ReadRequest, failure: Exception) -> ExtractionFailed:
     """Find out why there is no answer, and end the process if it still runs."""
     if isinstance(failure, EOFError):
-        return _explained_end(parser, request)
-    _end(parser)
+        return _explained_end(parser.end(), request)
+    parser.leave()
     error: ExtractionFailed = ParserCrashed()
     if isinstance(failure, TimeoutError):
         error = ParserTimeout()
@@ -257,23 +262,15 @@ def _explained(parser: ParserHandle, request: ReadRequest, failure: Exception) -
     return _stopped(request, error, type(failure).__name__)
 
 
-def _explained_end(parser: ParserHandle, request: ReadRequest) -> Exception:
-    end = parser.end()
+def _explained_end(end: ParserEnd, request: ReadRequest) -> ExtractionFailed:
+    error: ExtractionFailed = ParserCrashed()
     if end.out_of_time:
-        return _stopped(request, ParserTimeout(), end.name)
-    if end.out_of_memory(request.memory_bytes):
-        return _stopped(request, ParserMemory(), end.name)
-    if parser.documents > 1:
-        # An earlier document may have broken the process.
-        return Blameless()
-    return _stopped(request, ParserCrashed(), end.name)
+        error = ParserTimeout()
+    elif end.out_of_memory(request.memory_bytes):
+        error = ParserMemory()
+    return _stopped(request, error, end.name)
 
 
 def _stopped(request: ReadRequest, error: ExtractionFailed, reason: str) -> ExtractionFailed:
     log.warning("parser_stopped", reader=request.reader, error_code=error.code, reason=reason)
     return error
-
-
-def _end(parser: ParserHandle) -> None:
-    with suppress(NurseryGone):
-        parser.end()

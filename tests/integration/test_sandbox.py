@@ -61,17 +61,6 @@ def test_an_empty_file_arrives_empty(sandbox: Sandbox, tmp_path: Path) -> None:
     assert found.fragments[0].text == hashlib.sha256(b"").hexdigest()
 
 
-def test_a_file_that_is_read_a_second_time_is_sent_from_its_beginning(tmp_path: Path) -> None:
-    sandbox = Sandbox(LIMITS, processes=1, preload=("tests.kit.sandbox_readers",))
-    first = sandbox.read("tests.kit.sandbox_readers:poison", b"").fragments[0].text
-    (tmp_path / "file").write_bytes(b"x" * PIECE)
-    with (tmp_path / "file").open("rb") as file:
-        second = sandbox.read("tests.kit.sandbox_readers:delicate", file).fragments
-    assert second[0].text != first
-    assert second[1].text == str(PIECE)
-    sandbox.close()
-
-
 def test_half_a_surrogate_pair_is_replaced_and_offsets_stay(sandbox: Sandbox) -> None:
     found = sandbox.read("tests.kit.sandbox_readers:surrogates", b"")
     marks = "\ufffd\ufffd\ufffdx"

@@ -18,7 +18,8 @@ from nexus.extract.child import jail
 from nexus.extract.child.handles import ENVIRONMENT, KEPT
 from nexus.extract.child.nursery import LINE
 from nexus.extract.sandbox import ParserLimits, Sandbox
-from tests.kit.sandbox_readers import DEEDS
+from tests.kit.parsers import waiting
+from tests.kit.sandbox_readers import DEEDS, FATAL_CALLS
 from tests.kit.waiting import eventually
 
 MIB = 1024 * 1024
@@ -55,8 +56,9 @@ def test_a_reader_that_takes_too_long_is_stopped(lone_sandbox: Sandbox, reader: 
 
 
 def test_sending_bytes_that_nobody_reads_ends_with_the_time_limit(lone_sandbox: Sandbox) -> None:
-    (pid,) = texts(lone_sandbox, "process")
-    os.kill(int(pid), signal.SIGSTOP)
+    texts(lone_sandbox, "nothing")
+    (spare,) = eventually(lambda: waiting(lone_sandbox, 1), "a spare waits")
+    os.kill(spare, signal.SIGSTOP)
     with pytest.raises(ParserTimeout):
         lone_sandbox.read(
             "tests.kit.sandbox_readers:nothing", bytes(8 * MIB), limits=ParserLimits(seconds=0.2)
@@ -106,20 +108,20 @@ def test_a_forged_error_of_a_reader_is_a_failed_extraction(lone_sandbox: Sandbox
     assert [line["reason"] for line in lines] == ["?"]
 
 
-def test_leftover_output_of_a_document_does_not_reach_the_next(lone_sandbox: Sandbox) -> None:
-    (first,) = texts(lone_sandbox, "afterthought")
-    (parser,) = lone_sandbox._idle
-    eventually(lambda: not parser.fits("tests.kit.sandbox_readers:process"), "the parser says more")
-    (second,) = texts(lone_sandbox, "process")
-    assert first != second
+def test_a_parser_that_was_taken_over_can_not_answer_for_the_next_document(lone_sandbox: Sandbox) -> None:
+    for _ in range(5):
+        assert texts(lone_sandbox, "stay") == ["forged"]
+        assert texts(lone_sandbox, "nothing") == ["text"]
+    eventually(lambda: waiting(lone_sandbox, 1), "those that stayed were ended")
 
 
-def test_a_document_does_not_fail_for_the_state_that_another_left(lone_sandbox: Sandbox) -> None:
-    (broken,) = texts(lone_sandbox, "poison")
-    with capture_logs() as lines:
-        whole, _ = texts(lone_sandbox, "delicate")
-    assert broken != whole
-    assert [line["event"] for line in lines] == ["parser_lost"]
+def test_a_parser_that_was_taken_over_can_not_change_what_the_next_document_meets(
+    lone_sandbox: Sandbox,
+) -> None:
+    for _ in range(3):
+        with pytest.raises(ParserCrashed):
+            texts(lone_sandbox, "leave_a_mark", b"the first reader's secret")
+        assert texts(lone_sandbox, "mark") == ["nothing"]
 
 
 def test_a_parser_inherits_nothing_from_its_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -154,3 +156,29 @@ def test_a_parser_is_refused_each_forbidden_deed(lone_sandbox: Sandbox, deed: st
     assert (verdict, "a secret" in reason) == ("refused", False)
     assert [found.name for found in tmp_path.iterdir()] == ["secret"]
     assert (tmp_path / "secret").read_text() == "a secret"
+
+
+@on_linux
+@pytest.mark.parametrize("name", FATAL_CALLS)
+def test_a_system_call_that_no_reader_needs_ends_the_parser(lone_sandbox: Sandbox, name: str) -> None:
+    with capture_logs() as lines, pytest.raises(ParserCrashed):
+        texts(lone_sandbox, "call", name.encode())
+    assert [line["reason"] for line in lines] == ["SIGSYS"]
+
+
+@on_linux
+def test_each_parser_of_root_is_a_user_of_its_own_in_no_group(lone_sandbox: Sandbox) -> None:
+    seen = [texts(lone_sandbox, "identity") for _ in range(2)]
+    if os.geteuid() == 0:
+        assert [groups for _, groups in seen] == ["[]", "[]"]
+        assert len({"{0}", *(users for users, _ in seen)}) == 3
+    else:
+        assert all(ast.literal_eval(users).isdisjoint({0}) for users, _ in seen)
+
+
+@on_linux
+def test_a_parser_has_a_network_and_processes_of_its_own(lone_sandbox: Sandbox) -> None:
+    """On this machine; `nexus doctor --security` says what another has."""
+    mine = {name: str(Path(f"/proc/self/ns/{name}").readlink()) for name in ("net", "ipc", "pid", "mnt")}
+    theirs = dict(zip(mine, texts(lone_sandbox, "namespaces"), strict=True))
+    assert {name for name in mine if mine[name] == theirs[name]} == set()

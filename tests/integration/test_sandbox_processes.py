@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from nexus.extract.child import frames, handles, messages
 from nexus.extract.child.handles import NurseryHandle
 from nexus.extract.child.messages import ReadRequest
 from nexus.extract.sandbox import ParserLimits, Sandbox, SandboxClosed
+from tests.kit.parsers import children, gone, nursery_of, parsers_of, state, waiting
 from tests.kit.processes import ROOT
 from tests.kit.waiting import eventually
 
@@ -29,8 +30,8 @@ LIMITS = ParserLimits(seconds=30.0, memory_bytes=256 * MIB)
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks at processes as Linux shows them")
 
 
-def new_sandbox(processes: int = 1, documents: int = 200) -> Sandbox:
-    return Sandbox(LIMITS, processes, ("tests.kit.sandbox_readers",), documents)
+def new_sandbox(processes: int = 1) -> Sandbox:
+    return Sandbox(LIMITS, processes, ("tests.kit.sandbox_readers",))
 
 
 @pytest.fixture
@@ -44,44 +45,24 @@ def text(sandbox: Sandbox, reader: str, data: bytes = b"") -> str:
     return sandbox.read(f"tests.kit.sandbox_readers:{reader}", data).fragments[0].text
 
 
-def nursery_of(sandbox: Sandbox) -> int:
-    assert sandbox._nursery is not None
-    return sandbox._nursery._process.pid
-
-
-def children(pid: int) -> list[int]:
-    """Including zombies."""
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
-
-
-def gone(pid: int) -> bool:
-    """Also true of a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
 @contextmanager
 def reading(sandbox: Sandbox, gate: Path) -> Iterator[tuple[Future[Extraction], int]]:
-    """A running read that ends when the gate opens, and its process."""
-    before = set(children(nursery_of(sandbox))) if sandbox._nursery else set()
-    with ThreadPoolExecutor(1) as thread:
+    """A running read of a file, which ends when the gate opens, and its process."""
+    gate.with_name("document").write_bytes(bytes(gate))
+    with gate.with_name("document").open("rb") as document, ThreadPoolExecutor(1) as thread:
         try:
-            found = thread.submit(sandbox.read, "tests.kit.sandbox_readers:gate", bytes(gate))
-            yield found, eventually(lambda: busy(sandbox, before), "the read begins")
+            found = thread.submit(sandbox.read, "tests.kit.sandbox_readers:gate", document)
+            yield found, eventually(lambda: busy(sandbox), "the read begins")
         finally:
             gate.touch()
 
 
-def busy(sandbox: Sandbox, before: set[int]) -> int | None:
-    """The process that reads now."""
-    if sandbox._turn._value or sandbox._idle or sandbox._nursery is None:
+def busy(sandbox: Sandbox) -> int | None:
+    """The process that reads now: the oldest, since spares are taken in order."""
+    if sandbox._turn._value or sandbox._nursery is None:
         return None
-    found = children(nursery_of(sandbox))
-    return found[0] if found else None
+    found = parsers_of(nursery_of(sandbox))
+    return found[0] if len(found) == 2 and [state(pid) for pid in found] == ["R", "S"] else None
 
 
 def test_a_parser_that_is_killed_costs_its_document_alone(own_sandbox: Sandbox, tmp_path: Path) -> None:
@@ -92,22 +73,12 @@ def test_a_parser_that_is_killed_costs_its_document_alone(own_sandbox: Sandbox, 
     assert text(own_sandbox, "nothing") == "text"
 
 
-def test_a_document_whose_process_read_others_before_is_read_again(
-    own_sandbox: Sandbox, tmp_path: Path
-) -> None:
-    text(own_sandbox, "gate", b"/")
-    with reading(own_sandbox, tmp_path / "gate") as (found, parser):
-        os.kill(parser, signal.SIGKILL)
-        eventually(lambda: children(nursery_of(own_sandbox)) not in ([], [parser]), "another reads it")
-        (tmp_path / "gate").touch()
-        assert found.result().fragments[0].text == "through the gate"
-
-
 def test_a_parser_that_is_killed_while_it_waits_costs_nothing(own_sandbox: Sandbox) -> None:
-    first = int(text(own_sandbox, "process"))
-    os.kill(first, signal.SIGKILL)
-    eventually(lambda: gone(first), "it has ended")
-    assert int(text(own_sandbox, "process")) != first
+    text(own_sandbox, "nothing")
+    (spare,) = eventually(lambda: waiting(own_sandbox, 1), "a spare waits")
+    os.kill(spare, signal.SIGKILL)
+    eventually(lambda: gone(spare), "it has ended")
+    assert text(own_sandbox, "nothing") == "text"
 
 
 def test_a_nursery_that_is_killed_costs_nothing(own_sandbox: Sandbox, tmp_path: Path) -> None:
@@ -126,16 +97,18 @@ def test_a_nursery_that_is_killed_costs_nothing(own_sandbox: Sandbox, tmp_path: 
 
 
 def test_a_nursery_that_does_not_answer_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox = new_sandbox(documents=1)
+    sandbox = new_sandbox()
     text(sandbox, "nothing")
     first = nursery_of(sandbox)
-    os.kill(first, signal.SIGSTOP)
+    for pid in (first, *children(first)):
+        os.kill(pid, signal.SIGSTOP)
     with monkeypatch.context() as impatient:
         impatient.setattr(handles, "LAST_SECONDS", 0.01)
         impatient.setattr(handles, "PATIENCE", 0.1)
         assert sandbox._nursery is not None
+        parser = sandbox._nursery.fork()
         with pytest.raises(handles.NurseryGone):
-            sandbox._nursery.fork()
+            parser.is_ready()
     assert gone(first)
     assert text(sandbox, "nothing") == "text"
     sandbox.close()
@@ -152,12 +125,14 @@ def test_a_nursery_that_never_starts_is_a_crash(
         text(own_sandbox, "nothing")
 
 
-#: As if the kernel had neither: unknown system calls, and an unknown architecture.
+#: As if the kernel had none of them: unknown system calls, no namespaces, an unknown machine.
 OLDER = """
 import sys; sys.path[:] = sys.argv[2:]
-from nexus.extract.child import kernel, nursery
+from nexus.extract.child import callfilter, kernel, nursery
 kernel._CREATE_RULESET = 9999
-kernel._MACHINES = {}
+kernel._NAMESPACES = ()
+callfilter.MACHINES = {}
+kernel.leave_root = lambda number: None
 nursery.main()
 """
 
@@ -183,19 +158,16 @@ def test_two_sandboxes_read_a_document_identically() -> None:
         sandbox.close()
 
 
-def test_a_process_is_replaced_after_so_many_documents() -> None:
-    sandbox = new_sandbox(documents=3)
-    seen = [text(sandbox, "process") for _ in range(7)]
-    sandbox.close()
-    assert [seen.count(pid) for pid in dict.fromkeys(seen)] == [3, 3, 1]
+def test_each_document_is_read_by_a_process_of_its_own(own_sandbox: Sandbox) -> None:
+    seen = [text(own_sandbox, "process") for _ in range(20)]
+    assert len(set(seen)) == len(seen)
 
 
-def test_a_process_that_has_grown_is_replaced(own_sandbox: Sandbox) -> None:
-    small = [text(own_sandbox, "grow", b"1000") for _ in range(2)]
-    large = text(own_sandbox, "grow", str(100 * MIB).encode())
-    after = text(own_sandbox, "grow", b"1000")
-    assert small == [large] * 2
-    assert after != large
+def test_a_process_waits_for_the_next_document_before_it_comes(own_sandbox: Sandbox) -> None:
+    text(own_sandbox, "nothing")
+    (spare,) = eventually(lambda: waiting(own_sandbox, 1), "a spare waits")
+    text(own_sandbox, "nothing")
+    assert eventually(lambda: waiting(own_sandbox, 1), "another one waits") != [spare]
 
 
 def test_closing_a_sandbox_ends_everything_at_once(tmp_path: Path) -> None:
@@ -236,17 +208,19 @@ def test_a_worker_that_is_killed_leaves_no_process_behind() -> None:
         stack.callback(worker.kill)
         assert worker.stdout is not None
         nursery = int(worker.stdout.readline())
-        parsers = eventually(lambda: two(children(nursery)), "both documents are being read")
+        parsers = eventually(lambda: running(nursery), "both documents are being read")
         worker.kill()
         eventually(lambda: all(map(gone, [nursery, *parsers])), "its processes end")
 
 
-def two(pids: list[int]) -> list[int]:
-    return pids if len(pids) == 2 else []
+def running(nursery: int) -> list[int]:
+    """The parsers, once two of them read a document and the others wait."""
+    found = parsers_of(nursery)
+    return found if sorted(map(state, found)) in (["R", "R", "S"], ["R", "R", "S", "S"]) else []
 
 
 def test_no_descriptor_or_process_is_left_after_many_documents() -> None:
-    sandbox = new_sandbox(processes=2, documents=20)
+    sandbox = new_sandbox(processes=2)
     text(sandbox, "nothing")
     before = open_files()
     readers = [*["nothing"] * 7, "breaks", "crash", "leave_at_once"] * 20
@@ -254,9 +228,9 @@ def test_no_descriptor_or_process_is_left_after_many_documents() -> None:
         outcomes = list(threads.map(lambda reader: outcome(lambda: text(sandbox, reader)), readers))
     expected = {"nothing": "text", "breaks": "ExtractionFailed"}
     assert outcomes == [expected.get(reader, "ParserCrashed") for reader in readers]
-    waiting = children(nursery_of(sandbox))
-    assert len(waiting) == len(sandbox._idle) <= 2
-    assert not any(map(gone, waiting)), "one has ended and was not reaped"
+    spares = len(sandbox._spares)
+    assert spares <= 2
+    eventually(lambda: waiting(sandbox, spares), "all others have ended and were reaped")
     assert open_files() - before <= 1
     sandbox.close()
 
@@ -273,24 +247,24 @@ def outcome(act: Callable[[], str]) -> str:
 
 
 def test_an_interrupted_read_ends_its_process(own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer still arrives, and would be mistaken for that of the next document."""
-    first = text(own_sandbox, "process")
+    text(own_sandbox, "nothing")
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as during:
-        during.setattr(frames, "receive_frame", interrupted)
-        during.setattr(NurseryHandle, "end", lambda *_: None)
+        during.setattr(messages, "decode_answer", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            text(own_sandbox, "process")
-    assert text(own_sandbox, "process") != first
+            text(own_sandbox, "nothing")
+    eventually(lambda: waiting(own_sandbox, 1), "only the spare is left")
+    assert text(own_sandbox, "nothing") == "text"
 
 
 def test_processor_time_is_limited_even_if_nobody_watches_the_clock() -> None:
     nursery = NurseryHandle()
     nursery.learn("tests.kit.sandbox_readers:spin")
     parser = nursery.fork()
+    assert parser.is_ready()
     request = ReadRequest("tests.kit.sandbox_readers:spin", 0, 0.0, 64 * MIB, MIB, Hints())
     parser.line.sendall(frames.frame(messages.encode(request)))
     with pytest.raises(EOFError):

@@ -1,18 +1,15 @@
 """Bytes on the sockets between worker, nursery and parsers.
 
-A frame is a tag, the length of its body, and the body. An answer carries the tag of its request.
+A frame is the length of its body, and the body.
 """
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 import time
 
-TAG_LENGTH = 8
-HEAD = struct.Struct(f"!{TAG_LENGTH}sQ")
-NO_TAG = bytes(TAG_LENGTH)
+HEAD = struct.Struct("!Q")
 #: The longest body without a document in it: a request, or anything the nursery says.
 SHORT = 1024 * 1024
 
@@ -25,33 +22,25 @@ class FrameTooLarge(BadFrame):
     """The other side sent more than it may."""
 
 
-def new_tag() -> bytes:
-    return os.urandom(TAG_LENGTH)
-
-
 def time_left(until: float) -> float:
     """The timeout for a socket; never 0, which would mean not to wait at all."""
     return max(until - time.monotonic(), 1e-6)
 
 
-def frame(body: bytes, tag: bytes = NO_TAG) -> bytes:
-    return HEAD.pack(tag, len(body)) + body
+def frame(body: bytes) -> bytes:
+    return HEAD.pack(len(body)) + body
 
 
-def receive_frame(
-    line: socket.socket, most: int = SHORT, until: float | None = None, tag: bytes | None = None
-) -> tuple[bytes, bytearray]:
-    """Return the tag and the body of the next frame.
+def receive_frame(line: socket.socket, most: int = SHORT, until: float | None = None) -> bytearray:
+    """Return the body of the next frame.
 
     Raises BadFrame, TimeoutError, or EOFError if the other side is gone. A body longer than `most` is refused before
     any memory is set aside for it.
     """
-    found, size = HEAD.unpack(_receive_exactly(line, HEAD.size, until))
-    if tag not in {None, found}:
-        raise BadFrame
+    (size,) = HEAD.unpack(_receive_exactly(line, HEAD.size, until))
     if size > most:
         raise FrameTooLarge
-    return found, _receive_exactly(line, size, until)
+    return _receive_exactly(line, size, until)
 
 
 def receive_document(line: socket.socket, size: int) -> bytes:

@@ -14,16 +14,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from nexus.extract.child import frames, messages
 from nexus.extract.child.frames import BadFrame
-from nexus.extract.child.messages import Ended, Forked, Learned, ReadDone, ReadRefused, ReadRequest
+from nexus.extract.child.messages import Ended, Learned, ReadDone, ReadRefused, ReadRequest
 from nexus.extract.child.parser import OUT_OF_MEMORY
 
 #: How long the nursery may take for one order before it is given up. The slowest is an import.
@@ -57,7 +57,7 @@ class ParserEnd:
 
     #: As in subprocess: a signal if below zero.
     code: int
-    #: The most memory it took for its documents, in bytes.
+    #: The most memory it took for its document, in bytes.
     grown: int
 
     @property
@@ -82,6 +82,7 @@ class NurseryHandle:
         self.gone = False
         self._lock = threading.Lock()
         self._known: frozenset[str] = frozenset()
+        self._numbers = count()
         self._line, theirs = socket.socketpair()
         with theirs:
             try:
@@ -100,20 +101,25 @@ class NurseryHandle:
         self._known |= {name}
 
     def fork(self) -> ParserHandle:
-        """Make a parser. It can run the readers learned so far."""
+        """Order a parser that can run the readers learned so far. Doesn't wait until it is there."""
         modules = frozenset(map(module_of, self._known))
+        number = next(self._numbers)
         mine, theirs = socket.socketpair()
         try:
             with theirs:
-                forked = self._ask(messages.Fork(), Forked, pass_on=theirs)
+                self._tell(messages.Fork(number), pass_on=theirs)
         except BaseException:
             mine.close()
             raise
-        return ParserHandle(self, forked.pid, mine, modules)
+        return ParserHandle(self, number, mine, modules)
 
-    def end(self, pid: int) -> ParserEnd:
+    def forget(self, number: int) -> None:
+        """Kill a parser, if it is still alive. Doesn't wait for its end."""
+        self._tell(messages.Forget(number))
+
+    def end(self, number: int) -> ParserEnd:
         """Kill a parser, if it is still alive, and say how it ended."""
-        ended = self._ask(messages.End(pid), Ended)
+        ended = self._ask(messages.End(number), Ended)
         return ParserEnd(ended.code, ended.grown)
 
     def close(self) -> None:
@@ -129,20 +135,26 @@ class NurseryHandle:
         with self._lock:
             self._line.close()
 
-    def _ask(
-        self,
-        order: messages.Learn | messages.Fork | messages.End,
-        kind: type[T],
-        pass_on: socket.socket | None = None,
-    ) -> T:
+    def _tell(self, order: messages.Order, pass_on: socket.socket | None = None) -> None:
+        with self._order():
+            self._send(order)
+            if pass_on is not None:
+                socket.send_fds(self._line, [b"+"], [pass_on.fileno()])
+
+    def _ask(self, order: messages.Order, kind: type[T]) -> T:
+        with self._order():
+            self._send(order)
+            return messages.decode(kind, frames.receive_frame(self._line, until=time.monotonic() + PATIENCE))
+
+    def _send(self, order: messages.Order) -> None:
+        self._line.settimeout(PATIENCE)
+        self._line.sendall(frames.frame(messages.encode(order)))
+
+    @contextmanager
+    def _order(self) -> Iterator[None]:
         try:
             with self._lock:
-                self._line.settimeout(PATIENCE)
-                self._line.sendall(frames.frame(messages.encode(order)))
-                if pass_on is not None:
-                    socket.send_fds(self._line, [b"+"], [pass_on.fileno()])
-                _, body = frames.receive_frame(self._line, until=time.monotonic() + PATIENCE)
-                return messages.decode(kind, body)
+                yield
         except (OSError, EOFError, BadFrame) as error:
             self.close()
             raise NurseryGone from error
@@ -166,42 +178,56 @@ class ParserInput:
         return iter(partial(self.data.read, PIECE), b"")
 
 
-@dataclass
+@dataclass(eq=False)
 class ParserHandle:
-    """A parser process and the socket to it. Only one thread has it at a time."""
+    """A parser process and the socket to it. It reads one document, for one thread."""
 
     nursery: NurseryHandle = field(repr=False)
-    pid: int
+    number: int
     line: socket.socket
     modules: frozenset[str]
-    documents: int = 0
 
-    def fits(self, reader: str) -> bool:
-        """Whether it has the reader and is idle: it has neither ended nor sent anything unasked."""
+    def can_read(self, reader: str) -> bool:
+        return module_of(reader) in self.modules
+
+    def is_ready(self) -> bool:
+        """Wait until it is in its jail. False if it has ended, even if it was ready before. Raises NurseryGone."""
+        try:
+            ready = frames.receive_frame(self.line, until=time.monotonic() + PATIENCE) == messages.READY
+        except TimeoutError as error:
+            self.line.close()
+            self.nursery.close()
+            raise NurseryGone from error
+        except (EOFError, OSError, BadFrame):
+            return False
         poll = select.poll()
         poll.register(self.line, select.POLLIN)
-        return module_of(reader) in self.modules and not poll.poll(0)
+        return ready and not poll.poll(0)
 
     def ask(self, request: ReadRequest, document: ParserInput) -> ReadDone | ReadRefused:
-        """Have a document read. Raises BadFrame, TimeoutError, or EOFError if the parser ended."""
-        self.documents += 1
-        tag = frames.new_tag()
+        """Have the document read. Raises BadFrame, TimeoutError, or EOFError if the parser ended."""
         until = time.monotonic() + request.seconds
         try:
-            for part in chain([frames.frame(messages.encode(request), tag)], document.pieces()):
+            for part in chain([frames.frame(messages.encode(request))], document.pieces()):
                 self.line.settimeout(frames.time_left(until))
                 self.line.sendall(part)
-            _, body = frames.receive_frame(self.line, request.output_bytes, until, tag)
+            body = frames.receive_frame(self.line, request.output_bytes, until)
         except ConnectionError as error:
             raise EOFError from error
         return messages.decode_answer(body)
 
     def end(self) -> ParserEnd:
-        """Kill the process, if it is still alive. Raises NurseryGone."""
+        """Kill the process, if it is still alive, and say how it ended. Raises NurseryGone."""
         try:
-            return self.nursery.end(self.pid)
+            return self.nursery.end(self.number)
         finally:
             self.line.close()
+
+    def leave(self) -> None:
+        """Kill the process, if it is still alive, without waiting for its end."""
+        self.line.close()
+        with suppress(NurseryGone):
+            self.nursery.forget(self.number)
 
 
 def start_nursery(line: socket.socket) -> subprocess.Popen[bytes]:

@@ -1,25 +1,34 @@
 """What a parser process may not do, even if a document takes it over.
 
 Resource limits hold on every system, except the one on memory, which only Linux enforces. Linux also takes away files,
-the network and other processes (kernel.py).
+the network and other processes (kernel.py), and all system calls but those that a reader needs (callfilter.py).
 """
 
 from __future__ import annotations
 
 import math
 import os
+import platform
 import resource
+import stat
 import sys
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 LINUX = sys.platform == "linux"
 if LINUX:
-    from nexus.extract.child import kernel
+    from nexus.extract.child import callfilter, kernel
 
 OPEN_FILES = 32
+LIMITS = (
+    (resource.RLIMIT_CORE, 0),
+    (resource.RLIMIT_FSIZE, 0),
+    (resource.RLIMIT_NPROC, 0),
+    (resource.RLIMIT_NOFILE, OPEN_FILES),
+)
 #: The worker's own timeout comes first; the limit on processor time is the second line.
 CPU_GRACE_SECONDS = 1
 _KIB = 1024
@@ -36,31 +45,74 @@ _SYSTEM_PLACES = (
 )
 
 
-def enter_jail(readable: Sequence[str]) -> None:
-    """Give up everything a reader doesn't need, for good. Limits that differ by document are set by `set_limits`."""
-    # When memory runs out, the kernel ends a parser before the server.
+@dataclass(frozen=True)
+class Jail:
+    """What the nursery works out once for all parsers: a parser that did so itself would take longer, and would copy
+    pages that it shares with the nursery."""
+
+    #: How many bytes were mapped and in use before the document.
+    mapped: int
+    used: int
+    #: Landlock's rules, as an open file.
+    rules: int | None
+    #: Whether the readers' files can't be read without a power of root's.
+    needs_power: bool
+    #: The filter of system calls.
+    program: bytes | None
+
+    def enter(self, number: int) -> None:
+        """Give up everything a reader doesn't need, for good. Each parser has a number of its own.
+
+        Limits that differ by document are set by `set_limits`, and files are closed by the caller.
+        """
+        if LINUX:
+            kernel.gain_no_powers()
+            if self.rules is not None:
+                kernel.obey_rules(self.rules)
+            kernel.leave_root(number)
+            # Without Landlock, this power would open every file of the machine.
+            kernel.drop_powers(keep_reading=self.needs_power and self.rules is not None)
+        for what, most in LIMITS:
+            _set_limit(what, most, most)
+
+    def lock(self) -> None:
+        """The last step: from now on only the calls that a reader needs are possible."""
+        if LINUX and self.program is not None:
+            kernel.filter_calls(callfilter.for_process(self.program, os.getpid()))
+
+    def close(self) -> None:
+        if self.rules is not None:
+            os.close(self.rules)
+
+
+def build_jail() -> Jail:
+    """For the readers imported so far."""
+    places = readable_places()
+    rules = kernel.reading_rules(places) if LINUX else None
+    program = callfilter.build_filter(platform.machine()) if LINUX else None
+    return Jail(*memory_in_use(), rules, not all(map(_open_to_all, places)), program)
+
+
+def leave_machine() -> bool:
+    """Leave the machine's network, processes and mounts for empty ones, as far as the system allows. True if children
+    will be the only processes that they see."""
+    return LINUX and kernel.leave_namespaces()
+
+
+def be_first_to_go() -> None:
+    """When memory runs out, the kernel ends parsers before the server."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-    for what, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_NOFILE, OPEN_FILES),
-    ):
-        _set_limit(what, most, most)
-    if LINUX:
-        kernel.drop_powers()
-        kernel.allow_reading(readable)
-        kernel.refuse_calls()
 
 
 def set_limits(seconds: float, memory_bytes: int, mapped: int) -> None:
-    """Allow this much more processor time, and this much memory beyond what was mapped at the start."""
+    """Allow this much processor time, and this much memory beyond what was mapped at the start. They can't be raised
+    again; when the time is over, a signal comes first, and the end a second later."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    spent = used.ru_utime + used.ru_stime
-    _set_soft_limit(resource.RLIMIT_CPU, math.ceil(spent + seconds) + CPU_GRACE_SECONDS)
+    last = math.ceil(used.ru_utime + used.ru_stime + seconds) + CPU_GRACE_SECONDS
+    _set_limit(resource.RLIMIT_CPU, last, last + 1)
     if mapped:
-        _set_soft_limit(resource.RLIMIT_AS, mapped + memory_bytes)
+        _set_limit(resource.RLIMIT_AS, mapped + memory_bytes, mapped + memory_bytes)
 
 
 def memory_in_use() -> tuple[int, int]:
@@ -109,12 +161,20 @@ def _within(path: str, roots: Iterable[str]) -> bool:
     return any(path.startswith(root + os.sep) for root in roots)
 
 
-def _set_soft_limit(what: int, most: int) -> None:
-    hard = resource.getrlimit(what)[1]
-    _set_limit(what, most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+def _open_to_all(place: str) -> bool:
+    """Whether every user can read it, as far as its folders say; also true of what is not there."""
+    path = Path(place)
+    with suppress(FileNotFoundError):
+        return path.stat().st_mode & stat.S_IROTH != 0 and all(
+            folder.stat().st_mode & stat.S_IXOTH for folder in path.parents
+        )
+    return True
 
 
 def _set_limit(what: int, soft: int, hard: int) -> None:
     """Some systems lack some limits, and a container may have set a lower one already."""
+    most = resource.getrlimit(what)[1]
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
     with suppress(OSError, ValueError):
         resource.setrlimit(what, (soft, hard))

@@ -1,23 +1,35 @@
-"""What Linux can take away from a process for good: files, the network, other processes, root's powers.
+"""What Linux can take away from a process for good: files, the network, other processes, root's powers, system calls.
 
-Each function silently skips features that the kernel or the container lacks.
+Each function silently skips features that the kernel or the container lacks. What a parser really has is found out by
+trying (`extract/probing.py`).
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import signal
 import struct
-import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
-_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
+_PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 8, 22, 38
+_SECCOMP_FILTER, _STEP_SIZE = 2, 8
 
-#: The one power kept (CAP_DAC_READ_SEARCH): reading an installation that belongs to another user.
+#: The one power that may be kept (CAP_DAC_READ_SEARCH): reading an installation that belongs to another user.
 _CAPABILITIES_VERSION, _MAY_READ = 0x20080522, 1 << 2
+
+#: Users that nobody has, one for each parser; and nobody, if a container has no such numbers.
+_FIRST_USER, _USERS, _NOBODY = 1_900_000_000, 100_000_000, 65534
+
+#: Network, System V memory, mounts, processes, host name, control groups; see namespaces(7).
+_OWN_USERS = 0x10000000
+_NAMESPACES = (0x40000000, 0x08000000, 0x00020000, 0x20000000, 0x04000000, 0x02000000)
+_OWN_MOUNTS, _OWN_PROCESSES = 0x00020000, 0x20000000
+#: The number of mount_setattr is the same on every machine. All mounts become private and read-only.
+_MOUNT_SETATTR, _HERE, _RECURSIVE = 442, -100, 0x8000
+_READ_ONLY, _NO_SUID, _PRIVATE = 0x1, 0x2, 1 << 18
 
 # Landlock, see landlock(7). The numbers of its calls are the same on every machine.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -29,63 +41,53 @@ _TCP, _TCP_SINCE = 0b11, 4
 #: Signals to processes outside, and abstract sockets.
 _SCOPES, _SCOPES_SINCE = 0b11, 6
 
-# Seccomp, see seccomp(2): a short program that checks the number of each system call.
-_FILTER = 2
-_LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050001, 0x80000000
-_CALL, _MACHINE = 0, 4
-#: x86-64 has every call a second time, from this number on.
-_SECOND_TABLE = 0x40000000
-_MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-#: Calls that no reader needs, by their numbers on x86-64 and 64-bit ARM. A parser has one thread and no children.
-_REFUSED: dict[str, tuple[int, int | None]] = {
-    "socket": (41, 198),
-    "io_uring_setup": (425, 425),
-    "fork": (57, None),
-    "vfork": (58, None),
-    "clone": (56, 220),
-    "clone3": (435, 435),
-    "execve": (59, 221),
-    "execveat": (322, 281),
-    "kill": (62, 129),
-    "tkill": (200, 130),
-    "tgkill": (234, 131),
-    "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_open": (434, 434),
-    "pidfd_getfd": (438, 438),
-    "pidfd_send_signal": (424, 424),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "shmget": (29, 194),
-    "msgget": (68, 186),
-    "semget": (64, 190),
-}
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent() -> None:
+    """Forgotten by the kernel when the process gets another user."""
     _libc.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
 
 
-def drop_powers() -> None:
-    """Give up root's powers, and the chance to regain them by running a program."""
+def gain_no_powers() -> None:
+    """Give up the chance to gain powers by running a program. The other restrictions need this."""
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), 0, 0, 0)
+
+
+def leave_namespaces() -> bool:
+    """Leave the machine's network, processes, mounts and so on for empty ones, and say whether new children are alone.
+
+    Only root may do so; anybody else becomes root of a new set of users first, if the system lets them.
+    """
+    if os.geteuid() != 0:
+        _libc.unshare(_OWN_USERS)
+    left = [kind for kind in _NAMESPACES if _libc.unshare(kind) == 0]
+    if _OWN_MOUNTS in left:
+        wanted = struct.pack("=4Q", _READ_ONLY | _NO_SUID, 0, _PRIVATE, 0)
+        _libc.syscall(_MOUNT_SETATTR, _HERE, b"/", _RECURSIVE, wanted, ctypes.c_size_t(len(wanted)))
+    return _OWN_PROCESSES in left
+
+
+def leave_root(number: int) -> None:
+    """Become a user whom nothing belongs to, if this is root. Powers are kept for `drop_powers` to choose from."""
+    if os.geteuid() != 0:
+        return
+    _libc.prctl(_PR_SET_KEEPCAPS, ctypes.c_ulong(1), 0, 0, 0)
+    for user in (_FIRST_USER + number % _USERS, _NOBODY):
+        with suppress(OSError):
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            return
+
+
+def drop_powers(*, keep_reading: bool) -> None:
+    """Give up root's powers, all or all but the one to read files of other users."""
     header, held = struct.pack("=Ii", _CAPABILITIES_VERSION, 0), ctypes.create_string_buffer(24)
     _libc.capget(header, held)
-    kept = struct.unpack_from("=I", held)[0] & _MAY_READ
+    permitted = struct.unpack_from("=II", held)[1]
+    kept = permitted & _MAY_READ if keep_reading else 0
     _libc.capset(header, struct.pack("=6I", kept, kept, 0, 0, 0, 0))
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), 0, 0, 0)
 
 
 def landlock_version() -> int:
@@ -94,8 +96,9 @@ def landlock_version() -> int:
     return max(0, version)
 
 
-def allow_reading(places: Iterable[str]) -> None:
-    """Allow reading these files and folders, and nothing else: no writing, no programs, no connections."""
+def reading_rules(places: Iterable[str]) -> int | None:
+    """Return a file that stands for the right to read these files and folders, and to do nothing else: no writing, no
+    programs, no connections. None if the kernel has no Landlock."""
     version = landlock_version()
     files = (1 << _FILE_ACCESSES.get(version, max(_FILE_ACCESSES.values()))) - 1
     tcp = _TCP if version >= _TCP_SINCE else 0
@@ -105,11 +108,14 @@ def allow_reading(places: Iterable[str]) -> None:
         # Some kernels report a version whose scopes they lack.
         rules = _ruleset(files, tcp, 0)
     if rules < 0:
-        return
+        return None
     for place in places:
         _allow(rules, place)
+    return rules
+
+
+def obey_rules(rules: int) -> None:
     _libc.syscall(_RESTRICT_SELF, rules, 0)
-    os.close(rules)
 
 
 def _ruleset(files: int, tcp: int, scopes: int) -> int:
@@ -128,32 +134,7 @@ def _allow(rules: int, place: str) -> None:
     os.close(found)
 
 
-def refuse_calls() -> None:
-    """Make the calls in `_REFUSED` fail with EPERM, on machines whose call numbers are known."""
-    machine = platform.machine()
-    if machine not in _MACHINES or sys.maxsize < 2**32:
-        return
-    program = b"".join(_program(machine))
+def filter_calls(program: bytes) -> None:
     code = ctypes.create_string_buffer(program, len(program))
-    listing = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    _libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_FILTER), listing, 0, 0)
-
-
-def _program(machine: str) -> list[bytes]:
-    """Build the filter. Each refused call jumps over the rest of the list to the last line."""
-    column = list(_MACHINES).index(machine)
-    numbers = [number for row in _REFUSED.values() if (number := row[column]) is not None]
-    tests = [(_IF_AT_LEAST, _SECOND_TABLE), *((_IF_EQUAL, number) for number in numbers)]
-    return [
-        _step(_LOAD, _MACHINE),
-        _step(_IF_EQUAL, _MACHINES[machine], yes=1),
-        _step(_RETURN, _KILL),
-        _step(_LOAD, _CALL),
-        *(_step(test, number, yes=len(tests) - place) for place, (test, number) in enumerate(tests)),
-        _step(_RETURN, _ALLOW),
-        _step(_RETURN, _REFUSE),
-    ]
-
-
-def _step(code: int, value: int, yes: int = 0) -> bytes:
-    return struct.pack("=HBBI", code, yes, 0, value)
+    listing = struct.pack("@HP", len(program) // _STEP_SIZE, ctypes.addressof(code))
+    _libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_FILTER), listing, 0, 0)

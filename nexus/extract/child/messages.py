@@ -40,13 +40,24 @@ class Learn(_Message, tag=True):
 
 
 class Fork(_Message, tag=True):
-    """Make a parser; a socket to it follows. The answer is Forked."""
+    """Make a parser with this number; a socket to it follows. There is no answer: the parser itself says `READY`."""
+
+    number: int
+
+
+class Forget(_Message, tag=True):
+    """Kill a parser that is needed no more, if it is still alive. There is no answer."""
+
+    number: int
 
 
 class End(_Message, tag=True):
     """Kill a parser and say how it ended. The answer is Ended."""
 
-    pid: int
+    number: int
+
+
+Order = Learn | Fork | Forget | End
 
 
 class Learned(_Message):
@@ -54,18 +65,17 @@ class Learned(_Message):
     error: str | None
 
 
-class Forked(_Message):
-    pid: int
-
-
 class Ended(_Message):
     #: As in subprocess: a signal if below zero.
     code: int
-    #: The most memory it took for its documents, in bytes.
+    #: The most memory it took for its document, in bytes.
     grown: Size
 
 
 # ── Worker to parser ──
+
+#: The body of a parser's first frame: it has entered its jail.
+READY = b"ready"
 
 
 class ReadRequest(_Message):
@@ -107,7 +117,7 @@ class ReadRefused(_Message, tag=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_orders: msgspec.msgpack.Decoder[Learn | Fork | End] = msgspec.msgpack.Decoder(Learn | Fork | End)
+_orders: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)
 _answers: msgspec.msgpack.Decoder[ReadDone | ReadRefused] = msgspec.msgpack.Decoder(ReadDone | ReadRefused)
 _extractions = msgspec.msgpack.Decoder(_Extraction)
 
@@ -125,7 +135,7 @@ def decode(kind: type[T], data: bytes | bytearray) -> T:
     return _decoded(msgspec.msgpack.Decoder(kind), data)
 
 
-def decode_order(data: bytearray) -> Learn | Fork | End:
+def decode_order(data: bytearray) -> Order:
     return _decoded(_orders, data)
 
 

@@ -1,6 +1,7 @@
 """The nursery process: it imports readers and forks parsers until the worker closes its socket.
 
-It reaps a parser only when told to, so that a process id never comes to mean another process.
+A parser's number on the wire is the worker's; its process id stays here, and is free for others only once the nursery
+has reaped it.
 """
 
 from __future__ import annotations
@@ -14,49 +15,73 @@ import sys
 from contextlib import suppress
 
 from nexus.extract.child import frames, jail, messages, parser
-from nexus.extract.child.messages import End, Ended, Fork, Forked, Learn, Learned
+from nexus.extract.child.messages import End, Ended, Forget, Fork, Learn, Learned, Order
 
 #: A parser's socket is its only open file besides the standard ones, which lead nowhere.
 LINE = 3
 MOST_FILES = 65536
+#: Nearly all objects live as long as the document is read, so looking for garbage among them is seldom worth it.
+GARBAGE = 100_000
+#: What is said of a parser that could not be made.
+NEVER_BORN = -signal.SIGKILL
 
 
 def main() -> None:
     """Run the nursery. It ignores signals to stop: they are for the worker, which closes the socket in its own time."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    nursery = Nursery(socket.socket(fileno=int(sys.argv[1])))
+    line = socket.socket(fileno=int(sys.argv[1]))
+    jail.be_first_to_go()
+    if jail.leave_machine():
+        _run_inside(line)
+    nursery = Nursery(line)
     with suppress(EOFError, OSError):
         nursery.serve()
     nursery.end_all()
 
 
+def _run_inside(line: socket.socket) -> None:
+    """Go on in a child, the first process of a world of its own: all others there end with it.
+
+    Only the child returns. This process stays for the worker to wait for, and to kill.
+    """
+    pid = os.fork()
+    if pid == 0:
+        jail.die_with(0)
+        return
+    line.close()
+    os.waitpid(pid, 0)
+    os._exit(0)
+
+
 class Nursery:
     def __init__(self, line: socket.socket) -> None:
         self._line = line
-        self._children: set[int] = set()
-        #: Worked out here because a parser that looks at every module copies the pages it shares with the nursery.
-        self._readable = jail.readable_places()
+        self._children: dict[int, int] = {}
+        self._jail = jail.build_jail()
+        gc.set_threshold(GARBAGE)
 
     def serve(self) -> None:
         while True:
-            _, body = frames.receive_frame(self._line)
-            order = messages.decode_order(body)
-            self._line.sendall(frames.frame(messages.encode(self._obey(order))))
+            answer = self._obey(messages.decode_order(frames.receive_frame(self._line)))
+            if answer is not None:
+                self._line.sendall(frames.frame(messages.encode(answer)))
 
     def end_all(self) -> None:
-        for pid in self._children:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+        for number in list(self._children):
+            self._end(number)
 
-    def _obey(self, order: Learn | Fork | End) -> Learned | Forked | Ended:
+    def _obey(self, order: Order) -> Learned | Ended | None:
         match order:
             case Learn():
                 return self._learn(order)
             case Fork():
-                return self._fork()
+                self._fork(order.number)
+            case Forget():
+                self._end(order.number)
             case End():
-                return self._end(order.pid)
+                return self._end(order.number)
+        return None
 
     def _learn(self, order: Learn) -> Learned:
         sys.path[:] = map(os.fsdecode, order.path)
@@ -68,36 +93,43 @@ class Nursery:
                 importlib.import_module(order.name)
         except BaseException as error:
             return Learned(type(error).__name__)
-        self._readable = jail.readable_places()
+        self._jail.close()
+        self._jail = jail.build_jail()
+        # Nothing here is ever garbage, and looking for some in a child would copy the pages it shares.
+        gc.freeze()
         return Learned(None)
 
-    def _fork(self) -> Forked:
+    def _fork(self, number: int) -> None:
+        """The worker learns of a failure when the parser's socket closes before a word was said."""
         (line,) = socket.recv_fds(self._line, 1, 1)[1]
-        # Nothing here is ever garbage, and looking for some in the child would copy the pages it shares.
-        gc.freeze()
         nursery = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            self._become_parser(line, nursery)
+        with suppress(OSError):
+            pid = os.fork()
+            if pid == 0:
+                self._become_parser(line, number, nursery)
+            self._children[number] = pid
         os.close(line)
-        self._children.add(pid)
-        return Forked(pid)
 
-    def _end(self, pid: int) -> Ended:
-        self._children.remove(pid)
+    def _end(self, number: int) -> Ended:
+        if number not in self._children:
+            return Ended(NEVER_BORN, 0)
+        pid = self._children.pop(number)
         os.kill(pid, signal.SIGKILL)
         _, status, usage = os.wait4(pid, 0)
         # What a parser shares with the nursery is not its growth.
-        grown = max(0, jail.peak_memory(usage) - jail.memory_in_use()[1])
+        grown = max(0, jail.peak_memory(usage) - self._jail.used)
         return Ended(os.waitstatus_to_exitcode(status), grown)
 
-    def _become_parser(self, line: int, nursery: int) -> None:
+    def _become_parser(self, line: int, number: int, nursery: int) -> None:
         """Never returns."""
         try:
             self._line.detach()
+            self._jail.enter(number)
+            jail.die_with(nursery)
             os.dup2(line, LINE)
             os.closerange(LINE + 1, MOST_FILES)
-            jail.die_with(nursery)
-            parser.serve(socket.socket(fileno=LINE), self._readable)
+            speaks = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=LINE)
+            self._jail.lock()
+            parser.serve(speaks, self._jail.mapped, self._jail.used)
         finally:
             os._exit(1)

@@ -1,13 +1,11 @@
-"""A parser process: it reads one document after another until the worker closes its socket."""
+"""A parser process: it reads one document, answers, and ends."""
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import resource
 import socket
-from collections.abc import Sequence
 
 from nexus.errors import ParserOutput, WorkError
 from nexus.extract import Reader
@@ -16,8 +14,6 @@ from nexus.extract.child.messages import ReadRefused, ReadRequest
 
 #: The exit code of a parser that has no memory left, not even for an answer.
 OUT_OF_MEMORY = 77
-#: Nearly all objects live as long as the document is read, so looking for garbage among them is seldom worth it.
-GARBAGE = 100_000
 
 
 def load_reader(reader: str) -> Reader:
@@ -27,15 +23,13 @@ def load_reader(reader: str) -> Reader:
     return found
 
 
-def serve(line: socket.socket, readable: Sequence[str]) -> None:
-    """Never returns."""
+def serve(line: socket.socket, mapped: int, used: int) -> None:
+    """Never returns. `mapped` and `used` say how much memory the process had when it began."""
     code = 1
     try:
-        mapped, used = jail.memory_in_use()
-        jail.enter_jail(readable)
-        gc.set_threshold(GARBAGE)
-        while True:
-            _read_next(line, mapped, used)
+        line.sendall(frames.frame(messages.READY))
+        _read_document(line, mapped, used)
+        code = 0
     except EOFError:
         code = 0
     except MemoryError:
@@ -44,12 +38,11 @@ def serve(line: socket.socket, readable: Sequence[str]) -> None:
         os._exit(code)
 
 
-def _read_next(line: socket.socket, mapped: int, used: int) -> None:
+def _read_document(line: socket.socket, mapped: int, used: int) -> None:
     """The limits are set before the document arrives, because its bytes count too."""
-    tag, body = frames.receive_frame(line)
-    request = messages.decode(ReadRequest, body)
+    request = messages.decode(ReadRequest, frames.receive_frame(line))
     jail.set_limits(request.seconds, request.memory_bytes, mapped)
-    line.sendall(frames.frame(_answer(request, frames.receive_document(line, request.size), used), tag))
+    line.sendall(frames.frame(_answer(request, frames.receive_document(line, request.size), used)))
 
 
 def _answer(request: ReadRequest, data: bytes, used: int) -> bytes:

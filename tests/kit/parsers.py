@@ -1,0 +1,45 @@
+"""The processes of a sandbox, as Linux shows them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from nexus.extract.sandbox import Sandbox
+
+
+def nursery_of(sandbox: Sandbox) -> int:
+    """The process that the worker started: the nursery, or its guardian on systems that give it a world of its own."""
+    assert sandbox._nursery is not None
+    return sandbox._nursery._process.pid
+
+
+def parsers_of(nursery: int) -> list[int]:
+    """All processes below it that have none below themselves, oldest first."""
+    below = children(nursery)
+    return [leaf for child in below for leaf in (parsers_of(child) if children(child) else [child])]
+
+
+def children(pid: int) -> list[int]:
+    """Including zombies."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def gone(pid: int) -> bool:
+    """Also true of a zombie."""
+    return state(pid) in {"", "Z"}
+
+
+def state(pid: int) -> str:
+    """R while it runs, S while it waits, Z when it has ended and was not reaped; empty if there is none."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
+def waiting(sandbox: Sandbox, count: int) -> list[int]:
+    """The parsers, once there are so many and each waits for its document."""
+    found = parsers_of(nursery_of(sandbox))
+    return found if len(found) == count and {state(pid) for pid in found} == {"S"} else []
