@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import uuid
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -129,6 +130,22 @@ class Settings(BaseSettings):
     session_secret: str = Field("", description="Signs sign-in links and the session cookie of the pages.")
     host: str = Field("127.0.0.1", description="The address that `nexus serve` listens on.")
     port: int = Field(8000, ge=0, le=65535, description="The port that `nexus serve` listens on.")
+    hosts: CommaList = Field(
+        (),
+        description="The names by which Nexus may be called, comma-separated, each as `nexus.example.com` or "
+        "`*.example.com`; empty means the host of `NEXUS_PUBLIC_URL`, `NEXUS_HOST` and loopback; `*` means any.",
+    )
+    proxies: CommaList = Field(
+        ("127.0.0.1", "::1"),
+        description="The addresses or networks of proxies in front of Nexus, comma-separated: their `X-Forwarded-For` "
+        "and `X-Forwarded-Proto` are believed, and their connections don't count by address.",
+    )
+    connections: int = Field(2000, ge=1, description="How many connections a server holds at once.")
+    connections_per_address: int = Field(
+        256,
+        ge=1,
+        description="How many connections it holds from one IPv4 address or one IPv6 /64, except from proxies.",
+    )
     log_format: Literal["", "console", "json"] = Field(
         "", description="Empty means JSON in prod and readable lines elsewhere."
     )
@@ -192,7 +209,7 @@ class Settings(BaseSettings):
         None, description="The user that the CLI and the sign-in link act as; created with the local secrets."
     )
 
-    @field_validator("plugins", "fetch_allow", "fetch_ports", mode="before")
+    @field_validator("plugins", "fetch_allow", "fetch_ports", "hosts", "proxies", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return (
@@ -206,6 +223,13 @@ class Settings(BaseSettings):
     def _know_pairs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if wrong := [entry for entry in value if not HOST_AND_PORT.fullmatch(entry)]:
             raise ValueError(f"{wrong[0]} is not a host:port pair")
+        return value
+
+    @field_validator("proxies", mode="after")
+    @classmethod
+    def _know_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in value:
+            ip_network(entry, strict=False)  # says itself what is wrong
         return value
 
     @field_validator("database_url", mode="after")

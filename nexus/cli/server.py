@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import resource
 import select
 import signal
 import socket
@@ -26,15 +27,15 @@ from nexus.cli.failures import Refused
 from nexus.cli.opening import Opening, Part
 from nexus.cli.token import local_address, sign_in_link
 from nexus.web import application
-from nexus.web.http.protocol import Protocol
 from nexus.web.http.readiness import Readiness
+from nexus.web.http.serving import server_config
 from nexus.worker.threads import Workers, rounds
 
 log = logging.get(__name__)
 
-#: Open event streams must not hold up a stop for longer than this.
-GRACE_SECONDS = 3
 BACKLOG = 2048
+#: What a server opens besides its connections: its database, its store, its workers and their parsers.
+OTHER_FILES = 1024
 #: Uploads allocate and free blocks of memory up to this size.
 LARGE_BLOCK = 16 * 1024 * 1024
 #: What the main thread of a worker is told.
@@ -86,15 +87,8 @@ def run_server(data_dir: Path | None, host: str | None, port: int | None) -> Non
     with _listening(app.settings.host, app.settings.port) as door:
         bound: int = door.getsockname()[1]
         readiness, listening = Readiness(), threading.Event()
-        config = uvicorn.Config(
-            application.create(app, readiness),
-            http=Protocol,
-            ws="none",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
+        _allow_files(app.settings.connections)
+        config = server_config(application.create(app, readiness), app.settings)
         server = Server(config, listening.set)
         # uvicorn raises the signal again when it is done; the default would end the process before the workers stop.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -152,6 +146,15 @@ def _listen(app: App, told: int) -> None:
         if select.select([told], [], [], 0)[0]:
             return
     app.queue.listen(wait)
+
+
+def _allow_files(connections: int) -> None:
+    """Each connection is an open file, and most systems allow a process a thousand unless it wants more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def _keep_memory() -> None:

@@ -16,11 +16,11 @@ import structlog
 import uvicorn
 
 from nexus.app import App
-from nexus.cli.server import GRACE_SECONDS
 from nexus.settings import Settings
 from nexus.web import application
 from nexus.web.http import auth
-from nexus.web.http.protocol import Protocol
+from nexus.web.http.connections import ConnectionLimits
+from nexus.web.http.serving import server_config
 
 #: Longer than anything here takes: a test that waits in vain fails, and does not hang.
 PATIENCE = 60.0
@@ -88,18 +88,10 @@ class Site:
 
 
 @contextmanager
-def serve(app: App) -> Iterator[Site]:
+def serve(app: App, limits: ConnectionLimits | None = None) -> Iterator[Site]:
     """Serve as `nexus serve` does. The socket listens first, so nobody needs to wait for the server."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(
-            application.create(app),
-            http=Protocol,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="on",
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
+        config = server_config(application.create(app), app.settings, limits, lifespan="on")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), name="server")
         before = structlog.get_config()
