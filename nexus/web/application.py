@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.types import Scope
 
 import nexus
 from nexus.app import App
@@ -23,6 +25,7 @@ from nexus.web.http.envelope import refuse_in_envelope
 from nexus.web.http.metrics import Metrics
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.routing import Route
+from nexus.web.http.safety import Hosts, safe_headers
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
@@ -82,15 +85,30 @@ def create(app: App, readiness: Readiness | None = None) -> FastAPI:
         routes=[route for router in ROUTERS for route in router.routes],
         redoc_url=None,
         docs_url=None,
+        openapi_url=None,
     )
     api.state.nexus = app
     api.state.gate = Gate(app)
     api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
-    api.mount("/static", StaticFiles(directory=STATIC), name="static")
-    middleware.install(api, api.state.metrics, _refuse_unrouted)
+    api.mount("/static", Assets(directory=STATIC), name="static")
+    middleware.install(
+        api, api.state.metrics, _refuse_unrouted, Hosts(app.settings), safe_headers(app.settings)
+    )
     _document(api)
     return api
+
+
+class Assets(StaticFiles):
+    """Our scripts and styles. Pages name them with a digest of their content, so browsers may keep those for good."""
+
+    def file_response(
+        self, full_path: Any, stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        answer = super().file_response(full_path, stat_result, scope, status_code)
+        dated = scope["query_string"].startswith(b"v=")
+        answer.headers["Cache-Control"] = "public, max-age=31536000, immutable" if dated else "no-cache"
+        return answer
 
 
 def _refuse_unrouted(request: Request, error: ApiError, status: int) -> Response:

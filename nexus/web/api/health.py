@@ -1,6 +1,8 @@
-"""Is it alive, is it ready, how is it doing. Open to anyone who can reach the port."""
+"""Is it alive, is it ready, how is it doing, what can it do. The first two are open to anyone who can reach it."""
 
 from __future__ import annotations
+
+import json
 
 from fastapi import Request, Response
 
@@ -9,8 +11,8 @@ from nexus.db import migrate
 from nexus.errors import NotReady
 from nexus.upkeep import counts
 from nexus.web.api.schemas import Health
-from nexus.web.http.context import app_of
-from nexus.web.http.envelope import Data, Refusal, answer
+from nexus.web.http.context import Operator, app_of
+from nexus.web.http.envelope import JSON, Data, Refusal, answer
 from nexus.web.http.routing import Router
 
 log = logging.get(__name__)
@@ -44,6 +46,16 @@ def readyz(request: Request) -> Response:
     return answer(Health(status="ok"))
 
 
-@router.get("/metrics", responses={200: {"content": {"text/plain": {}}}}, summary="Counters for Prometheus")
-def metrics(request: Request) -> Response:
+@router.get(
+    "/metrics",
+    responses={200: {"content": {"text/plain": {}}}, 401: {"model": Refusal}},
+    summary="Counters for Prometheus",
+)
+def metrics(request: Request, _: Operator) -> Response:
+    """In prod only for callers who are signed in, or send X-Nexus-Internal."""
     return Response(request.app.state.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def openapi(request: Request, _: Operator) -> Response:
+    return Response(json.dumps(request.app.openapi()), media_type=JSON)

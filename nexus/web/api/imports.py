@@ -217,6 +217,11 @@ def leave(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
     return answer(LeaveOut.model_validate(nexus.imports.served(viewer).leave(batch_id)))
 
 
+def largest_file(nexus: App) -> int:
+    """How large a file of any kind may be; the limit of its own kind comes when the kind is known."""
+    return max(size_limit(nexus.files, kind) for kind in (Kind.PDF, Kind.EPUB))
+
+
 async def stage_file(
     nexus: App,
     desk: ImportDesk,
@@ -239,8 +244,7 @@ async def stage_file(
     try:
         path = await anyio.to_thread.run_sync(nexus.imports.staging_folder) / uuid4().hex
         try:
-            most = max(size_limit(nexus.files, kind) for kind in (Kind.PDF, Kind.EPUB))
-            await receive_file(pieces, path, most)
+            await receive_file(pieces, path, largest_file(nexus))
             return await anyio.to_thread.run_sync(stage)
         except BaseException:
             path.unlink(missing_ok=True)

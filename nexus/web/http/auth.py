@@ -35,7 +35,7 @@ REMEMBERED = 10_000
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUIRED: Any = {"require": ["exp", "iss", "aud", "sub"]}
 #: What a malformed token may raise. A deeply nested one exhausts the JSON parser.
-_BROKEN = (jwt.PyJWTError, ValueError, TypeError, AttributeError, RecursionError)
+_BROKEN = (jwt.PyJWTError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 #: The limit of OpenID Connect.
 LONGEST_SUBJECT = 255
 #: The version of UUIDs that `user_of` makes.

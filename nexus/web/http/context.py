@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 from uuid import UUID
 
@@ -29,22 +31,45 @@ async def _app(request: Request) -> App:
     return app_of(request)
 
 
+async def _known(request: Request, identify: Callable[[Gate, Request], Awaitable[UUID]]) -> UUID:
+    """Ask only once: a route with a body has to know before it reads the body, and its endpoint asks again."""
+    found: UUID | None = request.scope.get("nexus.viewer")
+    if found is None:
+        found = request.scope["nexus.viewer"] = await identify(gate_of(request), request)
+    return found
+
+
 async def _api_viewer(request: Request) -> UUID:
-    return await gate_of(request).by_token(request)
+    return await _known(request, Gate.by_token)
 
 
 async def _page_viewer(request: Request) -> UUID:
-    return await gate_of(request).by_cookie(request)
+    return await _known(request, Gate.by_cookie)
 
 
 async def _either_viewer(request: Request) -> UUID:
-    return await gate_of(request).by_either(request)
+    return await _known(request, Gate.by_either)
 
+
+async def _operator(request: Request) -> None:
+    """In prod, raises Unauthorized for callers who are neither signed in nor know the internal secret."""
+    chosen = app_of(request).settings
+    given = request.headers.get("x-nexus-internal", "")
+    if chosen.env == "prod" and not hmac.compare_digest(given.encode(), chosen.internal_secret.encode()):
+        await _either_viewer(request)
+
+
+#: Dependencies that say who is asking. A route that has one asks it before it reads a body.
+CALLERS: frozenset[Callable[[Request], Awaitable[UUID]]] = frozenset(
+    {_api_viewer, _page_viewer, _either_viewer}
+)
 
 # Dependencies are `async def` so that FastAPI calls them in place, not each in a thread.
 Nexus = Annotated[App, Depends(_app)]
 Viewer = Annotated[UUID, Depends(_api_viewer)]
 PageViewer = Annotated[UUID, Depends(_page_viewer)]
 AnyViewer = Annotated[UUID, Depends(_either_viewer)]
+#: For what tells operators and developers about Nexus itself.
+Operator = Annotated[None, Depends(_operator)]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=queries.MOST, description="How many at most.")]

@@ -1,4 +1,5 @@
-"""Around every request: an id, a log line, a count, a limit for its body, and an answer to whatever goes wrong."""
+"""Around every request: an id, a log line, a count, the host it names, a limit for its body, the headers that every
+answer carries, and an answer to whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -21,12 +22,16 @@ from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady
 from nexus.web.http.envelope import Refuse
 from nexus.web.http.metrics import Metrics
 from nexus.web.http.routing import MOST_BODY
+from nexus.web.http.safety import Headers, Hosts
 
 log = logging.get(__name__)
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 PERHAPS_SAVED = (
     "The database was lost while this was being saved. It may or may not be saved: look before you try again."
+)
+WRONG_HOST = InvalidRequest(
+    "This Nexus does not go by the name that you called it by. If it should, add the name to NEXUS_HOSTS."
 )
 _UNROUTED = {
     404: NotFound(),
@@ -35,10 +40,10 @@ _UNROUTED = {
 }
 
 
-def install(api: FastAPI, metrics: Metrics, refuse_elsewhere: Refuse) -> None:
+def install(api: FastAPI, metrics: Metrics, refuse_elsewhere: Refuse, hosts: Hosts, headers: Headers) -> None:
     """Put the middleware around an API, and have its routes answer errors as their routers say.
 
-    `refuse_elsewhere` answers for addresses that no route serves.
+    `refuse_elsewhere` answers for addresses that no route serves. Every answer has the headers.
     """
 
     def refuse(request: Request, error: ApiError, status: int | None = None) -> Response:
@@ -61,7 +66,7 @@ def install(api: FastAPI, metrics: Metrics, refuse_elsewhere: Refuse) -> None:
     api.add_exception_handler(ApiError, refuse_error)
     api.add_exception_handler(RequestValidationError, refuse_invalid)
     api.add_exception_handler(HTTPException, refuse_unrouted)
-    api.add_middleware(Middleware, metrics=metrics, refuse=refuse)
+    api.add_middleware(Middleware, metrics=metrics, refuse=refuse, hosts=hosts, headers=headers)
 
 
 def _allowed(request: Request) -> str:
@@ -88,29 +93,40 @@ class Middleware:
     """Plain ASGI: Starlette's own base class would cost every request a task and a stream."""
 
     def __init__(
-        self, app: ASGIApp, metrics: Metrics, refuse: Callable[[Request, ApiError], Response]
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        refuse: Callable[[Request, ApiError], Response],
+        hosts: Hosts,
+        headers: Headers,
     ) -> None:
         self._app = app
         self._metrics = metrics
         self._refuse = refuse
+        self._hosts = hosts
+        self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        chosen = scope["nexus.request_id"] = _chosen_id(scope)
+        given, host = _id_and_host(scope)
+        chosen = scope["nexus.request_id"] = given or uuid4().hex
         began, status = time.perf_counter(), 0
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", chosen.encode())]
+                message["headers"] = self._complete(message["headers"], chosen)
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=chosen):
             try:
-                await self._app(scope, _limited(scope, receive), send_with_id)
+                if self._hosts.allow(host):
+                    await self._app(scope, _limited(scope, receive), send_with_id)
+                else:
+                    await self._refuse(Request(scope), WRONG_HOST)(scope, receive, send_with_id)
             except Exception as error:
                 log.exception("request_broke")
                 if status:
@@ -127,6 +143,12 @@ class Middleware:
                 status=status,
                 ms=round(seconds * 1000),
             )
+
+    def _complete(self, given: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
+        """Add the headers of every answer, unless it has its own."""
+        own = {name for name, _ in given}
+        missing = [header for header in self._headers if header[0] not in own]
+        return [*given, *missing, (b"x-request-id", request_id.encode())]
 
 
 def _unexpected(error: Exception) -> ApiError:
@@ -159,10 +181,15 @@ def _limited(scope: Scope, receive: Receive) -> Receive:
     return counted
 
 
-def _chosen_id(scope: Scope) -> str:
+def _id_and_host(scope: Scope) -> tuple[str | None, bytes | None]:
+    """The id that the caller gave, if it may be used, and the host that was called, if there is exactly one."""
+    chosen: str | None = None
+    hosts: list[bytes] = []
     for name, value in scope["headers"]:
-        if name == b"x-request-id":
+        if name == b"host":
+            hosts.append(value)
+        elif name == b"x-request-id":
             given = value.decode("latin-1")
-            if REQUEST_ID.fullmatch(given):
-                return str(given)
-    return uuid4().hex
+            if chosen is None and REQUEST_ID.fullmatch(given):
+                chosen = given
+    return chosen, hosts[0] if len(hosts) == 1 else None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum
 from functools import partial
 from typing import Any
+from uuid import UUID
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import Route as PlainRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from nexus.web.http.context import CALLERS
 from nexus.web.http.envelope import Refuse, refuse_in_envelope
 
 #: No request but a file is larger than this.
@@ -57,12 +59,37 @@ class Route(APIRoute):
         self._documented_responses = responses
 
     async def _answer_first(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._make()
+        self.complete()
         await self.app(scope, receive, send)
 
     def document(self) -> None:
         """Put its parameters and answers into the documentation, which alone needs models of the answers."""
-        self._make(responses=self._documented_responses)
+        self.complete(responses=self._documented_responses)
+
+    def complete(self, **options: Any) -> None:
+        """Take the second step. FastAPI reads a body before it asks who sent it; this asks first."""
+        self._make(**options)
+        if self.takes_body and self.caller is not None:
+            self.app = _asking_first(self.caller, self.app)
+
+    @property
+    def takes_body(self) -> bool:
+        """Whether FastAPI reads a body for the endpoint."""
+        return self.body_field is not None
+
+    @property
+    def caller(self) -> Callable[[Request], Awaitable[UUID]] | None:
+        """What says who is asking, or None for a call that is open to all."""
+        asked: list[Any] = [part.call for part in self.dependant.dependencies]
+        return next((call for call in asked if call in CALLERS), None)
+
+
+def _asking_first(caller: Callable[[Request], Awaitable[UUID]], answer: ASGIApp) -> ASGIApp:
+    async def ask_and_answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await caller(Request(scope))
+        await answer(scope, receive, send)
+
+    return ask_and_answer
 
 
 class Router(APIRouter):

@@ -21,6 +21,7 @@ from nexus.web.api import imports
 from nexus.web.api.imports import OrderBody
 from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.files import PIECE
+from nexus.web.http.forms import posted_files
 from nexus.web.http.routing import Router
 from nexus.web.views.imports import show_import
 from nexus.web.views.render import go, page, page_router
@@ -53,18 +54,17 @@ def import_target(request: Request, nexus: Nexus, viewer: PageViewer, name: Libr
 
 
 @form.post("/files")
-async def import_add_files(
-    request: Request, nexus: Nexus, viewer: PageViewer, files: list[UploadFile]
-) -> Response:
+async def import_add_files(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     """Unsupported files are listed, and the others are staged."""
     desk = nexus.imports.served(viewer)
     batch = await anyio.to_thread.run_sync(targets.current_batch, nexus.sessions, desk, viewer)
     refused: list[str] = []
-    for file in files:
-        try:
-            await imports.stage_file(nexus, desk, batch.id, file.filename or "", _pieces(file))
-        except ApiError as error:
-            refused.append(f"{file.filename}: {error.message}")
+    async with posted_files(request, "files", imports.largest_file(nexus)) as files:
+        for file in files:
+            try:
+                await imports.stage_file(nexus, desk, batch.id, file.filename or "", _pieces(file))
+            except ApiError as error:
+                refused.append(f"{file.filename}: {error.message}")
     if refused:
         return await anyio.to_thread.run_sync(_import_page, request, nexus, viewer, " ".join(refused), 400)
     return go(HOME)

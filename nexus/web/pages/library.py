@@ -17,7 +17,7 @@ from nexus.media import files, queries, submit
 from nexus.media.queries import Page, View
 from nexus.states.media import Status
 from nexus.web.http import auth
-from nexus.web.http.context import Cursor, Nexus, PageViewer
+from nexus.web.http.context import Cursor, Nexus, Operator, PageViewer
 from nexus.web.http.envelope import request_id
 from nexus.web.views.items import FILTERS, show_item
 from nexus.web.views.openapi import read_openapi
@@ -130,8 +130,8 @@ def delete(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
 
 
 @router.get("/docs")
-def docs(request: Request) -> Response:
-    """Open to everyone, like /openapi.json, from which it is made."""
+def docs(request: Request, _: Operator) -> Response:
+    """For those who may see /openapi.json, from which it is made."""
     return page(request, "docs.html", reference=read_openapi(request.app.openapi()))
 
 
