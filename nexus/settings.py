@@ -200,6 +200,14 @@ class Settings(BaseSettings):
     quota_llm_tokens: int | None = Field(
         None, ge=0, description="How many model tokens a user may use per day; empty means no limit."
     )
+    invitation_days: float = Field(
+        14, gt=0, description="How many days an invitation into a library can be accepted."
+    )
+    audit_days: int = Field(365, ge=1, description="How many days entries of the audit log are kept.")
+    operators: Annotated[tuple[uuid.UUID, ...], NoDecode] = Field(
+        (),
+        description="Ids of users who may read the whole audit log, comma-separated; the local owner always may.",
+    )
     celery_always_eager: bool = Field(
         False,
         validation_alias=AliasChoices("CELERY_ALWAYS_EAGER", "celery_always_eager"),
@@ -209,7 +217,9 @@ class Settings(BaseSettings):
         None, description="The user that the CLI and the sign-in link act as; created with the local secrets."
     )
 
-    @field_validator("plugins", "fetch_allow", "fetch_ports", "hosts", "proxies", mode="before")
+    @field_validator(
+        "plugins", "fetch_allow", "fetch_ports", "hosts", "proxies", "operators", mode="before"
+    )
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return (
@@ -291,6 +301,9 @@ class Settings(BaseSettings):
     @property
     def does_upkeep(self) -> bool:
         return self.upkeep == "on" or (not self.upkeep and self.storage == "local")
+
+    def is_operator(self, user: uuid.UUID) -> bool:
+        return user == self.local_owner or user in self.operators
 
     @property
     def json_logs(self) -> bool:

@@ -10,8 +10,10 @@ from nexus.db.editorial import UNBEGUN, jobs, stories
 from nexus.db.tables import (
     REFRESH_WAITING,
     WAITING,
+    audit,
     duplicates,
     history,
+    invitations,
     libraries,
     library_media,
     media,
@@ -19,6 +21,7 @@ from nexus.db.tables import (
     refreshes,
     uploads,
     usage,
+    users,
 )
 
 
@@ -34,6 +37,16 @@ Index(
     **_where("is_default"),
 )
 Index("ix_memberships_library", memberships.c.library_id)
+Index("ix_users_email", users.c.email)
+# One open invitation for each address and user: inviting again renews it.
+Index("uq_invitations_email", invitations.c.library_id, invitations.c.email, unique=True)
+Index("uq_invitations_user", invitations.c.library_id, invitations.c.user_id, unique=True)
+Index("ix_invitations_email", invitations.c.email)
+Index("ix_invitations_user", invitations.c.user_id)
+Index("ix_invitations_inviter", invitations.c.invited_by)
+Index("ix_audit_at", audit.c.at)
+Index("ix_audit_library", audit.c.library_id, audit.c.id)
+Index("ix_audit_user", audit.c.user_id, audit.c.id)
 Index(
     "uq_media_url",
     media.c.kind,

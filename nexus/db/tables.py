@@ -66,6 +66,11 @@ users = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("created_at", Moment, nullable=False),
+    #: What the identity provider calls them, and what they call themselves, which comes first.
+    Column("claimed_name", Text),
+    Column("own_name", Text),
+    #: Verified by the identity provider, or set by the operator.
+    Column("email", Text),
 )
 
 libraries = Table(
@@ -86,6 +91,41 @@ memberships = Table(
     Column("role", String(16), nullable=False),
     Column("created_at", Moment, nullable=False),
     CheckConstraint("role IN ('admin', 'member')", name="role"),
+)
+
+#: An invitation that waits for an answer. The row goes when there is one; the audit log remembers it.
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("library_id", ForeignKey("libraries.id", ondelete="CASCADE"), nullable=False),
+    #: Who is invited: an address, or a user, who may not have signed in yet.
+    Column("email", Text),
+    Column("user_id", Uuid),
+    Column("role", String(16), nullable=False),
+    Column("invited_by", ForeignKey("users.id"), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    CheckConstraint("role IN ('admin', 'member')", name="role"),
+    CheckConstraint("(email IS NULL) <> (user_id IS NULL)", name="one_invitee"),
+)
+
+#: Who did what that others may ask about. No foreign keys: an entry outlives what it is about.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("at", Moment, nullable=False),
+    Column("event", String(32), nullable=False),
+    #: None if nobody was signed in.
+    Column("user_id", Uuid),
+    #: Where the request came from; None for the command line.
+    Column("address", String(64)),
+    Column("library_id", Uuid),
+    #: The item, person, invitation or token that it is about.
+    Column("subject_id", Uuid),
+    Column("about", Text),
+    sqlite_autoincrement=True,
 )
 
 _FAILED = "(processing_status = 'failed')"

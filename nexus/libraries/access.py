@@ -6,12 +6,12 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, and_, bindparam, exists, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, exists, func, or_, select
 
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session
 from nexus.db.tables import libraries, library_media, media, memberships, one_of, users
-from nexus.db.upserts import insert_or_nothing
+from nexus.db.upserts import insert_or_nothing, upsert
 from nexus.errors import Forbidden, NotFound
 from nexus.states.media import FILE_KINDS
 
@@ -54,6 +54,14 @@ def _shared(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 READABLE = _shared()
+#: Since when one of the viewer's libraries has held the media of the enclosing query.
+HELD_SINCE = (
+    select(func.min(library_media.c.added_at))
+    .join(memberships, memberships.c.library_id == library_media.c.library_id)
+    .where(library_media.c.media_id == media.c.id, memberships.c.user_id == bindparam("viewer"))
+    .correlate(media)
+    .scalar_subquery()
+)
 MANAGED = or_(
     media.c.created_by_user_id == bindparam("viewer"), _shared(memberships.c.role == Role.ADMIN.value)
 )
@@ -70,7 +78,11 @@ _UPLOADER = Query(
     ),
     _Uploader,
 )
-_USER = insert_or_nothing(users)
+_USER = upsert(
+    users,
+    {users.c.id: bindparam("id"), users.c.created_at: bindparam("created_at")},
+    lambda new: new.on_conflict_do_nothing(),
+)
 _LIBRARY = insert_or_nothing(libraries)
 _MEMBER = insert_or_nothing(memberships)
 _DEFAULT = Query(
@@ -145,6 +157,11 @@ def require_manager(session: Session, media_id: UUID, viewer: UUID) -> None:
 def require_readable(session: Session, media_id: UUID, viewer: UUID) -> None:
     """Raises NotFound unless the viewer can read the media."""
     _require_readable(session, media_id, viewer)
+
+
+def can_read(session: Session, media_id: UUID, viewer: UUID) -> bool:
+    found = session.first(_ACCESS, media_id=media_id, viewer=viewer)
+    return found is not None and found.read
 
 
 def _require_readable(session: Session, media_id: UUID, viewer: UUID) -> Access:

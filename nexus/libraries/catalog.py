@@ -1,4 +1,4 @@
-"""Libraries, what they hold and who belongs to them. Nobody but its owner sees a default library."""
+"""Libraries and what they hold. Nobody but its owner sees a default library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import bindparam, delete, exists, func, select
+from sqlalchemy import bindparam, delete, exists, select
 
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Statement
@@ -19,12 +19,12 @@ from nexus.db.tables import (
     media,
     media_file,
     memberships,
-    users,
 )
-from nexus.db.upserts import every_column, insert_or_nothing, upsert
-from nexus.errors import Conflict, DefaultLibrary, Forbidden, InvalidRequest, NotFound
-from nexus.libraries import access
-from nexus.libraries.access import Membership, Role
+from nexus.db.upserts import insert_or_nothing
+from nexus.errors import Forbidden, InvalidRequest, NotFound
+from nexus.libraries import access, audit, members
+from nexus.libraries.access import Role
+from nexus.libraries.audit import AuditEvent
 from nexus.states.media import Kind
 
 NAME_LENGTH = 200
@@ -50,16 +50,6 @@ class MyLibrary(NamedTuple):
     role: Role
 
 
-class Member(NamedTuple):
-    user_id: UUID
-    role: Role
-    created_at: datetime
-
-
-class _Admins(NamedTuple):
-    admins: int
-
-
 class _Held(NamedTuple):
     media_id: UUID
 
@@ -78,9 +68,6 @@ class _File(NamedTuple):
 
 _CREATE = Statement(insert_all(libraries))
 _DELETE = Statement(delete(libraries).where(libraries.c.id == bindparam("library_id")))
-_LOCK = Query(
-    select(libraries.c.id).where(libraries.c.id == bindparam("library_id")).with_for_update(), IdRow
-)
 _SELECTED = select(
     libraries.c.id, libraries.c.name, libraries.c.is_default, libraries.c.created_at, memberships.c.role
 ).join(memberships, memberships.c.library_id == libraries.c.id)
@@ -93,31 +80,6 @@ _MINE = Query(
 _ONE = Query(
     _SELECTED.where(memberships.c.user_id == bindparam("viewer"), libraries.c.id == bindparam("library_id")),
     MyLibrary,
-)
-_MEMBERS = Query(
-    select(memberships.c.user_id, memberships.c.role, memberships.c.created_at)
-    .where(memberships.c.library_id == bindparam("library_id"))
-    .order_by(memberships.c.created_at, memberships.c.user_id),
-    Member,
-)
-_KNOWN = Query(select(users.c.id).where(users.c.id == bindparam("user_id")), IdRow)
-_SET_ROLE = upsert(
-    memberships,
-    every_column(memberships),
-    lambda new: new.on_conflict_do_update(
-        index_elements=[memberships.c.user_id, memberships.c.library_id], set_={"role": new.excluded.role}
-    ),
-)
-_LEAVE = Statement(
-    delete(memberships).where(
-        memberships.c.library_id == bindparam("library_id"), memberships.c.user_id == bindparam("user_id")
-    )
-)
-_ADMINS = Query(
-    select(func.count().label("admins")).where(
-        memberships.c.library_id == bindparam("library_id"), memberships.c.role == Role.ADMIN.value
-    ),
-    _Admins,
 )
 _HELD = Query(
     select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id")), _Held
@@ -178,7 +140,7 @@ def create_library(session: Session, viewer: UUID, name: str) -> UUID:
     session.run(
         _CREATE, id=library_id, name=title, owner_user_id=viewer, is_default=False, created_at=session.now
     )
-    _set_role(session, library_id, viewer, Role.ADMIN)
+    members.join(session, library_id, viewer, Role.ADMIN)
     return library_id
 
 
@@ -202,11 +164,13 @@ def delete_library(session: Session, library_id: UUID, viewer: UUID) -> list[Gon
 
     Returns the deleted media: once this is committed, their files have to be removed from storage.
     """
-    if _lock_as_admin(session, library_id, viewer).is_default:
+    if members.lock_as_admin(session, library_id, viewer).is_default:
         raise Forbidden("A default library can't be deleted. Remove what is in it instead.")
+    name = get_library(session, library_id, viewer).name
     held = sorted(row.media_id for row in session.all(_HELD, library_id=library_id))
-    gone = [each for media_id in held for each in _drop(session, library_id, media_id) or []]
+    gone = [each for media_id in held for each in _drop(session, library_id, media_id, viewer) or []]
     session.run(_DELETE, library_id=library_id)
+    audit.record(session, AuditEvent.LIBRARY_DELETED, viewer, library_id=library_id, about=name)
     return gone
 
 
@@ -216,13 +180,15 @@ def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) 
     Only its uploader may put a file into a library. The media is locked first: what is asked of it afterwards stays
     true until it is held.
     """
-    access.require_admin(session, library_id, viewer)
+    place = access.require_admin(session, library_id, viewer)
     access.keep_library(session, library_id)
     lock_media(session, media_id)
     access.require_readable(session, media_id, viewer)
     if access.uploader_of(session, media_id) not in {None, viewer}:
         raise Forbidden("Only the uploader can put this file into a library. Ask them to.")
-    hold_media(session, library_id, media_id)
+    is_new = session.run(_HOLD, library_id=library_id, media_id=media_id, added_at=session.now) > 0
+    if is_new and not place.is_default:
+        audit.record(session, AuditEvent.ITEM_SHARED, viewer, library_id=library_id, subject_id=media_id)
 
 
 def hold_media(session: Session, library_id: UUID, *media_ids: UUID) -> None:
@@ -237,9 +203,10 @@ def remove_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUI
     Raises NotFound if the library does not hold it.
     """
     access.require_admin(session, library_id, viewer)
-    gone = _drop(session, library_id, media_id)
+    gone = _drop(session, library_id, media_id, viewer)
     if gone is None:
         raise NotFound
+    audit.record(session, AuditEvent.ITEM_REMOVED, viewer, library_id=library_id, subject_id=media_id)
     return gone
 
 
@@ -250,12 +217,17 @@ def delete_media(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]:
     """
     lock_media(session, media_id)
     if access.uploader_of(session, media_id) == viewer:
-        session.all(_DROP_EVERYWHERE, media_id=media_id)
-        return _delete_unheld(session, media_id)
-    access.require_readable(session, media_id, viewer)
-    if not session.all(_DROP_ADMINISTERED, media_id=media_id, viewer=viewer):
-        raise Forbidden("Only the uploader, or an admin of a library that holds this item, can remove it.")
-    return _delete_unheld(session, media_id)
+        holders = session.all(_DROP_EVERYWHERE, media_id=media_id)
+    else:
+        access.require_readable(session, media_id, viewer)
+        holders = session.all(_DROP_ADMINISTERED, media_id=media_id, viewer=viewer)
+        if not holders:
+            raise Forbidden("Only an admin of a library that holds this item can remove it from there.")
+    for holder in holders:
+        audit.record(
+            session, AuditEvent.ITEM_REMOVED, viewer, library_id=holder.library_id, subject_id=media_id
+        )
+    return _delete_unheld(session, media_id, viewer)
 
 
 def lock_media(session: Session, media_id: UUID) -> bool:
@@ -266,66 +238,19 @@ def lock_media(session: Session, media_id: UUID) -> bool:
     return session.first(_LOCK_MEDIA, media_id=media_id) is not None
 
 
-def list_members(session: Session, library_id: UUID, viewer: UUID) -> list[Member]:
-    """Raises NotFound unless the viewer is one of them."""
-    access.require_member(session, library_id, viewer)
-    return session.all(_MEMBERS, library_id=library_id)
-
-
-def set_member(session: Session, library_id: UUID, user_id: UUID, role: Role, viewer: UUID) -> None:
-    """Add a user to a library, or change their role. Raises Conflict if that would leave no admin."""
-    if _lock_as_admin(session, library_id, viewer).is_default:
-        raise DefaultLibrary
-    if session.first(_KNOWN, user_id=user_id) is None:
-        raise NotFound("There is no such user. They must sign in once before you can add them.")
-    _set_role(session, library_id, user_id, role)
-    _require_an_admin(session, library_id)
-
-
-def remove_member(session: Session, library_id: UUID, user_id: UUID, viewer: UUID) -> None:
-    """Remove a member: admins can remove anyone, others only themselves.
-
-    Raises Conflict if that would leave no admin.
-    """
-    session.first(_LOCK, library_id=library_id)
-    found = access.require_member(session, library_id, viewer)
-    if user_id != viewer and found.role is not Role.ADMIN:
-        raise Forbidden
-    if found.is_default:
-        raise DefaultLibrary
-    if session.run(_LEAVE, library_id=library_id, user_id=user_id) == 0:
-        raise NotFound
-    _require_an_admin(session, library_id)
-
-
-def _lock_as_admin(session: Session, library_id: UUID, viewer: UUID) -> Membership:
-    """The lock stops two admins from demoting each other at once, and media from being added during a deletion."""
-    session.first(_LOCK, library_id=library_id)
-    return access.require_admin(session, library_id, viewer)
-
-
-def _set_role(session: Session, library_id: UUID, user_id: UUID, role: Role) -> None:
-    session.run(_SET_ROLE, library_id=library_id, user_id=user_id, role=role.value, created_at=session.now)
-
-
-def _require_an_admin(session: Session, library_id: UUID) -> None:
-    found = session.first(_ADMINS, library_id=library_id)
-    if found is None or found.admins == 0:
-        raise Conflict("A library needs an admin. Make someone else admin first.")
-
-
-def _drop(session: Session, library_id: UUID, media_id: UUID) -> list[Gone] | None:
+def _drop(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> list[Gone] | None:
     """None if the library does not hold it."""
     lock_media(session, media_id)
     if session.run(_DROP, library_id=library_id, media_id=media_id) == 0:
         return None
-    return _delete_unheld(session, media_id)
+    return _delete_unheld(session, media_id, viewer)
 
 
-def _delete_unheld(session: Session, media_id: UUID) -> list[Gone]:
+def _delete_unheld(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]:
     file = session.first(_FILE, media_id=media_id)
     deleted = session.first(_DELETE_UNHELD, media_id=media_id)
     if deleted is None:
         return []
     session.run(_DELETE_HISTORY, media_id=media_id)
+    audit.record(session, AuditEvent.ITEM_DELETED, viewer, subject_id=media_id, about=deleted.kind.value)
     return [Gone(media_id, deleted.kind, None if file is None else file.storage_path)]

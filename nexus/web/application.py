@@ -17,7 +17,19 @@ from starlette.types import Scope
 import nexus
 from nexus.app import App
 from nexus.errors import ApiError
-from nexus.web.api import events, health, imports, jobs, libraries, media, objects, stories, uploads
+from nexus.web.api import (
+    audit,
+    events,
+    health,
+    imports,
+    jobs,
+    libraries,
+    media,
+    objects,
+    people,
+    stories,
+    uploads,
+)
 from nexus.web.api.events import Feed
 from nexus.web.http import middleware
 from nexus.web.http.auth import Gate
@@ -30,6 +42,7 @@ from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
 from nexus.web.pages import reader as page_reader
+from nexus.web.pages import sharing as page_sharing
 from nexus.web.pages import stories as page_stories
 from nexus.web.pages import uploads as page_uploads
 from nexus.web.views.render import refuse_as_page
@@ -46,6 +59,8 @@ ROUTERS = (
     uploads.router,
     media.router,
     libraries.router,
+    people.router,
+    audit.router,
     imports.router,
     imports.files,
     jobs.router,
@@ -60,6 +75,7 @@ ROUTERS = (
     page_imports.script_files,
     page_jobs.router,
     page_stories.router,
+    page_sharing.router,
     page_library.router,
     page_uploads.router,
 )

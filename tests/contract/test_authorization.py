@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import SHUT_RDWR, create_server
@@ -28,13 +29,15 @@ from nexus.app import App, build
 from nexus.db.editorial import jobs as jobs_table
 from nexus.db.editorial import stories as stories_table
 from nexus.db.session import Statement
+from nexus.db.tables import invitations as invitations_table
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import media, memberships
 from nexus.draft import Draft, Evidence, StoryClaim
 from nexus.editorial import jobs, stories
 from nexus.extract import Asset, Extraction, Fragment
-from nexus.libraries import access, catalog
+from nexus.libraries import access, catalog, invitations, members
 from nexus.libraries.access import Role
+from nexus.libraries.invitations import Invitee
 from nexus.media import uploads
 from nexus.media.documents import Found
 from nexus.media.lifecycle import mark_ready_for_reading
@@ -98,6 +101,16 @@ TABLE: dict[str, May | None] = {
     "GET /libraries/{library_id}/members": READERS,
     "POST /libraries/{library_id}/members": ADMINS,
     "DELETE /libraries/{library_id}/members/{user_id}": ADMINS,
+    "POST /libraries/{library_id}/invitations": ADMINS,
+    "GET /libraries/{library_id}/invitations": ADMINS,
+    "DELETE /libraries/{library_id}/invitations/{invitation_id}": ADMINS,
+    "GET /invitations": EVERYONE,
+    "POST /invitations/{invitation_id}/accept": NOBODYS,
+    "POST /invitations/{invitation_id}/decline": NOBODYS,
+    "GET /me": EVERYONE,
+    "PATCH /me": EVERYONE,
+    "GET /people": EVERYONE,
+    "GET /audit": EVERYONE,
     "POST /api/ingestion-jobs": EVERYONE,
     "GET /api/ingestion-jobs": EVERYONE,
     "GET /api/ingestion-jobs/{job_id}": OWNERS,
@@ -141,6 +154,7 @@ READABLE = {
 PICTURE = Asset("picture.png", "image/png", b"\x89PNG")
 
 URL = "https://example.com/guarded"
+STRANGER = Invitee(email="somebody.else@example.com")
 ARTICLE = {"title": "A title", "text": "A sentence of this article. " * 10}
 FILE = {"kind": "pdf", "filename": "a.pdf", "content_type": "application/pdf", "size_bytes": 21}
 
@@ -166,6 +180,11 @@ DRAFT = Draft(
 _RENAME_STORY = Statement(
     update(stories_table).where(stories_table.c.id == bindparam("story_id")).values(id=bindparam("media_id"))
 )
+_RENAME_INVITATION = Statement(
+    update(invitations_table)
+    .where(invitations_table.c.id == bindparam("invitation_id"))
+    .values(id=bindparam("media_id"))
+)
 _RENAME_JOB = Statement(
     update(jobs_table).where(jobs_table.c.id == bindparam("job_id")).values(id=bindparam("media_id"))
 )
@@ -175,7 +194,7 @@ _RENAME_JOB = Statement(
 class World:
     """A file of the creator, failed or readable, in a library of the admin's with a member and a guest in it.
 
-    Beside it a job and a story, under the same id.
+    Beside it a job, a story and an invitation of somebody else, under the same id.
     """
 
     app: App
@@ -211,9 +230,12 @@ class World:
             catalog.remove_media(
                 session, access.default_library(session, self.creator), media_id, self.creator
             )
-            catalog.set_member(session, library, self.admin, Role.ADMIN, self.creator)
-            for user in (self.creator, self.member, self.guest):
-                catalog.set_member(session, library, user, Role.MEMBER, self.admin)
+            members.join(session, library, self.admin, Role.ADMIN)
+            for user in (self.member, self.guest):
+                members.join(session, library, user, Role.MEMBER)
+            members.set_role(session, library, self.creator, Role.MEMBER, self.admin)
+            made = invitations.invite(session, library, self.admin, STRANGER, Role.MEMBER, timedelta(days=1))
+            session.run(_RENAME_INVITATION, invitation_id=made.id, media_id=media_id)
         return media_id, library
 
 
@@ -235,6 +257,7 @@ def call(
         batch_id=media_id,
         source_id=media_id,
         library_id=library_id,
+        invitation_id=media_id,
         user_id=user_id,
         name=PICTURE.name,
     )
@@ -251,6 +274,8 @@ def call(
         "PATCH /api/stories/{story_id}": WORDING,
         "POST /api/stories/{story_id}/{verb}": {"revision": 1},
         "POST /libraries/{library_id}/media": {"media_id": str(media_id)},
+        "POST /libraries/{library_id}/invitations": {"email": "ben@example.com"},
+        "PATCH /me": {"name": "Somebody"},
         "POST /libraries/{library_id}/members": {"user_id": str(user_id), "role": "member"},
     }
     params = {"name": "a.txt"} if endpoint.endswith(("/sources", "{source_id}")) else None

@@ -16,11 +16,9 @@ from nexus.libraries.catalog import (
     delete_media,
     get_library,
     list_libraries,
-    list_members,
     remove_media,
-    remove_member,
-    set_member,
 )
+from nexus.libraries.members import join, list_members, remove_member, set_role
 from nexus.media import queries
 from nexus.media.add import add_url, hold_media
 from nexus.states.media import Status
@@ -42,7 +40,7 @@ def new_library(app: App, owner: UUID, **guests: Role) -> UUID:
 def invite(app: App, library: UUID, owner: UUID, role: Role) -> UUID:
     guest = new_user(app)
     with app.sessions.begin() as session:
-        set_member(session, library, guest, role, owner)
+        join(session, library, guest, role)
     return guest
 
 
@@ -77,7 +75,7 @@ def test_a_default_library_is_neither_shared_nor_left_nor_deleted(app: App) -> N
     with app.sessions.begin() as session:
         for role in Role:
             with pytest.raises(DefaultLibrary):
-                set_member(session, library, other, role, owner)
+                set_role(session, library, other, role, owner)
         with pytest.raises(DefaultLibrary):
             remove_member(session, library, owner, owner)
         with pytest.raises(Forbidden):
@@ -90,7 +88,7 @@ def test_strangers_are_not_told_that_a_default_library_exists(app: App) -> None:
     library, stranger = default_of(app, new_user(app)), new_user(app)
     with app.sessions.begin() as session:
         for act in (
-            lambda: set_member(session, library, stranger, Role.ADMIN, stranger),
+            lambda: set_role(session, library, stranger, Role.ADMIN, stranger),
             lambda: delete_library(session, library, stranger),
             lambda: remove_member(session, library, stranger, stranger),
             lambda: list_members(session, library, stranger),
@@ -129,14 +127,14 @@ def test_a_library_name_has_at_most_200_characters(app: App) -> None:
 # members
 
 
-def test_admins_add_members_and_change_their_roles(app: App) -> None:
+def test_admins_change_the_roles_of_members(app: App) -> None:
     owner = new_user(app)
     library = new_library(app, owner)
     guest = invite(app, library, owner, Role.MEMBER)
     assert roles(app, library, guest) == {owner: "admin", guest: "member"}
     with app.sessions.begin() as session:
-        set_member(session, library, guest, Role.ADMIN, owner)
-        set_member(session, library, owner, Role.MEMBER, guest)
+        set_role(session, library, guest, Role.ADMIN, owner)
+        set_role(session, library, owner, Role.MEMBER, guest)
     assert roles(app, library, owner) == {owner: "member", guest: "admin"}
 
 
@@ -149,8 +147,8 @@ def test_members_can_not_change_a_library(app: App) -> None:
     with app.sessions.begin() as session:
         add_media(session, library, held, owner)
         for act in (
-            lambda: set_member(session, library, member, Role.ADMIN, member),
-            lambda: set_member(session, library, owner, Role.MEMBER, member),
+            lambda: set_role(session, library, member, Role.ADMIN, member),
+            lambda: set_role(session, library, owner, Role.MEMBER, member),
             lambda: remove_member(session, library, owner, member),
             lambda: delete_library(session, library, member),
             lambda: add_media(session, library, media_id, member),
@@ -163,11 +161,24 @@ def test_members_can_not_change_a_library(app: App) -> None:
     assert len(everything_of(app.sessions, held).holders) == 2
 
 
-def test_a_user_who_never_signed_in_cannot_be_added(app: App) -> None:
+def test_only_a_member_has_a_role_to_change(app: App) -> None:
     owner = new_user(app)
     library = new_library(app, owner)
-    with app.sessions.begin() as session, pytest.raises(NotFound):
-        set_member(session, library, uuid4(), Role.MEMBER, owner)
+    others = (uuid4(), new_user(app))
+    with app.sessions.begin() as session:
+        for other in others:
+            assert not set_role(session, library, other, Role.ADMIN, owner)
+    assert roles(app, library, owner) == {owner: "admin"}
+
+
+def test_joining_again_never_lowers_a_role(app: App) -> None:
+    owner = new_user(app)
+    library = new_library(app, owner)
+    guest = invite(app, library, owner, Role.MEMBER)
+    with app.sessions.begin() as session:
+        join(session, library, guest, Role.ADMIN)
+        join(session, library, guest, Role.MEMBER)
+    assert roles(app, library, owner) == {owner: "admin", guest: "admin"}
 
 
 def undone(app: App, act: object) -> None:
@@ -182,7 +193,7 @@ def test_the_last_admin_can_neither_leave_nor_step_down(app: App) -> None:
     invite(app, library, owner, Role.MEMBER)
     before = roles(app, library, owner)
     undone(app, lambda session: remove_member(session, library, owner, owner))
-    undone(app, lambda session: set_member(session, library, owner, Role.MEMBER, owner))
+    undone(app, lambda session: set_role(session, library, owner, Role.MEMBER, owner))
     assert roles(app, library, owner) == before
 
 

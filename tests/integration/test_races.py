@@ -14,7 +14,7 @@ from nexus.db.session import Statement
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import library_media, media, memberships, users
 from nexus.errors import Conflict, Forbidden, InvalidState, NotFound, RateLimited
-from nexus.libraries import access, catalog
+from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
 from nexus.libraries.quota import Operation
 from nexus.media.add import Added, add_url, hold_media
@@ -328,16 +328,16 @@ def test_two_admins_who_remove_each_other_leave_one(app: App, leaving: bool) -> 
     for _ in range(40):
         with app.sessions.begin() as session:
             library = catalog.create_library(session, pair[0], "Shared")
-            catalog.set_member(session, library, pair[1], Role.ADMIN, pair[0])
+            members.join(session, library, pair[1], Role.ADMIN)
 
         def act(place: int, library: UUID = library) -> bool:
             actor, other = pair[place], pair[1 - place]
             try:
                 with app.sessions.begin() as session:
                     if leaving:
-                        catalog.remove_member(session, library, actor, actor)
+                        members.remove_member(session, library, actor, actor)
                     else:
-                        catalog.set_member(session, library, other, Role.MEMBER, actor)
+                        members.set_role(session, library, other, Role.MEMBER, actor)
             except (Conflict, Forbidden):
                 return False
             return True

@@ -8,7 +8,7 @@ import pytest
 
 from nexus.app import App
 from nexus.errors import Forbidden, NotFound
-from nexus.libraries import access, catalog
+from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
 from nexus.settings import Settings
 from tests.kit.crowd import Crowd
@@ -192,7 +192,7 @@ class TestRaces:
             def act(place: int, media_id: UUID = media_id, shared: UUID = shared) -> None:
                 with suppress(NotFound, Forbidden), app.sessions.begin() as session:
                     if place == 0:
-                        catalog.remove_member(session, shared, member, owner)
+                        members.remove_member(session, shared, member, owner)
                     else:
                         catalog.add_media(session, own, media_id, member)
 

@@ -47,6 +47,7 @@ class Caller(httpx2.Client):
     def __init__(self, url: str, settings: Settings, user: UUID) -> None:
         super().__init__(base_url=url, headers=headers_of(settings, user), timeout=PATIENCE)
         self.user = user
+        self._settings = settings
 
     def add(self, url: str | None = None, kind: str = "web_article") -> UUID:
         given = {"kind": kind, "url": url or f"https://example.com/{uuid4().hex}"}
@@ -56,7 +57,12 @@ class Caller(httpx2.Client):
         return str(data(self.post("/libraries", json={"name": name}))["id"])
 
     def let_in(self, library: str, user: UUID, role: str = "member") -> httpx2.Response:
-        return self.post(f"/libraries/{library}/members", json={"user_id": str(user), "role": role})
+        """Invite them, and accept in their name; or change the role of a member."""
+        said = self.post(f"/libraries/{library}/members", json={"user_id": str(user), "role": role})
+        if invitation := said.json().get("data", {}).get("invitation"):
+            theirs = headers_of(self._settings, user)
+            data(self.post(f"/invitations/{invitation['id']}/accept", headers=theirs))
+        return said
 
     def default_library(self) -> str:
         return str(data(self.get("/libraries"))["items"][0]["id"])

@@ -12,7 +12,7 @@ from nexus.db.moves import MEDIA_ROWS, log_created
 from nexus.db.session import Row, Sessions, Statement
 from nexus.db.tables import fragments, history, library_media, media, media_file
 from nexus.extract import Extraction, Source
-from nexus.libraries import access, catalog
+from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
 from nexus.media.add import add_url, hold_media
 from nexus.media.documents import Found
@@ -174,7 +174,7 @@ def share_media(app: App, owner: UUID, media_id: UUID, *guests: tuple[UUID, Role
         catalog.add_media(session, library, media_id, owner)
         for guest, role in guests:
             access.ensure_user(session, guest)
-            catalog.set_member(session, library, guest, role, owner)
+            members.join(session, library, guest, role)
     return library
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 from fastapi import Response
 
-from nexus.libraries import catalog
+from nexus.app import App
+from nexus.db.session import Session
+from nexus.libraries import catalog, invitations, members
 from nexus.libraries.access import Role
+from nexus.libraries.invitations import Invitation, Invitee
 from nexus.media import files, queries
+from nexus.web.api.people_schemas import InvitationBody, InvitationList, InvitationOut, MemberSetOut
 from nexus.web.api.schemas import (
     Done,
     LibraryBody,
@@ -87,16 +92,23 @@ def remove_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, media_i
 @router.get("/{library_id}/members", responses=answers(Data[MemberList], 404), summary="List its members")
 def list_members(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
     with nexus.sessions.read() as session:
-        rows = catalog.list_members(session, library_id, viewer)
+        rows = members.list_members(session, library_id, viewer)
     return answer(MemberList.model_validate({"items": rows}))
 
 
-@router.post("/{library_id}/members", responses=answers(Data[Done], 403, 404, 409, 413), summary="Add a user")
+@router.post(
+    "/{library_id}/members",
+    responses=answers(Data[MemberSetOut], 403, 404, 409, 413),
+    summary="Change a member's role, or invite a user",
+)
 def set_member(nexus: Nexus, viewer: Viewer, library_id: UUID, body: MemberBody) -> Response:
-    """Adds a user, or changes their role. At least one admin stays."""
+    """Somebody who is not in the library is invited, and joins by accepting. At least one admin stays."""
+    role = Role(body.role)
     with nexus.sessions.begin() as session:
-        catalog.set_member(session, library_id, body.user_id, Role(body.role), viewer)
-    return answer(Done(done=True))
+        if members.set_role(session, library_id, body.user_id, role, viewer):
+            return answer(MemberSetOut(done=True))
+        made = _invite(nexus, session, viewer, library_id, Invitee(user_id=body.user_id), role)
+    return answer(MemberSetOut(done=True, invitation=InvitationOut.model_validate(made)))
 
 
 @router.delete(
@@ -107,5 +119,51 @@ def set_member(nexus: Nexus, viewer: Viewer, library_id: UUID, body: MemberBody)
 def remove_member(nexus: Nexus, viewer: Viewer, library_id: UUID, user_id: UUID) -> Response:
     """Admins can remove anyone, and everyone can leave. At least one admin stays."""
     with nexus.sessions.begin() as session:
-        catalog.remove_member(session, library_id, user_id, viewer)
+        members.remove_member(session, library_id, user_id, viewer)
     return answer(Done(done=True))
+
+
+@router.post(
+    "/{library_id}/invitations",
+    responses=answers(Data[InvitationOut], 403, 404, 409, 413),
+    summary="Invite somebody",
+)
+def invite(nexus: Nexus, viewer: Viewer, library_id: UUID, body: InvitationBody) -> Response:
+    """For admins. By email or by user id, known to Nexus or not: the invitation waits until it is answered or expires.
+
+    Inviting the same person again renews it.
+    """
+    with nexus.sessions.begin() as session:
+        made = _invite(nexus, session, viewer, library_id, body.invitee(), Role(body.role))
+    return answer(InvitationOut.model_validate(made))
+
+
+@router.get(
+    "/{library_id}/invitations",
+    responses=answers(Data[InvitationList], 403, 404),
+    summary="List its open invitations",
+)
+def list_invitations(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
+    """For admins."""
+    with nexus.sessions.read() as session:
+        rows = invitations.list_invitations(session, library_id, viewer)
+    return answer(InvitationList.model_validate({"items": rows}))
+
+
+@router.delete(
+    "/{library_id}/invitations/{invitation_id}",
+    responses=answers(Data[Done], 403, 404),
+    summary="Take an invitation back",
+)
+def revoke_invitation(nexus: Nexus, viewer: Viewer, library_id: UUID, invitation_id: UUID) -> Response:
+    """For admins."""
+    with nexus.sessions.begin() as session:
+        invitations.revoke(session, library_id, invitation_id, viewer)
+    return answer(Done(done=True))
+
+
+def _invite(
+    nexus: App, session: Session, viewer: UUID, library_id: UUID, invitee: Invitee, role: Role
+) -> Invitation:
+    life = timedelta(days=nexus.settings.invitation_days)
+    return invitations.invite(session, library_id, viewer, invitee, role, life)

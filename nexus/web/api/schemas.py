@@ -258,7 +258,9 @@ class LibraryList(Answer):
 
 class MemberOut(Answer):
     user_id: UUID
-    role: str
+    name: str | None = Field(examples=["Ann Lee"])
+    email: str | None = Field(examples=["ann@example.com"])
+    role: str = Field(description="`admin` can change the library, `member` can read what it holds.")
     created_at: Moment
 
 

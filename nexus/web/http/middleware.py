@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nexus import logging
 from nexus.db.drivers import CommitUnanswered, is_away
 from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady
+from nexus.libraries.audit import called_from
 from nexus.web.http.envelope import Refuse
 from nexus.web.http.metrics import Metrics
 from nexus.web.http.routing import MOST_BODY
@@ -121,7 +122,7 @@ class Middleware:
                 message["headers"] = self._complete(message["headers"], chosen)
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=chosen):
+        with structlog.contextvars.bound_contextvars(request_id=chosen), called_from(_address(scope)):
             try:
                 if self._hosts.allow(host):
                     await self._app(scope, _limited(scope, receive), send_with_id)
@@ -142,6 +143,7 @@ class Middleware:
                 path=scope["path"],
                 status=status,
                 ms=round(seconds * 1000),
+                **_user(scope),
             )
 
     def _complete(self, given: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
@@ -149,6 +151,18 @@ class Middleware:
         own = {name for name, _ in given}
         missing = [header for header in self._headers if header[0] not in own]
         return [*given, *missing, (b"x-request-id", request_id.encode())]
+
+
+def _address(scope: Scope) -> str | None:
+    """Where the request comes from, for the audit log."""
+    client = scope.get("client")
+    return client[0] if client else None
+
+
+def _user(scope: Scope) -> dict[str, str]:
+    """Who asked, once that is known."""
+    user = scope.get("nexus.viewer")
+    return {} if user is None else {"user": str(user)}
 
 
 def _unexpected(error: Exception) -> ApiError:

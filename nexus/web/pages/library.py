@@ -13,6 +13,7 @@ from nexus.app import App
 from nexus.db.session import Session
 from nexus.errors import InvalidRequest as Invalid
 from nexus.errors import RateLimited, Unauthorized
+from nexus.libraries import invitations
 from nexus.media import files, queries, submit
 from nexus.media.queries import Page, View
 from nexus.states.media import Status
@@ -147,6 +148,7 @@ def _library(
     statuses = FILTERS[show][1]
     with nexus.sessions.read() as session:
         found = _newest(session, viewer, statuses, cursor)
+        offers = len(invitations.list_offers(session, viewer))
     return page(
         request,
         "library.html",
@@ -156,6 +158,7 @@ def _library(
         show=show,
         statuses=statuses,
         filters=FILTERS,
+        offers=offers,
         items=[show_item(view, nexus.tools.extractors, viewer) for view in found.items],
         next_cursor=found.next_cursor,
     )

@@ -1,0 +1,175 @@
+"""People: invitations to you, the libraries that you share, who is in each, and inviting more."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Form, Request
+from fastapi.responses import Response
+
+from nexus.app import App
+from nexus.errors import ApiError, Conflict, DefaultLibrary, InvalidRequest
+from nexus.libraries import catalog, invitations, members, people
+from nexus.libraries.access import Role
+from nexus.libraries.invitations import Invitee
+from nexus.web.http.context import Nexus, PageViewer
+from nexus.web.views.render import go, page, page_router
+
+router = page_router(prefix="/sharing")
+
+_EMPTY_FORM = {"whom": "", "role": Role.MEMBER.value, "error": ""}
+Text = Annotated[str, Form()]
+
+
+@router.get("")
+def sharing(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
+    return _sharing(request, nexus, viewer)
+
+
+@router.post("/name")
+def rename(request: Request, nexus: Nexus, viewer: PageViewer, name: Text = "") -> Response:
+    try:
+        with nexus.sessions.begin() as session:
+            people.set_name(session, viewer, name)
+    except InvalidRequest as error:
+        return _sharing(request, nexus, viewer, error)
+    return go("/sharing")
+
+
+@router.post("/libraries")
+def create_library(request: Request, nexus: Nexus, viewer: PageViewer, name: Text = "") -> Response:
+    try:
+        with nexus.sessions.begin() as session:
+            library_id = catalog.create_library(session, viewer, name)
+    except InvalidRequest as error:
+        return _sharing(request, nexus, viewer, error)
+    return go(f"/sharing/{library_id}")
+
+
+@router.post("/invitations/{invitation_id}/accept")
+def accept(nexus: Nexus, viewer: PageViewer, invitation_id: UUID) -> Response:
+    with nexus.sessions.begin() as session:
+        library_id = invitations.accept(session, invitation_id, viewer)
+    return go(f"/sharing/{library_id}")
+
+
+@router.post("/invitations/{invitation_id}/decline")
+def decline(nexus: Nexus, viewer: PageViewer, invitation_id: UUID) -> Response:
+    with nexus.sessions.begin() as session:
+        invitations.decline(session, invitation_id, viewer)
+    return go("/sharing")
+
+
+@router.get("/{library_id}")
+def people_of(request: Request, nexus: Nexus, viewer: PageViewer, library_id: UUID) -> Response:
+    return _people(request, nexus, viewer, library_id)
+
+
+@router.post("/{library_id}/invitations")
+def invite(
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    library_id: UUID,
+    whom: Text = "",
+    role: Text = Role.MEMBER.value,
+) -> Response:
+    """Whom to invite is an email or a user id. If that can't be done, what was typed comes back with the reason."""
+    chosen = Role.ADMIN if role == Role.ADMIN.value else Role.MEMBER
+    life = timedelta(days=nexus.settings.invitation_days)
+    try:
+        with nexus.sessions.begin() as session:
+            invitations.invite(session, library_id, viewer, invitee_of(whom), chosen, life)
+    except (InvalidRequest, Conflict) as error:
+        form = {"whom": whom, "role": chosen.value, "error": error.message}
+        return _people(request, nexus, viewer, library_id, form, status=error.status)
+    return go(f"/sharing/{library_id}#invitations")
+
+
+@router.post("/{library_id}/invitations/{invitation_id}/revoke")
+def revoke(nexus: Nexus, viewer: PageViewer, library_id: UUID, invitation_id: UUID) -> Response:
+    with nexus.sessions.begin() as session:
+        invitations.revoke(session, library_id, invitation_id, viewer)
+    return go(f"/sharing/{library_id}#invitations")
+
+
+@router.post("/{library_id}/members/{user_id}/role")
+def set_role(
+    request: Request, nexus: Nexus, viewer: PageViewer, library_id: UUID, user_id: UUID, role: Text = ""
+) -> Response:
+    try:
+        with nexus.sessions.begin() as session:
+            members.set_role(
+                session, library_id, user_id, Role.ADMIN if role == "admin" else Role.MEMBER, viewer
+            )
+    except Conflict as error:
+        return _people(request, nexus, viewer, library_id, problem=error, status=error.status)
+    return go(f"/sharing/{library_id}")
+
+
+@router.post("/{library_id}/members/{user_id}/remove")
+def remove(request: Request, nexus: Nexus, viewer: PageViewer, library_id: UUID, user_id: UUID) -> Response:
+    try:
+        with nexus.sessions.begin() as session:
+            members.remove_member(session, library_id, user_id, viewer)
+    except Conflict as error:
+        return _people(request, nexus, viewer, library_id, problem=error, status=error.status)
+    return go("/sharing" if user_id == viewer else f"/sharing/{library_id}")
+
+
+def invitee_of(whom: str) -> Invitee:
+    """Read what somebody typed: a user id, or else an email."""
+    try:
+        return Invitee(user_id=UUID(whom.strip()))
+    except ValueError:
+        return Invitee(email=whom)
+
+
+def _sharing(request: Request, nexus: App, viewer: UUID, problem: ApiError | None = None) -> Response:
+    with nexus.sessions.read() as session:
+        libraries = [row for row in catalog.list_libraries(session, viewer) if not row.is_default]
+        crowds = {row.id: len(members.list_members(session, row.id, viewer)) for row in libraries}
+        offers = invitations.list_offers(session, viewer)
+        me = people.get_person(session, viewer)
+    return page(
+        request,
+        "sharing.html",
+        200 if problem is None else problem.status,
+        problem=problem and problem.message,
+        libraries=libraries,
+        crowds=crowds,
+        offers=offers,
+        me=me,
+    )
+
+
+def _people(
+    request: Request,
+    nexus: App,
+    viewer: UUID,
+    library_id: UUID,
+    form: dict[str, str] = _EMPTY_FORM,
+    problem: ApiError | None = None,
+    status: int = 200,
+) -> Response:
+    with nexus.sessions.read() as session:
+        library = catalog.get_library(session, library_id, viewer)
+        if library.is_default:
+            raise DefaultLibrary
+        is_admin = library.role is Role.ADMIN
+        everyone = members.list_members(session, library_id, viewer)
+        waiting = invitations.list_invitations(session, library_id, viewer) if is_admin else []
+    return page(
+        request,
+        "sharing_library.html",
+        status,
+        library=library,
+        is_admin=is_admin,
+        viewer=viewer,
+        everyone=everyone,
+        waiting=waiting,
+        form=form,
+        problem=problem and problem.message,
+    )
