@@ -217,9 +217,7 @@ class Settings(BaseSettings):
         None, description="The user that the CLI and the sign-in link act as; created with the local secrets."
     )
 
-    @field_validator(
-        "plugins", "fetch_allow", "fetch_ports", "hosts", "proxies", "operators", mode="before"
-    )
+    @field_validator("plugins", "fetch_allow", "fetch_ports", "hosts", "proxies", "operators", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return (

@@ -10,4 +10,5 @@ files                where the bytes are, and when they may go
 refresh              an item's text is extracted again
 queries              what a viewer sees of items
 reader               what a viewer sees of a text
+history              what a viewer may know of what happened to an item
 """

@@ -69,6 +69,7 @@ _SOURCES: dict[Kind, Callable[[str], urls.UrlIdentity]] = {
 class Added:
     media_id: UUID
     kind: Kind
+    #: Whether it is new to the viewer.
     created: bool
     #: Whether there is work to announce.
     due: bool
@@ -88,14 +89,16 @@ def add_url(
     library = access.ensure_user(session, viewer)
     known, created = _get_or_create(session, viewer, chosen, source, request_id)
     row: Known | MediaRow = known
+    # What the viewer is told, and what it costs, depends on their own libraries only, not on what others hold.
+    is_new = created or not access.can_read(session, row.id, viewer)
     hold_media(session, library, row.id)
-    if created:
+    if is_new:
         quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
         quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, row.id)
-    elif row.processing_status is Status.FAILED:
+    if row.processing_status is Status.FAILED:
         row = reset_failed(session, row.id, viewer, request_id)
     due = row.processing_status is Status.PENDING and row.run_after <= session.now
-    return Added(row.id, chosen, created, due)
+    return Added(row.id, chosen, is_new, due)
 
 
 def hold_article(session: Session, viewer: UUID, url: str) -> Known:

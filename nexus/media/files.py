@@ -29,7 +29,7 @@ from nexus.media import documents, queries
 from nexus.states.capabilities import Capabilities
 from nexus.states.media import FILE_KINDS, Kind, Status
 from nexus.storage import Link, NoRoom, Storage, StorageError
-from nexus.storage.names import object_path
+from nexus.storage.names import download_name, object_path
 
 log = logging.get(__name__)
 
@@ -86,7 +86,10 @@ def link(session: Session, files: Files, media_id: UUID) -> Link:
         raise NotFound
     try:
         return files.storage.sign_download(
-            found.storage_path, found.filename, found.content_type, files.link_life
+            found.storage_path,
+            download_name(found.filename, found.content_type),
+            found.content_type,
+            files.link_life,
         )
     except StorageError as error:
         raise refusal(error) from error

@@ -1,4 +1,4 @@
-"""What a viewer sees: items with their capabilities, their text and their history, a page at a time."""
+"""What a viewer sees: items with their capabilities, and their text, a page at a time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from sqlalchemy import (
     union_all,
 )
 
-from nexus.db.rows import HistoryRow
 from nexus.db.session import Query, Session
-from nexus.db.tables import fragments, history, library_media, media, media_file, memberships
+from nexus.db.tables import fragments, library_media, media, media_file, memberships
 from nexus.errors import InvalidRequest, NotFound
 from nexus.libraries import access, catalog
 from nexus.states import capabilities
@@ -74,7 +73,9 @@ class ItemRow(NamedTuple):
     file_size: int | None
     has_text: bool
     managed: bool
-    #: When it came into one of the viewer's libraries; of a single item, when it was created.
+    #: When the first of the viewer's libraries got it.
+    held_since: datetime
+    #: When the latest of the listed libraries got it; for a single item, the same as `held_since`.
     added_at: datetime
 
 
@@ -94,9 +95,11 @@ _ITEM: list[ColumnElement[Any]] = [
     media_file.c.size_bytes.label("file_size"),
     _HAS_TEXT.label("has_text"),
     access.MANAGED.label("managed"),
+    access.HELD_SINCE.label("held_since"),
 ]
+_DATES = ("created_at", "updated_at", "processing_started_at", "processing_completed_at", "failed_at")
 _ONE = Query(
-    select(*_ITEM, media.c.created_at.label("added_at"))
+    select(*_ITEM, access.HELD_SINCE.label("added_at"))
     .outerjoin_from(media, media_file, _WITH_FILE)
     .where(media.c.id == bindparam("media_id"), access.READABLE),
     ItemRow,
@@ -110,17 +113,6 @@ _FRAGMENTS = Query(
     .order_by(fragments.c.position)
     .limit(bindparam("most")),
     FragmentRow,
-)
-_HISTORY = Query(
-    select(history)
-    .where(
-        history.c.subject == "media",
-        history.c.subject_id == bindparam("media_id"),
-        history.c.id > bindparam("after"),
-    )
-    .order_by(history.c.id)
-    .limit(bindparam("most")),
-    HistoryRow,
 )
 
 
@@ -196,30 +188,14 @@ def text(
 ) -> Part[FragmentRow]:
     """List the fragments of an item in reading order. Raises NotFound if the viewer may not read it."""
     found = get(session, media_id, viewer)
-    rows = _next_rows(session, _FRAGMENTS, media_id, cursor, most, before_first=-1)
+    rows = session.all(_FRAGMENTS, media_id=media_id, after=number_in(cursor, -1), most=most + 1)
     more = len(rows) > most
     return Part(rows[:most], cursor_after(rows[most - 1].position) if more else None, found.capabilities)
 
 
-def events(
-    session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
-) -> Part[HistoryRow]:
-    """List the history of an item, the oldest entry first. Raises NotFound if the viewer may not read it."""
-    found = get(session, media_id, viewer)
-    rows = _next_rows(session, _HISTORY, media_id, cursor, most, before_first=0)
-    more = len(rows) > most
-    return Part(rows[:most], cursor_after(rows[most - 1].id) if more else None, found.capabilities)
-
-
-def _next_rows(
-    session: Session, query: Query[R], media_id: UUID, cursor: str | None, most: int, before_first: int
-) -> list[R]:
-    """One row more than asked for, if there is one: then there is a next page."""
-    after = before_first if cursor is None else _number(cursor)
-    return session.all(query, media_id=media_id, after=after, most=most + 1)
-
-
 def _view(row: ItemRow) -> View:
+    if row.created_at < row.held_since:
+        row = _as_new(row)
     derived = capabilities.derive(
         row.kind,
         row.processing_status,
@@ -229,6 +205,14 @@ def _view(row: ItemRow) -> View:
         has_playback_url=row.external_playback_url is not None,
     )
     return View(row, derived, may_retry=row.managed and row.processing_status is Status.FAILED)
+
+
+def _as_new(row: ItemRow) -> ItemRow:
+    """An item as it looks to somebody who has held it for a shorter time than others: no date is before their own."""
+    dates = {name: getattr(row, name) for name in _DATES}
+    return row._replace(
+        **{name: max(at, row.held_since) for name, at in dates.items() if at is not None},
+    )
 
 
 @lru_cache(SHAPES)
@@ -351,7 +335,9 @@ def moment_and_id(cursor: str | None) -> tuple[datetime, UUID] | tuple[None, Non
         raise InvalidRequest(NOT_OURS) from error
 
 
-def _number(cursor: str) -> int:
+def number_in(cursor: str | None, start: int) -> int:
+    if cursor is None:
+        return start
     match _parts(cursor):
         case [int(number)] if 0 <= number < 2**63:
             return number

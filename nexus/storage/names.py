@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import mimetypes
+from functools import cache
 from urllib.parse import quote
 from uuid import UUID
 
 EXTENSIONS = {"pdf": "pdf", "epub": "epub", "text": "txt"}
+#: The extensions of each type of file, the usual one first.
+SUFFIXES = {
+    "application/pdf": ("pdf",),
+    "application/epub+zip": ("epub",),
+    "text/plain": ("txt", "text", "md", "markdown"),
+}
 
 
 def object_path(media_id: UUID, kind: str, prefix: str = "") -> str:
@@ -33,6 +41,28 @@ def media_of(path: str, prefix: str = "") -> UUID | None:
         return UUID(parts[1])
     except ValueError:
         return None
+
+
+def download_name(filename: str, content_type: str) -> str:
+    """Return the name under which a file is saved: the user's, with the extension of what the file is.
+
+    An extension that says something else is replaced, so that a PDF named `quarterly.html` never opens in a browser.
+    One that is no file type, as in `report.v2`, is part of the name.
+    """
+    wanted = SUFFIXES.get(content_type.partition(";")[0].strip().lower())
+    name = filename.rstrip(". ")
+    stem, _, suffix = name.rpartition(".")
+    if wanted is None or (stem and suffix.lower() in wanted):
+        return name or filename
+    if stem and f".{suffix.lower()}" in _known_suffixes():
+        name = stem
+    return f"{name or 'file'}.{wanted[0]}"
+
+
+@cache
+def _known_suffixes() -> frozenset[str]:
+    """Those that Python knows, whatever is installed on the machine."""
+    return frozenset(mimetypes.MimeTypes(()).types_map[True])
 
 
 def disposition(filename: str) -> str:

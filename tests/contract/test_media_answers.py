@@ -13,7 +13,7 @@ import pytest
 from nexus.app import App, build
 from nexus.db.session import Session
 from nexus.extract import AVAILABLE_EXTRACTORS
-from nexus.media import queries, runner
+from nexus.media import history, queries, runner
 from nexus.media.runner import Outcome
 from nexus.states.media import Kind
 from nexus.web import application
@@ -80,7 +80,7 @@ def test_capabilities_cost_no_query_of_their_own(app: App) -> None:
     """Whether a viewer may read a media and what they can do with it is one question."""
     user = uuid4()
     media_id = new_media(app, user)
-    for part in (queries.text, queries.events):
+    for part in (queries.text, history.events):
         with app.sessions.read() as session:
             counting: Any = Counting(session)
             assert not part(counting, media_id, user).capabilities.can_read

@@ -25,7 +25,7 @@ from tests.kit.http_uploads import (
 )
 from tests.kit.media import good_extractor
 from tests.kit.run_storage import run_prefix
-from tests.kit.uploads import count_media, stored_paths, unique_epub, unique_pdf
+from tests.kit.uploads import Uploader, count_media, stored_paths, unique_epub, unique_pdf
 
 
 @pytest.mark.parametrize(
@@ -161,3 +161,12 @@ def test_links_and_signatures_are_never_logged(
     for url in (begun["upload_url"], link):
         assert dict(parse_qsl(urlsplit(url).query))["signature"] not in logged
     assert not re.search(r"signature|expires=|secret name", logged)
+
+
+def test_a_download_carries_the_extension_of_its_kind(app: App, me: Caller) -> None:
+    """A PDF that was uploaded as a web page is never saved as one."""
+    media_id = Uploader(app, me.user).upload(unique_pdf(), filename="quarterly.html")
+    link = data(me.get(f"/media/{media_id}/file"))["url"]
+    saved = me.get(link).headers["content-disposition"]
+    assert "quarterly.pdf" in saved
+    assert "html" not in saved

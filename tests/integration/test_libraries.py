@@ -19,7 +19,7 @@ from nexus.libraries.catalog import (
     remove_media,
 )
 from nexus.libraries.members import join, list_members, remove_member, set_role
-from nexus.media import queries
+from nexus.media import history, queries
 from nexus.media.add import add_url, hold_media
 from nexus.states.media import Status
 from tests.kit.clock import SetClock
@@ -339,7 +339,7 @@ def test_a_viewer_reads_only_media_in_their_libraries(app: App) -> None:
         assert not queries.get(session, media_id, member).may_retry
         assert queries.newest(session, member).items[0].row.id == media_id
         assert queries.newest(session, stranger).items == []
-        for refused in (queries.text, queries.events):
+        for refused in (queries.text, history.events):
             with pytest.raises(NotFound):
                 refused(session, media_id, stranger)
 

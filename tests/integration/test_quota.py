@@ -85,13 +85,25 @@ def test_the_allowance_is_for_the_last_24_hours(app: App, clock: SetClock) -> No
     add(app, user, "four")
 
 
-def test_a_url_that_is_there_already_or_wrong_uses_nothing_up(app: App) -> None:
+def test_a_url_that_the_user_has_already_or_that_is_wrong_uses_nothing_up(app: App) -> None:
     user = uuid4()
-    new_media(app, uuid4(), "https://example.com/known")
+    add(app, user, "known")
     add(app, user, "known")
     with pytest.raises(InvalidUrl), app.sessions.begin() as session:
         add_url(session, user, "web_article", "ftp://example.com/", TWO)
-    assert used(app, user) == []
+    assert len(used(app, user)) == 1
+
+
+def test_an_allowance_does_not_tell_what_others_hold(app: App) -> None:
+    """An address that somebody else has costs as much as any other."""
+    user = uuid4()
+    new_media(app, uuid4(), "https://example.com/known")
+    new_media(app, uuid4(), "https://example.com/known-too")
+    add(app, user, "known")
+    add(app, user, "unknown")
+    for path in ("known-too", "another"):
+        with pytest.raises(RateLimited):
+            add(app, user, path)
 
 
 def test_submitting_a_failed_url_again_costs_nothing(app: App) -> None:

@@ -124,7 +124,7 @@ def test_one_url_from_many_users_is_one_media_in_all_their_libraries(app: App, c
 
         added = crowd.rush(submit)
         assert len({one.media_id for one in added}) == 1
-        assert [one.created for one in added].count(True) == 1
+        assert all(one.created for one in added)
         assert len(everything_of(app.sessions, added[0].media_id).holders) == THREADS
         assert [entry.event for entry in history_of(app.sessions, added[0].media_id)] == ["create"]
         assert counts(app)["media"] == round_

@@ -11,7 +11,7 @@ from nexus.app import App
 from nexus.errors import InvalidRequest, NotFound
 from nexus.libraries import catalog
 from nexus.libraries.access import Role
-from nexus.media import queries
+from nexus.media import history, queries
 from nexus.states.media import Status
 from tests.kit.clock import SetClock
 from tests.kit.media import (
@@ -202,7 +202,7 @@ def test_history_is_listed_from_first_to_last(app: App, most: int) -> None:
     user = uuid4()
     media_id = new_media(app, user)
     walk_media_to(app, media_id, Status.READY)
-    found = [row.event for row in numbered(app, queries.events, media_id, user, most)]
+    found = [row.event for row in numbered(app, history.events, media_id, user, most)]
     assert found == ["create", "start", "readable", "embed", "embedded"]
 
 
@@ -250,7 +250,7 @@ def test_a_forged_cursor_is_an_invalid_request(app: App, cursor: str) -> None:
     with app.sessions.read() as session:
         with pytest.raises(InvalidRequest):
             queries.newest(session, user, cursor=cursor)
-        for reader in (queries.text, queries.events):
+        for reader in (queries.text, history.events):
             with pytest.raises(InvalidRequest):
                 reader(session, media_id, user, cursor)
 
@@ -262,8 +262,8 @@ def test_a_cursor_of_one_list_does_not_break_another(app: App, clock: SetClock) 
     walk_media_to(app, media_id, Status.READY)
     with app.sessions.read() as session:
         of_media = queries.newest(session, user, most=1).next_cursor
-        of_history = queries.events(session, media_id, user, most=1).next_cursor
+        of_history = history.events(session, media_id, user, most=1).next_cursor
         with pytest.raises(InvalidRequest):
-            queries.events(session, media_id, user, of_media)
+            history.events(session, media_id, user, of_media)
         with pytest.raises(InvalidRequest):
             queries.newest(session, user, cursor=of_history)

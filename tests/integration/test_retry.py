@@ -197,7 +197,7 @@ def test_submitting_a_failed_url_again_reuses_and_retries_its_row(app: App) -> N
     walk_media_to(app, media_id, Status.FAILED)
     with app.sessions.begin() as session:
         added = add_url(session, second, "web_article", "https://EXAMPLE.com/one?utm_source=x", {})
-    assert (added.media_id, added.created, added.due) == (media_id, False, True)
+    assert (added.media_id, added.created, added.due) == (media_id, True, True)
     assert status_of(app.sessions, media_id) is Status.PENDING
     assert history_of(app.sessions, media_id)[-1].actor == str(second)
     assert len(everything_of(app.sessions, media_id).holders) == 2

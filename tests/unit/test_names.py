@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from nexus.states.media import FILE_KINDS
 from nexus.storage.local import PATH
-from nexus.storage.names import EXTENSIONS, disposition, incoming_path, media_of, object_path
+from nexus.storage.names import (
+    EXTENSIONS,
+    disposition,
+    download_name,
+    incoming_path,
+    media_of,
+    object_path,
+)
 
 ID = UUID("6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d")
 PREFIXES = ["", "test_runs/abc/", "a/b/c/"]
@@ -116,3 +123,34 @@ def test_an_upload_waits_in_the_folder_of_its_media() -> None:
     waiting = incoming_path(object_path(media_id, "pdf", "test_runs/x/"))
     assert waiting == f"test_runs/x/media/{media_id}/incoming-original.pdf"
     assert media_of(waiting, "test_runs/x/") == media_id
+
+
+@pytest.mark.parametrize(
+    ("filename", "content_type", "saved"),
+    [
+        ("quarterly.html", "application/pdf", "quarterly.pdf"),
+        ("quarterly.HTML", "application/pdf; charset=binary", "quarterly.pdf"),
+        ("quarterly.pdf", "application/pdf", "quarterly.pdf"),
+        ("quarterly.PDF", "application/pdf", "quarterly.PDF"),
+        ("quarterly.pdf.exe", "application/pdf", "quarterly.pdf.pdf"),
+        ("quarterly", "application/pdf", "quarterly.pdf"),
+        ("report.v2", "application/pdf", "report.v2.pdf"),
+        ("evil.scr", "application/pdf", "evil.scr.pdf"),
+        ("evil.exe. ", "application/pdf", "evil.pdf"),
+        ("book.zip", "application/epub+zip", "book.epub"),
+        ("book.epub", "application/epub+zip", "book.epub"),
+        ("notes.md", "text/plain; charset=utf-8", "notes.md"),
+        ("notes.html", "text/plain; charset=utf-8", "notes.txt"),
+        (".html", "application/pdf", ".html.pdf"),
+        (".pdf", "application/pdf", ".pdf.pdf"),
+        ("...", "application/pdf", "file.pdf"),
+        ("picture.png", "image/png", "picture.png"),
+    ],
+)
+def test_a_download_has_the_extension_of_what_it_is(filename: str, content_type: str, saved: str) -> None:
+    assert download_name(filename, content_type) == saved
+
+
+@given(st.text(max_size=40))
+def test_every_download_of_a_pdf_ends_in_pdf(filename: str) -> None:
+    assert download_name(filename, "application/pdf").lower().endswith(".pdf")

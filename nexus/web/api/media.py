@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Query, Request, Response
 
 from nexus.errors import InvalidRequest
-from nexus.media import files, queries, reader, refresh, submit
+from nexus.media import files, history, queries, reader, refresh, submit
 from nexus.states.media import Status
 from nexus.web.api import uploads
 from nexus.web.api.schemas import (
@@ -122,9 +122,9 @@ def refresh_media(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request
 def get_history(
     nexus: Nexus, viewer: Viewer, media_id: UUID, cursor: Cursor = None, limit: Limit = queries.PAGE
 ) -> Response:
-    """Every transition, the oldest first."""
+    """Every transition since you have it, the oldest first. Others are named if you share a library with them."""
     with nexus.sessions.read() as session:
-        part = queries.events(session, media_id, viewer, cursor, limit)
+        part = history.events(session, media_id, viewer, cursor, limit)
     return answer(EventPage.of(part, viewer))
 
 

@@ -9,10 +9,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from nexus.db.rows import HistoryRow
 from nexus.errors import public_code
+from nexus.media.history import Doing
 from nexus.media.queries import Page, Part, View
 from nexus.media.reader import Document
 from nexus.media.uploads import Begun, Expected
 from nexus.states.capabilities import FLAGS
+from nexus.states.media import FILE_KINDS
 from nexus.web.http.envelope import Answer, Moment
 
 _EXAMPLE_ID = "6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d"
@@ -69,7 +71,7 @@ class MemberBody(Body):
 
 class SubmittedOut(Answer):
     media_id: UUID = Field(examples=[_EXAMPLE_ID])
-    created: bool
+    created: bool = Field(description="Whether the item is new to you.")
     enqueued: bool
 
 
@@ -132,25 +134,40 @@ class MediaOut(Answer):
     processing_started_at: Moment | None
     processing_completed_at: Moment | None
     failed_at: Moment | None
-    requested_url: str | None = Field(description="As it was given; shown only to the user who gave it.")
+    requested_url: str | None = Field(
+        description="As the user who was first gave it; for others the canonical address."
+    )
     canonical_url: str | None = Field(examples=[_EXAMPLE_URL])
     provider: str | None
     provider_id: str | None
     external_playback_url: str | None
     file_name: str | None = Field(description="The name of the uploaded file, once it has arrived.")
     file_size: int | None = Field(description="In bytes.")
-    created_at: Moment
+    created_at: Moment = Field(
+        description="Since when one of your libraries has held it; no date is earlier."
+    )
     updated_at: Moment
     capabilities: CapabilitiesOut
     may_retry: bool
+    is_uploader: bool = Field(
+        description="Whether this is a file of yours: only you can put it into a library, and delete it everywhere."
+    )
 
     @classmethod
     def of(cls, view: View, viewer: UUID) -> MediaOut:
         """An item as a viewer may see it: what someone else typed as its address is not shown."""
         row: dict[str, Any] = view.row._asdict()
-        if view.row.created_by_user_id != viewer:
-            row["requested_url"] = None
-        return cls.model_validate({**row, "capabilities": view.capabilities, "may_retry": view.may_retry})
+        is_own = view.row.created_by_user_id == viewer
+        if not is_own:
+            row["requested_url"] = view.row.canonical_url
+        return cls.model_validate(
+            {
+                **row,
+                "capabilities": view.capabilities,
+                "may_retry": view.may_retry,
+                "is_uploader": is_own and view.row.kind in FILE_KINDS,
+            }
+        )
 
 
 class MediaPage(Answer):
@@ -225,11 +242,14 @@ class EventOut(Answer):
     to_status: str
     at: Moment
     actor: str = Field(description="`you`, `worker`, `sweep`, or `someone` else.")
+    actor_name: str | None = Field(
+        None, description="The name of someone who shares a library with you that holds the item."
+    )
     attempt: int
     error_code: PublicCode
 
     @classmethod
-    def of(cls, row: HistoryRow, viewer: UUID) -> Self:
+    def of(cls, row: HistoryRow | Doing, viewer: UUID) -> Self:
         return cls.model_validate({**row._asdict(), "actor": actor_of(row, viewer)})
 
 
@@ -239,7 +259,7 @@ class EventPage(Answer):
     capabilities: CapabilitiesOut
 
     @classmethod
-    def of(cls, part: Part[HistoryRow], viewer: UUID) -> EventPage:
+    def of(cls, part: Part[Doing], viewer: UUID) -> EventPage:
         events = [EventOut.of(row, viewer) for row in part.items]
         return cls.model_validate({**vars(part), "items": events})
 
@@ -276,7 +296,7 @@ class Health(Answer):
     status: str = Field(examples=["ok"])
 
 
-def actor_of(row: HistoryRow, viewer: UUID) -> str:
+def actor_of(row: HistoryRow | Doing, viewer: UUID) -> str:
     """Who did it, as a viewer may know: not which other user has the same page."""
     if row.actor == str(viewer):
         return "you"

@@ -9,14 +9,17 @@ from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from nexus.app import App
-from nexus.db.rows import FileRow, HistoryRow
+from nexus.db.rows import FileRow
 from nexus.db.session import Session
 from nexus.errors import NotFound
-from nexus.media import queries, reader, refresh
+from nexus.libraries import people
+from nexus.media import history, queries, reader, refresh
+from nexus.media.history import Doing
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.states.capabilities import UNRENDERABLE
-from nexus.storage.names import disposition
+from nexus.states.media import FILE_KINDS
+from nexus.storage.names import disposition, download_name
 from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.envelope import request_id
 from nexus.web.http.files import picture
@@ -60,6 +63,7 @@ def item(
         has_pdf = _pdf(session, found) is not None
         asked = refresh.present(session, media_id)
         events = _events(session, media_id, viewer)
+        uploader = _uploader(session, found, viewer)
     return page(
         request,
         "item.html",
@@ -69,6 +73,7 @@ def item(
         document=document,
         refresh=show_refresh(found, asked, nexus.tools.extractors),
         history=[show_event(row, viewer) for row in events],
+        uploader=uploader,
     )
 
 
@@ -106,7 +111,9 @@ def pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     headers = {
         **_PDF_HEADERS,
         "Content-Length": str(file.size_bytes),
-        "Content-Disposition": disposition(file.filename).replace("attachment", "inline", 1),
+        "Content-Disposition": disposition(download_name(file.filename, file.content_type)).replace(
+            "attachment", "inline", 1
+        ),
     }
     return StreamingResponse(reader.stream(nexus.files, file), headers=headers, media_type=file.content_type)
 
@@ -169,11 +176,21 @@ def _pdf(session: Session, found: View) -> FileRow | None:
     return reader.pdf(session, found.row.id)
 
 
-def _events(session: Session, media_id: UUID, viewer: UUID) -> list[HistoryRow]:
-    found = queries.events(session, media_id, viewer, most=queries.MOST)
+def _uploader(session: Session, found: View, viewer: UUID) -> str | None:
+    """Who uploaded a file, by the name that the viewer may know; None for what has an address."""
+    if found.row.kind not in FILE_KINDS:
+        return None
+    user_id = found.row.created_by_user_id
+    if user_id == viewer:
+        return "you"
+    return people.name_shown(people.known_people(session, viewer).get(user_id))
+
+
+def _events(session: Session, media_id: UUID, viewer: UUID) -> list[Doing]:
+    found = history.events(session, media_id, viewer, most=queries.MOST)
     rows = found.items
     while found.next_cursor is not None:
-        found = queries.events(session, media_id, viewer, found.next_cursor, queries.MOST)
+        found = history.events(session, media_id, viewer, found.next_cursor, queries.MOST)
         rows += found.items
     return rows
 

@@ -11,9 +11,10 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from nexus.db.rows import HistoryRow, RefreshRow
+from nexus.db.rows import RefreshRow
 from nexus.errors import public_code
 from nexus.extract import Heading
+from nexus.media.history import Doing
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
@@ -50,7 +51,7 @@ EVENTS = {
     "retry": "Retried",
     "retry_embedding": "Retried",
 }
-ACTORS = {"you": "you", "worker": "a worker", "sweep": "the sweep", "someone": "someone else"}
+ACTORS = {"you": "you", "worker": "a worker", "sweep": "the sweep", "someone": "another reader"}
 NOT_REFRESHED = "The refresh failed; the text stays as it was"
 ASSET = "asset:"
 #: How many levels of a table of contents are indented.
@@ -249,10 +250,11 @@ def show_refresh(
     )
 
 
-def show_event(row: HistoryRow, viewer: UUID) -> ShownEvent:
+def show_event(row: Doing, viewer: UUID) -> ShownEvent:
+    actor = actor_of(row, viewer)
     return ShownEvent(
         EVENTS.get(row.event, row.event),
-        ACTORS[actor_of(row, viewer)],
+        (actor == "someone" and row.actor_name) or ACTORS[actor],
         BADGES[Status(row.to_status)].tone,
         row.from_status,
         row.to_status,
