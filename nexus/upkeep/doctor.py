@@ -10,7 +10,6 @@ import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,11 +21,13 @@ from nexus.db.moves import SUBJECTS
 from nexus.db.session import Query, Session, Sessions
 from nexus.db.tables import WAITING, media
 from nexus.extract import Extractor
+from nexus.libraries import audit
 from nexus.media.files import Files
 from nexus.settings import SECRETS, Settings
 from nexus.states.media import Kind
 from nexus.storage import StorageError
 from nexus.upkeep import clean, counts
+from nexus.upkeep.findings import CheckVerdict, Finding
 from nexus.upkeep.promises import PROMISES, Promise, offenders
 
 #: How many offenders are listed.
@@ -34,6 +35,8 @@ NAMED = 5
 #: Expired leases and due work become a note when nobody has taken them up for this many sweeps, and at least this long.
 SWEEPS = 6
 PATIENCE = timedelta(minutes=1)
+#: Workers delete old entries of the audit log every NEXUS_UPKEEP_HOURS.
+AUDIT_GRACE = timedelta(days=2)
 REDIS_SECONDS = 3
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 SHORT = 32
@@ -41,27 +44,6 @@ DATABASE_ADVICE = "Check the database; restore it from a backup if it is damaged
 STORE_ADVICE = (
     "Check that the file store is running, and that Nexus can list, read, write and delete files there."
 )
-
-
-class CheckVerdict(StrEnum):
-    OK = "ok"  #: all is well
-    NOTE = "note"  #: worth knowing; nothing is broken
-    PROBLEM = "problem"  #: something is broken
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one check found."""
-
-    name: str
-    verdict: CheckVerdict
-    #: What is fine, or what is wrong.
-    says: str
-    #: What to do about it; empty if all is well.
-    advice: str = ""
-    count: int = 0
-    #: Some of the rows or files concerned.
-    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,6 +86,7 @@ def _rows(patient: Patient, of_files: Sequence[tuple[str, Check]]) -> list[Findi
         ("work.leases", _expired),
         ("work.due", _overdue),
         ("work.processors", _unprocessed),
+        ("audit.retention", _audit_log),
         *of_files,
     ]
     return [_guarded(name, check, patient) for name, check in named]
@@ -391,6 +374,17 @@ def _unprocessed(patient: Patient) -> Finding:
         "A server or worker that has one will take them up; see NEXUS_PLUGINS.",
         sum(waiting.values()),
     )
+
+
+def _audit_log(patient: Patient) -> Finding:
+    name, days = "audit.retention", patient.settings.audit_days
+    with patient.sessions.read() as session:
+        found = audit.extent(session)
+        late = session.now - timedelta(days=days) - AUDIT_GRACE
+    if found.oldest is None or found.oldest >= late:
+        return _ok(name, f"The audit log has {found.entries} entries, none older than {days} days.")
+    says = f"The audit log has entries that are older than {days} days (NEXUS_AUDIT_DAYS)."
+    return _note(name, says, START_ONE, found.entries)
 
 
 def _first_line(error: Exception) -> str:

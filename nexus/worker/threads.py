@@ -10,7 +10,7 @@ from typing import Any
 
 from nexus import logging
 from nexus.app import App
-from nexus.upkeep import clean
+from nexus.upkeep import clean, forgetting
 from nexus.work.handler import Claim, Handler
 from nexus.work.turns import Turns
 from nexus.worker.outbox import Outbox
@@ -199,6 +199,22 @@ class Upkeep(Rounds):
             log.info("upkeep_removed", **{kind: many for kind, many in removed.items() if many})
 
 
+class Forgetting(Rounds):
+    """Deletes old entries of the audit log and expired invitations, as often as upkeep is done. Unlike upkeep, this
+    is done with every store: it touches the database alone."""
+
+    def __init__(self, app: App) -> None:
+        seconds = app.settings.upkeep_hours * 3600
+        super().__init__("forgetting", self._forget, seconds, min(seconds, FIRST_UPKEEP_SECONDS))
+        self._app = app
+
+    def _forget(self) -> None:
+        forgotten = forgetting.forget_old(self._app.sessions, self._app.settings.audit_days)
+        if any(forgotten.values()):
+            log.info("forgotten", **forgotten)
+
+
 def rounds(app: App) -> list[Rounds]:
     """Those of a process that works."""
-    return [Sweeper(app), Upkeep(app)] if app.settings.does_upkeep else [Sweeper(app)]
+    upkeep: list[Rounds] = [Upkeep(app)] if app.settings.does_upkeep else []
+    return [Sweeper(app), Forgetting(app), *upkeep]

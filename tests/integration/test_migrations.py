@@ -11,6 +11,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, Connection, inspect, text
+from sqlalchemy.exc import IntegrityError
 
 from nexus.db import migrate, triggers
 from nexus.db.moves import SUBJECTS
@@ -189,3 +190,71 @@ def test_many_connections_that_open_a_new_sqlite_database_at_once_all_succeed(
             barrier = threading.Barrier(openers)
             for entered in [pool.submit(enter, f"sqlite:///{path}", barrier) for _ in range(openers)]:
                 entered.result(60)
+
+
+def test_people_keep_their_libraries_when_names_invitations_and_the_audit_log_come(empty_url: str) -> None:
+    """With data, up and down: what was there before stays, and what came later goes with its tables."""
+    migrate.upgrade(empty_url, "0007")
+    engine = migrate.engine_for(empty_url)
+    user, library = ("11" * 16, "22" * 16)
+    with engine.begin() as connection:
+        for statement in (
+            f"INSERT INTO users (id, created_at) VALUES ('{user}', '2026-01-01 00:00:00')",
+            "INSERT INTO libraries (id, name, owner_user_id, is_default, created_at) "
+            f"VALUES ('{library}', 'My library', '{user}', true, '2026-01-01 00:00:00')",
+            "INSERT INTO memberships (user_id, library_id, role, created_at) "
+            f"VALUES ('{user}', '{library}', 'admin', '2026-01-01 00:00:00')",
+        ):
+            connection.execute(text(statement))
+    migrate.upgrade(empty_url)
+    with engine.begin() as connection:
+        known = connection.execute(text("SELECT claimed_name, own_name, email FROM users")).one()
+        assert tuple(known) == (None, None, None)
+        connection.execute(text("UPDATE users SET own_name = 'Ann', email = 'ann@example.com'"))
+        connection.execute(
+            text(
+                "INSERT INTO invitations (id, library_id, email, role, invited_by, created_at, expires_at) VALUES "
+                f"('{'33' * 16}', '{library}', 'ben@example.com', 'member', '{user}', '2026-01-01 00:00:00', "
+                "'2026-01-15 00:00:00')"
+            )
+        )
+        connection.execute(text("INSERT INTO audit (at, event) VALUES ('2026-01-01 00:00:00', 'invited')"))
+    migrate.downgrade(empty_url, "0007")
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM memberships")) == 1
+        assert not {"invitations", "audit"} & set(inspect(connection).get_table_names())
+    migrate.upgrade(empty_url)
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT own_name FROM users")) is None
+        assert connection.scalar(text("SELECT count(*) FROM audit")) == 0
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "invitee", ["NULL, NULL", "'ann@example.com', '11111111111111111111111111111111'"], ids=["nobody", "two"]
+)
+def test_the_database_refuses_an_invitation_to_nobody_or_to_two(empty_url: str, invitee: str) -> None:
+    migrate.upgrade(empty_url)
+    engine = migrate.engine_for(empty_url)
+    one = "11" * 16
+    with engine.connect() as connection:
+        connection.execute(
+            text(f"INSERT INTO users (id, created_at) VALUES ('{one}', '2026-01-01 00:00:00')")
+        )
+        connection.execute(
+            text(
+                "INSERT INTO libraries (id, name, owner_user_id, is_default, created_at) "
+                f"VALUES ('{one}', 'Shared', '{one}', false, '2026-01-01 00:00:00')"
+            )
+        )
+        with pytest.raises(IntegrityError):
+            connection.execute(
+                text(
+                    "INSERT INTO invitations "
+                    "(id, library_id, email, user_id, role, invited_by, created_at, expires_at) "
+                    f"VALUES ('{one}', '{one}', {invitee}, 'member', '{one}', '2026-01-01 00:00:00', "
+                    "'2026-01-15 00:00:00')"
+                )
+            )
+        connection.rollback()
+    engine.dispose()

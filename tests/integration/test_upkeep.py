@@ -23,7 +23,7 @@ from nexus.states.media import Kind
 from nexus.storage.local import PARTS, LocalStorage
 from nexus.upkeep import clean
 from nexus.worker import threads
-from nexus.worker.threads import Sweeper, Upkeep, rounds
+from nexus.worker.threads import Forgetting, Sweeper, Upkeep, rounds
 from tests.kit import servers
 from tests.kit.clock import SetClock
 from tests.kit.databases import fresh_postgres
@@ -284,7 +284,7 @@ def test_upkeep_is_off_for_a_bucket_that_may_be_shared_unless_set(
     sqlite_url: str, tmp_path: Path, given: dict[str, str], wanted: bool
 ) -> None:
     app = build(make_settings(sqlite_url, tmp_path, **given))
-    assert [type(each) for each in rounds(app)] == ([Sweeper, Upkeep] if wanted else [Sweeper])
+    assert [type(each) for each in rounds(app)] == [Sweeper, Forgetting, *([Upkeep] if wanted else [])]
     app.close()
 
 
