@@ -47,12 +47,13 @@ shipped: .venv/ready-dev ## Install Nexus as a team does, run the README's comma
 chaos: .venv/ready-dev ## Kill, freeze and cut a whole Nexus for three minutes, and see what it kept
 	@$(BIN)/python -m chaos $(ARGS)
 
-check: .venv/ready-dev ## Format, lint, types, layers and generated docs
+check: .venv/ready-dev ## Format, lint, types, layers, generated docs and known flaws of dependencies
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tools/reference.py --check
+	@$(BIN)/python tools/advisories.py
 
 quality: .venv/ready-dev ## Compare how well articles are read with the pinned scores
 	@DATA=$(DATA) $(BIN)/python -m bench.quality --gate

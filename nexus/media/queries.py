@@ -34,7 +34,6 @@ from nexus.states.capabilities import Capabilities
 from nexus.states.media import Kind, Stage, Status
 
 T = TypeVar("T")
-R = TypeVar("R", bound=tuple[Any, ...])
 PAGE = 50
 MOST = 200
 #: With more libraries than this, the list is sorted as a whole instead of walked library by library.
