@@ -12,7 +12,8 @@ from nexus.cli import say
 from nexus.cli.context import load_settings, make_front
 from nexus.cli.failures import FAILED
 from nexus.upkeep import doctor
-from nexus.upkeep.doctor import Finding, Patient
+from nexus.upkeep.doctor import Patient
+from nexus.upkeep.findings import Finding
 
 
 def examine_installation(data_dir: Path | None, *, as_json: bool) -> None:

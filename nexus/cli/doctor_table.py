@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nexus.cli import say
-from nexus.upkeep.doctor import CheckVerdict, Finding
+from nexus.upkeep.findings import CheckVerdict, Finding
 
 MARKS = {
     CheckVerdict.OK: ("✓", "green"),
