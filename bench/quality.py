@@ -93,7 +93,7 @@ def _milliseconds(found: dict[str, Any], adapter: str) -> float:
 
 
 def gate() -> int:
-    """How many sets fall short of their pinned score; 0 also where there are no pages to read."""
+    """How many sets fall short of their pinned score; 0 also if there are no pages to read."""
     try:
         with ProcessPoolExecutor(2) as pool:
             scored = list(pool.map(_score, _jobs(), chunksize=16))

@@ -1,7 +1,7 @@
 # ruff: noqa: PLC0415
 """One frozen object with everything a door needs; the only place that picks a backend.
 
-Each part is imported where it is made: the parts are slow to load, and some commands need only a few of them.
+Parts are imported when they are built: they are slow to load, and some commands need only a few of them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class App(Front):
 
     @property
     def limits(self) -> Allowances:
-        """What a user may use in a day."""
+        """How much a user may use per day."""
         return self.tools.limits
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ def load_extractors(settings: Settings) -> None:
 def build_front(settings: Settings) -> Front:
     """Nothing is opened yet but the pool; call `close` at the end."""
     if _works_inline(settings):
-        return build(settings)  # telling the queue is doing the work
+        return build(settings)  # this queue does the work in the process that announces it
     sessions = connect(settings.database, settings.database_pool)
     return Front(settings, sessions, _queue(settings), _extractors(settings))
 
@@ -117,7 +117,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
 
 
 def kernel_for(tools: Tools) -> Kernel:
-    """Every kind of work, in the order in which workers ask: somebody waits at the screen for the step of a job."""
+    """Register every kind of work, in the order in which workers look for it: editors wait for the steps of jobs."""
     from nexus.editorial.steps import Stepping
     from nexus.media.refresh import Refreshing
     from nexus.media.runner import Extracting
@@ -142,8 +142,10 @@ def site_book(settings: Settings, sessions: Sessions) -> SiteBook:
 
 
 def fetcher(settings: Settings, wait_seconds: float | None = None, book: SiteBook | None = None) -> Fetcher:
-    """One for all threads of a process; a caller with nothing else to do waits longer for a busy site. Without a book
-    the process keeps a pace of its own."""
+    """Build the fetcher for all threads of a process. Callers with nothing else to do wait longer for a busy site.
+
+    Without a book the process keeps a pace of its own.
+    """
     from nexus.fetch import Fetcher, FetchLimits, parse_host_ports
 
     return Fetcher(
@@ -161,7 +163,7 @@ def fetcher(settings: Settings, wait_seconds: float | None = None, book: SiteBoo
 
 
 def sandbox(settings: Settings) -> Sandbox:
-    """Parser processes start with the first document."""
+    """Build the pool of parser processes, which start with the first document."""
     from nexus.extract.builtin import READERS
     from nexus.extract.sandbox import ParserLimits, Sandbox
 
@@ -170,7 +172,7 @@ def sandbox(settings: Settings) -> Sandbox:
 
 
 def _extractors(settings: Settings) -> Mapping[Kind, Extractor]:
-    """A live view of the registry, or nothing at all."""
+    """Return a live view of the registry, or nothing if extraction is off."""
     return MappingProxyType(AVAILABLE_EXTRACTORS if settings.extraction == "on" else {})
 
 
@@ -179,7 +181,7 @@ def _works_inline(settings: Settings) -> bool:
 
 
 def _queue(settings: Settings) -> Queue:
-    """A queue that leaves the work to others."""
+    """Build a queue that leaves the work to others."""
     if settings.extraction == "off":
         from nexus.queue.off import OffQueue
 
@@ -203,7 +205,7 @@ def _limits(settings: Settings) -> Allowances:
 
 
 def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:
-    """The store that the settings choose, and what it takes."""
+    """Build the store that the settings choose, with its limits."""
     from nexus.media.files import Files
 
     return Files(

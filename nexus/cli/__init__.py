@@ -1,19 +1,19 @@
-"""The terminal's door: parse, call one verb, answer."""
+"""The command line: parse, call one verb, answer."""
 
 import gc
 import os
 
 from nexus.cli.commands import app as _app
 
-#: New objects between two collections. A start makes hundreds of thousands that stay, and Python's own 700 would look
-#: for garbage among them for a tenth of the time that it takes.
+#: How many new objects start a garbage collection. A start makes hundreds of thousands of objects that stay: with
+#: Python's own 700, looking for garbage among them takes a tenth of the time.
 NEW_OBJECTS = 20_000
 
 
 def main() -> None:
-    os.umask(0o077)  # what Nexus writes is its owner's alone
+    os.umask(0o077)  # only the owner may read what Nexus writes
     gc.set_threshold(NEW_OBJECTS)
     try:
         _app(prog_name="nexus")
     finally:
-        gc.freeze()  # the process ends: a last look for garbage among all that is there would be in vain
+        gc.freeze()  # the process ends: there is no need to look for garbage once more

@@ -1,4 +1,4 @@
-"""`nexus add`: take URLs and files in, and wait until they can be read."""
+"""`nexus add`: takes in URLs and files, and waits until they can be read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add_sources(
 
 
 def _take_in(app: App, follow: Follow, address: str, kind: str | None, library: str | None) -> None:
-    """What can't be taken in ends here; the others go on."""
+    """Take in one source. If it is refused, the others go on."""
     try:
         if is_file(address):
             added = _uploaded(app, follow.viewer, Path(address).expanduser(), library)
@@ -58,7 +58,7 @@ def _take_in(app: App, follow: Follow, address: str, kind: str | None, library: 
 
 
 def _added(app: App, viewer: UUID, kind: str, address: str, library: str | None) -> Added:
-    """In the default library and in the named one, in one transaction."""
+    """Add an address to the default library and to the named one, in one transaction."""
     with app.sessions.begin() as session:
         named = None if library is None else _library(session, viewer, library)
         added = add_url(session, viewer, kind, address, app.limits)
@@ -68,7 +68,7 @@ def _added(app: App, viewer: UUID, kind: str, address: str, library: str | None)
 
 
 def _uploaded(app: App, viewer: UUID, path: Path, library: str | None) -> Added:
-    """The same way that a browser goes, but straight into the store."""
+    """Upload a file as a browser does, but straight into the store."""
     try:
         size = path.stat().st_size
         kind = FILE_KINDS_BY_SUFFIX[path.suffix.lower()]
@@ -94,12 +94,12 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def is_file(address: str) -> bool:
-    """What has no scheme is a file; what has one is an address, even a bad one."""
+    """Whether a source is a file. Anything with a scheme is an address, even a bad one."""
     return "://" not in address and (Path(address).expanduser().exists() or Path(address).suffix != "")
 
 
 def _library(session: Session, viewer: UUID, name: str) -> UUID:
-    """The oldest of that name that the viewer may change; made if there is none."""
+    """Return the oldest library of this name that the viewer may change; create it if there is none."""
     found = find_library(session, viewer, name)
     return (
         catalog.create_library(session, viewer, name)
@@ -109,13 +109,13 @@ def _library(session: Session, viewer: UUID, name: str) -> UUID:
 
 
 def find_library(session: Session, viewer: UUID, name: str | None) -> UUID | None:
-    """The oldest of that name that the viewer may change, if there is one; without a name his default one."""
+    """Return the oldest library of this name that the viewer may change, or without a name their default library."""
     default = access.ensure_user(session, viewer)
     return default if name is None else catalog.find_own_library(session, viewer, name)
 
 
 def guess_kind(address: str) -> str:
-    """A YouTube address is a video, everything else an article; a bad one is refused as either."""
+    """YouTube addresses are videos, all others articles. Bad addresses are refused as either."""
     try:
         is_youtube = urls.identify_video(address).provider == "youtube"
     except InvalidUrl:

@@ -1,4 +1,4 @@
-"""`nexus clean`: what crashes left behind. It looks, and removes only when asked to."""
+"""`nexus clean`: lists what crashes left behind, and removes it only if asked to."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415
-"""Every command and its options. What a command does is imported when it is called, so that --help answers at once.
+"""Every command and its options. The code behind a command is imported when it is called: --help answers at once.
 
 No `from __future__ import annotations` here: typer reads every annotation at each start, and compiling strings is slow.
 """
@@ -28,7 +28,7 @@ app.add_typer(db, name="db")
 
 
 class UrlKind(StrEnum):
-    """The kinds that a URL alone makes."""
+    """The kinds that need no more than a URL."""
 
     WEB_ARTICLE = "web_article"
     VIDEO = "video"
@@ -102,7 +102,7 @@ def add(
     ],
     kind: Annotated[
         UrlKind | None,
-        typer.Option(help="What they are; guessed where not given: YouTube is video.", show_default=False),
+        typer.Option(help="What they are; guessed if not given: YouTube is video.", show_default=False),
     ] = None,
     library: Annotated[
         str | None,
@@ -167,7 +167,7 @@ def retry(
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per media.")] = False,
 ) -> None:
-    """Try again what has failed."""
+    """Retry what has failed."""
     from nexus.cli.retry import retry_items
 
     retry_items(data_dir, user, ids or [], all_failed=all_failed, wait=wait, as_json=as_json)
@@ -183,7 +183,7 @@ def refresh(
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per media.")] = False,
 ) -> None:
-    """Read readable media anew; the text that is there stays until the new one takes its place."""
+    """Refresh readable media; their text stays until the new one replaces it."""
     from nexus.cli.refresh import refresh_items
 
     refresh_items(data_dir, user, ids or [], outdated=outdated, as_json=as_json)
@@ -233,7 +233,7 @@ def token(
 
 @app.command()
 def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Check that everything is as it must be, and say what to do where it is not."""
+    """Check that everything is as it must be, and say what to do if it is not."""
     from nexus.cli.doctor import examine_installation
 
     examine_installation(data_dir, as_json=as_json)
@@ -336,7 +336,7 @@ def upgrade(data_dir: DataDir = None) -> None:
 def downgrade(
     revision: Annotated[str, typer.Argument(help="The revision to go back to; base is the empty database.")],
     data_dir: DataDir = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
     """Take the database back to an earlier revision; what later ones added is lost."""
     from nexus.cli.database import downgrade_database

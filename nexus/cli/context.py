@@ -1,7 +1,7 @@
 # ruff: noqa: PLC0415
-"""What a command starts from: settings, the app on a migrated database, and the user it acts as.
+"""What a command starts with: settings, the app on a migrated database, and the user it acts as.
 
-The app and the database are imported where they are made: a command that needs neither answers at once.
+The app and the database are imported only when they are made: a command that needs neither answers at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def load_settings(data_dir: Path | None, **overrides: object) -> Settings:
 
 
 def build_app(chosen: Settings, *, quiet: bool) -> App:
-    """Quiet commands log warnings alone, unless NEXUS_LOG_LEVEL asks for more."""
+    """Build the whole app. Quiet commands log only warnings, unless NEXUS_LOG_LEVEL asks for more."""
     from nexus import app as nexus_app
 
     _speak(chosen, quiet=quiet)
@@ -45,7 +45,7 @@ def build_app(chosen: Settings, *, quiet: bool) -> App:
 
 
 def make_front(chosen: Settings) -> Front:
-    """For commands that leave the work to others: they need nothing of what fetches, reads and drafts."""
+    """Build what a command needs that leaves the work to others: nothing that fetches, reads or drafts."""
     from nexus import app as nexus_app
 
     _speak(chosen, quiet=True)
@@ -60,13 +60,13 @@ def _made_folder() -> Iterator[None]:
         yield
     except OSError as error:
         raise Refused(
-            f"The folder of the database can't be made: {error.filename}: {error.strerror}. "
+            f"The folder of the database can't be created: {error.filename}: {error.strerror}. "
             "Check NEXUS_DATABASE_URL.",
         ) from error
 
 
 def registered(chosen: Settings) -> None:
-    """Every extractor that is installed or named is there afterwards."""
+    """Register every extractor that is installed or named in the settings. Raises Refused."""
     from nexus import app as nexus_app
     from nexus.extract.registry import BadExtractor
 
@@ -74,7 +74,7 @@ def registered(chosen: Settings) -> None:
         nexus_app.load_extractors(chosen)
     except BadExtractor as error:
         raise Refused(
-            f"An installed extractor can't be used: {error}. Mend or uninstall it.", MISUSED
+            f"An installed extractor can't be used: {error}. Repair or uninstall it.", MISUSED
         ) from error
     except ImportError as error:
         raise Refused(
@@ -83,7 +83,7 @@ def registered(chosen: Settings) -> None:
 
 
 def unopened() -> Settings:
-    """For commands that need no database: settings alone, and no folder is made."""
+    """For commands that need no database: load the settings only, and create no folder."""
     chosen = Settings()
     _speak(chosen, quiet=True)
     registered(chosen)
@@ -119,7 +119,7 @@ def opened_front(data_dir: Path | None) -> Iterator[Front]:
 
 @contextmanager
 def connected(data_dir: Path | None) -> Iterator[tuple[Settings, Sessions]]:
-    """For commands that only look into the database: they need nothing of what works, fetches and reads."""
+    """For commands that only read the database: they need nothing that works, fetches or reads."""
     from nexus.db.session import connect
 
     chosen = load_settings(data_dir)
@@ -134,7 +134,7 @@ def connected(data_dir: Path | None) -> Iterator[tuple[Settings, Sessions]]:
 
 
 def _require_migrated(chosen: Settings) -> None:
-    """A person's own database is migrated without asking; one that a team shares is not."""
+    """Migrate a person's own database without asking; refuse to use an old one that a team shares."""
     from nexus.db import migrate
 
     if chosen.env != "prod":
@@ -154,13 +154,13 @@ def acting_user(chosen: Settings, user: UUID | None) -> UUID:
 
 
 def again(chosen: Settings, command: str) -> str:
-    """A command to type next, on the same data folder."""
+    """Return a command to type next, for the same data folder."""
     elsewhere = chosen.data_dir != Settings().data_dir
     typed = f"{own_name()} {command}"
     return f"{typed} --data-dir {chosen.data_dir}" if elsewhere else typed
 
 
 def own_name() -> str:
-    """As a shell finds it: where it is not on the path, the way that it was called."""
+    """Return how to call Nexus: by its path if the shell does not find it by its name."""
     called = Path(sys.argv[0])
     return str(called) if called.name == "nexus" and not shutil.which("nexus") else "nexus"

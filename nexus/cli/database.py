@@ -1,4 +1,4 @@
-"""`nexus db`: migrations, by hand."""
+"""`nexus db`: migrates the database by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nexus doctor`: what is as it must be, what is not, and what to do."""
+"""`nexus doctor`: says what is wrong with an installation, and what to do about it."""
 
 from __future__ import annotations
 

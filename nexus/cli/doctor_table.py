@@ -1,4 +1,4 @@
-"""`nexus doctor` for a person: a table and a summary."""
+"""What `nexus doctor` shows in a terminal: a table and a summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nexus extract`: what Nexus would read from an address or a file, with no database."""
+"""`nexus extract`: prints what Nexus reads from addresses and files, without a database."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from nexus.settings import Settings
 from nexus.states.media import Kind
 from nexus.storage.digest import HEAD
 
-#: How many seconds an address waits while others of the same site are fetched.
+#: How long an address waits while others on the same site are fetched, in seconds.
 PATIENCE = 3600.0
 PAGES = {".htm": "text/html", ".html": "text/html", ".xhtml": "application/xhtml+xml"}
 
 
 @dataclass(frozen=True)
 class Loose:
-    """A workbench for what is in no library: a file on disk, or an address."""
+    """A workbench for something that is in no library: a file on disk, or an address."""
 
     fetcher: Fetcher
     sandbox: Sandbox
@@ -65,13 +65,13 @@ class Loose:
         return self.sandbox.read(reader, data, named)
 
     def require_transcription(self, seconds: float) -> None:
-        """Nobody is charged: there is no account."""
+        """Count nothing: there is no account."""
 
     def record_transcription(self, seconds: float) -> None:
-        """Likewise."""
+        """Count nothing."""
 
     def keep(self, fetched: Fetched) -> None:
-        """Nothing is kept."""
+        """Keep nothing."""
 
 
 def extract_sources(sources: Sequence[str], *, as_json: bool) -> None:
@@ -85,7 +85,7 @@ def extract_sources(sources: Sequence[str], *, as_json: bool) -> None:
 
 
 def _read_all(chosen: Settings, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Several at once, told in the order they were named."""
+    """Read several sources at once; yield the results in the order of the sources."""
     fetcher, sandbox = app.fetcher(chosen, PATIENCE), app.sandbox(chosen)
     try:
         with ThreadPoolExecutor(chosen.worker_threads) as threads:
@@ -127,7 +127,7 @@ def _file(bench: Loose) -> Source:
 
 
 def _kind_of(bench: Loose) -> Kind:
-    """By what the file holds, then by what it is called."""
+    """Judge a file by its content first, then by its name."""
     with bench.file() as file:
         head, suffix = file.stream.read(HEAD), Path(file.name).suffix.lower()
     for kind in (Kind.PDF, Kind.EPUB):

@@ -1,4 +1,4 @@
-"""`nexus extractors`: what is installed to read each kind."""
+"""`nexus extractors`: lists what is installed to read each kind."""
 
 from __future__ import annotations
 

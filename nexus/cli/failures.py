@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415
-"""What a person can cause is told in one sentence with its next step; a traceback is for bugs alone."""
+"""Explains failures that a person can cause in one sentence with a next step. Only bugs get a traceback."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typer.core import TyperGroup
 from nexus.cli import say
 from nexus.errors import ApiError
 
-#: What went wrong while it ran.
+#: Something went wrong while the command ran.
 FAILED = 1
-#: What was asked for makes no sense: options and settings.
+#: Options or settings make no sense.
 MISUSED = 2
 
 _SQLITE = {
@@ -33,7 +33,7 @@ _SQLITE = {
 }
 
 
-#: How PostgreSQL says, in English, that somebody has to correct something: waiting does not mend it.
+#: How PostgreSQL says, in English, that somebody has to correct something and waiting does not help.
 _POSTGRES_REFUSALS = (
     "password authentication failed",
     "no password supplied",
@@ -44,7 +44,7 @@ _POSTGRES_REFUSALS = (
 
 
 class Refused(Exception):
-    """A command can't do what it was asked for. Its text says why, and what to do next."""
+    """A command can't do what it was asked to do. Its text says why, and what to do next."""
 
     def __init__(self, sentence: str, code: int = FAILED) -> None:
         super().__init__(sentence)
@@ -52,7 +52,7 @@ class Refused(Exception):
 
 
 class Polite(TyperGroup):
-    """Commands that never show a traceback for what a person can cause."""
+    """A group of commands that shows no traceback for failures that a person can cause."""
 
     def invoke(self, ctx: Any) -> Any:
         with reporting_failures():
@@ -73,7 +73,7 @@ def reporting_failures() -> Iterator[None]:
 
 
 def explain(error: Exception) -> tuple[str, int] | None:
-    """The sentence and the exit code; None for what must be a bug."""
+    """Return a sentence and an exit code, or None for what must be a bug."""
     if isinstance(error, Refused):
         return str(error), error.code
     if isinstance(error, ApiError):
@@ -82,7 +82,7 @@ def explain(error: Exception) -> tuple[str, int] | None:
 
 
 def _explainers(error: Exception) -> list[Callable[[Exception], tuple[str, int] | None]]:
-    """Those of the libraries that the error comes from: only what is imported already can have raised it."""
+    """Yield explainers for the libraries that are already imported: no other can have raised the error."""
     homes = {base.__module__.partition(".")[0] for base in type(error).__mro__}
     return [explain_it for explain_it, theirs in _EXPLAINERS.items() if homes & theirs]
 
@@ -100,7 +100,7 @@ def _settings(error: Exception) -> tuple[str, int] | None:
 
 
 def _setting(problem: Any) -> str:
-    """Names the variable, never its value: it may be a secret."""
+    """Name the variable, never its value, which may be a secret."""
     reason = problem["msg"].removeprefix("Value error, ").rstrip(".")
     if not problem["loc"]:
         return f"{reason}. Set it in the environment or in .env."
@@ -145,10 +145,10 @@ def _driver(cause: Exception) -> tuple[str, int] | None:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether PostgreSQL was reached and lets nobody in with this user, password or name of a database.
+    """Whether PostgreSQL was reached and refuses this user, password or database.
 
-    Only its words tell: libpq passes on no code for a connection that was never made. A server that speaks another
-    language than English is taken for one that is away.
+    Only its message tells: libpq passes on no code for a failed connection. A server that speaks another language
+    than English counts as away.
     """
     said = str(getattr(error, "orig", None) or error)
     return any(refusal in said for refusal in _POSTGRES_REFUSALS)

@@ -1,4 +1,4 @@
-"""The items of one command, followed until their end, and what the command says of them."""
+"""Follows the items of one command to their end, and reports them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from nexus.media.queries import View
 from nexus.states.media import PUBLISHED, Kind, Stage, Status
 
 INTERRUPTED = 130
-#: Failures that the same again may mend.
+#: Failures that may not happen again.
 PASSING = {error.code for error in tree(WorkError) if error.transient} | {JobTimeout.code}
 
 
 class Stopped(Exception):
-    """The person stopped waiting."""
+    """The user stopped waiting."""
 
     def __init__(self, left: int) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Follow:
     progress: Progress
     items: dict[UUID, list[Item]] = field(default_factory=lambda: defaultdict(list))
     ends: list[Ended] = field(default_factory=list)
-    #: What was seen on its way, so that it was not there before.
+    #: Items that were seen in progress, so they were not readable before.
     moved: set[UUID] = field(default_factory=set)
 
     def follow(self, item: Item, media_id: UUID) -> None:
@@ -62,7 +62,7 @@ class Follow:
                 self.progress.changed(item, view)
 
     def wait(self, app: App) -> None:
-        """Until each has come to rest. Ctrl-C ends it earlier: what was begun is given back."""
+        """Wait until all items are at rest. Ctrl-C ends it earlier, and unfinished work is given back."""
         from nexus.cli.waiting import Wait  # noqa: PLC0415 only who waits needs what does the work
 
         waiting = Wait(app, self.viewer, self.items, self.tell, self._silent)
@@ -80,7 +80,7 @@ class Follow:
         self.progress.note(f"No worker has taken it up yet. Is one running? Start one with: {start}")
 
     def leave(self) -> None:
-        """Without waiting: each as it is now."""
+        """Report each item as it is now, without waiting."""
         for media_id, items in self.items.items():
             with self.front.sessions.read() as session:
                 view = queries.get(session, media_id, self.viewer)
@@ -91,7 +91,7 @@ class Follow:
                     self.end(Ended(item, Result.WAITING, "It is pending again.", view))
 
     def exit(self) -> None:
-        """What is left and what went wrong go to standard error; what went wrong also into the exit code."""
+        """Say on standard error what is left and what went wrong. Raises Exit if anything went wrong."""
         if any(ended.result is Result.WAITING for ended in self.ends):
             say.hint(f"A running Nexus takes up what is pending: {again(self.front.settings, 'serve')}")
         bad = [ended for ended in self.ends if ended.is_bad]
@@ -102,7 +102,7 @@ class Follow:
 
 
 def rests(front: Front, view: View) -> bool:
-    """Whether it stays as it is until someone does something."""
+    """Whether it stays as it is until somebody does something."""
     status = Status(view.row.processing_status)
     if status is Status.PENDING:
         return Kind(view.row.kind) not in front.extractors
@@ -111,7 +111,7 @@ def rests(front: Front, view: View) -> bool:
 
 @contextmanager
 def following(front: Front, viewer: UUID, total: int, *, as_json: bool) -> Iterator[Follow]:
-    """Shows what happens while inside, then says what went wrong. Raises Exit where something did."""
+    """Show what happens inside the block, then say what went wrong. Raises Exit if anything did."""
     try:
         with progress(total, viewer, as_json=as_json) as shown:
             follow = Follow(front, viewer, shown)

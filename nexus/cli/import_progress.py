@@ -1,4 +1,4 @@
-"""How an import is shown while it runs: bars for a person, lines for a pipe, objects for a program."""
+"""Shows an import while it runs: bars in a terminal, lines in a pipe, or JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STOPS = {Status.STOPPING: "Stopping…", Status.PAUSED: "Paused"}
 
 class Shown(Protocol):
     def refused(self, name: str, error: ApiError) -> None:
-        """A file that is not even staged."""
+        """Show a file that could not be staged."""
         ...
 
     def following(self, desk: ImportDesk) -> AbstractContextManager[None]: ...
@@ -44,22 +44,22 @@ class Shown(Protocol):
     def done(self, lines: list[FileProgress]) -> None: ...
 
     def given_up(self, lines: list[FileProgress]) -> None:
-        """It was discarded; these are the files as they were then."""
+        """Show that the import was discarded, with the files as they were then."""
         ...
 
 
 class Told:
-    """What a person reads in either case."""
+    """What bars and lines have in common."""
 
     def refused(self, name: str, error: ApiError) -> None:
         say.problem(f"{name}: {error.message}")
 
     def given_up(self, lines: list[FileProgress]) -> None:
-        """Nothing more to say: they chose to discard it."""
+        """Say nothing: the user chose this."""
 
 
 class ImportLines(Told):
-    """For a pipe: each file whenever it gets further."""
+    """For a pipe: a line whenever a file gets further."""
 
     def __init__(self) -> None:
         self._seen: dict[UUID, FileOutcome] = {}
@@ -82,7 +82,7 @@ class ImportLines(Told):
 
 
 class ImportJson:
-    """Each file at the end."""
+    """For a program: one object per file, at the end."""
 
     def refused(self, name: str, error: ApiError) -> None:
         self._object(name, "refused", error.code, error.message)
@@ -92,7 +92,7 @@ class ImportJson:
         yield
 
     def tick(self) -> None:
-        """Only ends are told."""
+        """Show nothing before the end."""
 
     def done(self, lines: list[FileProgress]) -> None:
         for line in lines:
@@ -108,7 +108,7 @@ class ImportJson:
 
 
 class ImportScreen(Told):
-    """For a person: a bar for all of it, one for each file that is parsed, and a line for what has ended."""
+    """For a terminal: a bar for the import, one for each file being parsed, and a line for each finished file."""
 
     def __init__(self) -> None:
         self._console = say.out()

@@ -1,4 +1,4 @@
-"""`nexus import`: a folder of books becomes a library, wholly or not at all."""
+"""`nexus import`: turns files into a library, all of them or none."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ NOTHING = "Nothing was imported."
 UNKNOWN = (
     "The database went away during the commit: it has all files or none. When it is back, see: nexus status"
 )
-#: As shells have it: 128 and the number of the signal.
+#: Exit codes as shells have them: 128 plus the number of the signal.
 TERMINATED = 128 + signal.SIGTERM
 
 
 class Terminated(BaseException):
-    """SIGTERM: the import is cancelled, as at the second Ctrl-C, and nobody is asked anything."""
+    """SIGTERM came: cancel the import, as a second Ctrl-C does, without asking."""
 
 
 def import_files(
@@ -60,7 +60,7 @@ def import_files(
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM raises Terminated inside, once."""
+    """Let SIGTERM raise Terminated inside the block, once."""
 
     def end(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -74,7 +74,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _cancelled(app: App, desk: ImportDesk) -> str:
-    """What has become of an import that was cancelled just now."""
+    """Say what became of an import that was just cancelled."""
     app.imports.cancel()
     if desk.in_doubt:
         desk.wait(CLOSE_SECONDS)
@@ -106,7 +106,7 @@ def _stage(
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Files as they are named; of a folder those that could be imported, by name. Raises Refused."""
+    """Return the named files, and those in named folders that could be imported, sorted. Raises Refused."""
     for path in paths:
         given = path.expanduser()
         if given.is_dir():
@@ -120,7 +120,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _is_book(name: Path, path: Path) -> bool:
-    """What is hidden in a folder is not meant: caches, and what systems put beside files."""
+    """Whether a file in a folder should be imported. Hidden files are caches or belong to the system."""
     hidden = any(part.startswith(".") for part in name.parts)
     return not hidden and name.suffix.lower() in KINDS and path.is_file()
 
@@ -133,7 +133,7 @@ def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
             screen.done(desk.progress.lines())
             return
         if desk.state.status is not Status.PAUSED:
-            raise Internal  # the runner broke, and could not say so
+            raise Internal  # the runner broke without saying so
         failed = desk.progress.of(FileOutcome.FAILED)
         _tell(failed, desk.trouble)
         if _choice(failed) == DISCARD:
@@ -149,7 +149,7 @@ def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
 
 
 def _follow(desk: ImportDesk, screen: Shown) -> bool:
-    """Until the runner rests; whether somebody pressed Ctrl-C. Who presses it again does not wait for that."""
+    """Wait until the runner rests; return whether Ctrl-C was pressed. A second Ctrl-C does not wait."""
     with screen.following(desk):
         try:
             _watch(desk, screen)
@@ -166,7 +166,7 @@ def _pause(desk: ImportDesk) -> None:
     except CancellationFailed as error:
         say.problem(error.message)
     except InvalidState:
-        pass  # it has ended in this very moment
+        pass  # it ended at this very moment
 
 
 def _watch(desk: ImportDesk, screen: Shown) -> None:
@@ -188,7 +188,7 @@ def _choice(failed: list[FileProgress]) -> str:
 
 
 def _asked(question: str, yes: str) -> str:
-    """Who can't answer wants all or nothing, and so does who presses Ctrl-C."""
+    """Ask whether to resume. Without a terminal, or after Ctrl-C, discard the import."""
     while sys.stdin.isatty():
         try:
             answer = typer.prompt(f"{question} [{yes}/{DISCARD}]", default=yes, show_default=False)

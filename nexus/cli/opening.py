@@ -1,4 +1,4 @@
-"""How a server or a worker comes up: it waits for the database and the broker, and says so, instead of ending."""
+"""Starts a server or a worker. If the database or the broker is away, it waits and says so, instead of ending."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nexus.web.http.readiness import STARTING, Readiness
 
 log = logging.get(__name__)
 
-#: Between two looks at something that is away.
+#: Seconds between two tries to reach something that is away.
 LOOK_SECONDS = 1.0
-#: How often it is said again that it is.
+#: Seconds between two log lines about it.
 REMIND_SECONDS = 60.0
 
 
@@ -29,10 +29,10 @@ class Part(Protocol):
 
 
 class Opening:
-    """A part that starts the others once the database is there and migrated, in a thread of its own.
+    """Starts the other parts once the database is there and migrated, in a thread of its own.
 
-    It is ready when the broker, too, has been reached once. Only PostgreSQL and the broker are waited for: what is
-    wrong with a file of SQLite, or with a password, stays so until somebody corrects it.
+    It is ready once the broker has been reached too. It waits only for PostgreSQL and the broker: a broken SQLite file
+    or a wrong password stays wrong until somebody corrects it.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Opening:
         self._lock = threading.Lock()
         self._started: list[Part] = []
         self._stopping = threading.Event()
-        #: What ended it, once `broke` was called.
+        #: The error that ended it, once `broke` was called.
         self.failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="nexus-opening", daemon=True)
 
@@ -59,7 +59,7 @@ class Opening:
         self._thread.start()
 
     def stop(self) -> None:
-        """At once, also in the middle of an attempt to connect: the thread is left to the end of the process."""
+        """Stop at once, even while connecting: the thread ends with the process."""
         with self._lock:
             self._stopping.set()
         for part in self._started:
@@ -95,7 +95,7 @@ class Opening:
         return not is_file and is_away(error) and not is_refusal(error)
 
     def _until(self, name: str, look: Callable[[], None], away: Callable[[Exception], bool]) -> bool:
-        """Whether it is there; False if the process is stopped first. Raises what waiting does not mend."""
+        """Wait for something; return False if the process is stopped first. Raises errors that waiting can't cure."""
         said = -REMIND_SECONDS
         while not self._stopping.is_set():
             try:
@@ -115,5 +115,5 @@ class Opening:
     def _say(self, name: str, error: Exception) -> None:
         sentence, _ = explain(error) or (f"The {name} can't be reached.", 1)
         log.warning(f"waiting_for_{name}", says=sentence)
-        # Without what the driver said: it names hosts and users, and anybody may ask /readyz.
+        # Leave out the driver's message: it names hosts and users, and anybody may ask /readyz.
         self._readiness.reason = sentence.partition(" (")[0]

@@ -1,4 +1,4 @@
-"""What became of one thing that was asked for, and how it is told: live, in plain lines, or as JSON."""
+"""What became of each thing a command was asked for, shown live, in plain lines or as JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from nexus.media.queries import View
 class Result(StrEnum):
     READABLE = "readable"  #: its text is there
     THERE = "already_there"  #: its text was there before
-    QUEUED = "queued"  #: it waits, and nobody here can work on it
+    QUEUED = "queued"  #: it waits, and this process can't work on it
     WAITING = "waiting"  #: the command ended before the work did
     FAILED = "failed"  #: it failed, at a stage
     REFUSED = "refused"  #: it was never taken in
-    GONE = "gone"  #: someone deleted it meanwhile
+    GONE = "gone"  #: somebody deleted it meanwhile
 
 
 BAD = frozenset({Result.FAILED, Result.REFUSED, Result.GONE})
@@ -71,7 +71,7 @@ class Ended:
 
 
 class Progress(Protocol):
-    """Hears what happens, and shows it."""
+    """Shows what happens."""
 
     def changed(self, item: Item, view: View) -> None: ...
     def ended(self, ended: Ended) -> None: ...
@@ -96,7 +96,7 @@ class _Quiet:
 
 
 class Lines(_Quiet):
-    """For a pipe: what it is, the media's id, the URL, and what is known, parted by tabs."""
+    """For a pipe: the result, the id, the URL and details, separated by tabs."""
 
     def changed(self, item: Item, view: View) -> None:
         say.line(view.row.processing_status, item.media_id, item.label)
@@ -112,7 +112,7 @@ class Json(_Quiet):
         self._viewer = viewer
 
     def changed(self, item: Item, view: View) -> None:
-        """Only ends are told."""
+        """Show nothing before the end."""
 
     def ended(self, ended: Ended) -> None:
         say.as_json(ended.to_json(self._viewer))

@@ -1,4 +1,4 @@
-"""`nexus refresh`: readable media are read anew."""
+"""`nexus refresh`: reads readable items again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def refresh_items(
     data_dir: Path | None, user: UUID | None, media_ids: Sequence[UUID], *, outdated: bool, as_json: bool
 ) -> None:
     if bool(media_ids) == outdated:
-        raise Refused("Name what to read anew by its id, or give --outdated for all that is.", MISUSED)
+        raise Refused(
+            "Name what to refresh by its id, or give --outdated for everything that an older extractor has read.",
+            MISUSED,
+        )
     with opened(data_dir) as app:
         viewer = acting_user(app.settings, user)
         chosen = _outdated(app, viewer) if outdated else list(dict.fromkeys(media_ids))
@@ -42,7 +45,7 @@ def _outdated(app: App, viewer: UUID) -> list[UUID]:
 
 
 def _tell(app: App, viewer: UUID, media_id: UUID, *, as_json: bool) -> bool:
-    """Whether it went well, so far as that is known."""
+    """Report a refresh; return whether it went well, as far as is known."""
     outcome, code, why = _refreshed(app, viewer, media_id)
     if as_json:
         say.as_json({"media_id": str(media_id), "outcome": outcome, "code": code, "message": why})
@@ -52,7 +55,7 @@ def _tell(app: App, viewer: UUID, media_id: UUID, *, as_json: bool) -> bool:
 
 
 def _refreshed(app: App, viewer: UUID, media_id: UUID) -> tuple[str, str | None, str | None]:
-    """Done here and now, unless Celery workers do it or another process was faster."""
+    """Refresh an item right here, unless Celery workers do it or another process was faster."""
     try:
         refresh.request(app.sessions, app.queue, media_id, viewer, None)
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""`nexus retry`: what has failed is tried again."""
+"""`nexus retry`: retries what has failed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def retry_items(
 def _retried(
     front: Front, user: UUID | None, media_ids: Sequence[UUID], *, as_json: bool
 ) -> Iterator[Follow]:
-    """Those that were named, or everything that has failed."""
+    """Retry the named items, or everything that has failed."""
     viewer = acting_user(front.settings, user)
     chosen = list(dict.fromkeys(media_ids)) or _failed(front, viewer)
     if not chosen:
@@ -54,7 +54,7 @@ def _retried(
 
 
 def _failed(front: Front, viewer: UUID) -> list[UUID]:
-    """Everything that has failed and that the viewer may retry."""
+    """Return everything that has failed and that the viewer may retry."""
     found: list[UUID] = []
     with front.sessions.begin() as session:
         access.ensure_user(session, viewer)
@@ -68,7 +68,7 @@ def _failed(front: Front, viewer: UUID) -> list[UUID]:
 
 
 def _retry(follow: Follow, media_id: UUID) -> None:
-    """One that can't be retried ends here; the others go on."""
+    """Retry one item. If it is refused, the others go on."""
     front = follow.front
     try:
         with front.sessions.read() as session:

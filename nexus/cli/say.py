@@ -1,7 +1,7 @@
 # ruff: noqa: PLC0415
-"""How the terminal speaks: colours and tables for a person, plain lines for a pipe, problems to standard error.
+"""Writes to the terminal: colours and tables for a person, plain lines for a pipe, problems to standard error.
 
-rich takes long to import, so only what a person reads is written with it.
+rich is slow to import, so only what a person reads is written with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nexus.states.media import Status
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: By these, rich takes for a terminal what is none.
+#: Variables that make rich treat anything as a terminal.
 TERMINALS_BY_DECREE = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 
 STYLES = {
@@ -48,12 +48,12 @@ def _may_be_terminal(stream: TextIO) -> bool:
 
 
 def clean(text: str) -> str:
-    """One line without control characters: a title comes from a stranger's page and must not steer the terminal."""
+    """Return one line without control characters: a stranger's title must not control the terminal."""
     return " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
 
 
 def line(*cells: object) -> None:
-    """One plain line, its cells parted by tabs."""
+    """Print one plain line of cells, separated by tabs."""
     typer.echo("\t".join(clean(str(cell)) for cell in cells))
 
 
@@ -85,6 +85,6 @@ def amount(count: int, one: str, many: str) -> str:
 
 
 def joined(parts: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return `a`, `a and b`, or `a, b and c`."""
     *most, last = list(parts) or [""]
     return f"{', '.join(most)} and {last}" if most else last

@@ -1,4 +1,4 @@
-"""What a person sees of things on their way: live, in colour."""
+"""Shows work in progress in a terminal, live and in colour."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORDS = {
 
 
 class Screen:
-    """For a person: a line for each that has ended, and below them a spinner for each that has not."""
+    """For a terminal: a line for each item that has ended, and below them a spinner for each that has not."""
 
     #: More than this many are counted, not listed.
     SHOWN = 8

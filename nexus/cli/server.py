@@ -1,4 +1,4 @@
-"""Starting things: the server with its workers, or a worker alone."""
+"""`nexus serve` and `nexus worker`: start the server with its workers, or a worker alone."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ BACKLOG = 2048
 OTHER_FILES = 1024
 #: Uploads allocate and free blocks of memory up to this size.
 LARGE_BLOCK = 16 * 1024 * 1024
-#: What the main thread of a worker is told.
+#: Messages to the main thread of a worker.
 READY, STOP = b"r", b"."
 
 
 class Server(uvicorn.Server):
-    """Says that it listens when it does, and that it stops when it is told to."""
+    """Logs when it listens, and when it is told to stop."""
 
     def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
         super().__init__(config)
         self._listening = listening
         self._stops_early = False
-        #: Called at the signal itself, before anything ends.
+        #: Called when the signal comes, before anything ends.
         self.stopping: Callable[[], None] = lambda: None
 
     def stop_early(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal before uvicorn has handlers of its own, or when it raises one again after it has stopped.
+        """Handle a signal that comes before uvicorn has handlers, or that it raises again after it has stopped.
 
         A second Ctrl-C does not wait for the work under way.
         """
@@ -79,9 +79,9 @@ class Server(uvicorn.Server):
 
 
 def run_server(data_dir: Path | None, host: str | None, port: int | None) -> None:
-    """The web server, and, unless Celery does the work, the workers, the sweep and the upkeep in the same process.
+    """Run the web server and, unless Celery does the work, the workers, the sweep and upkeep in the same process.
 
-    It listens first: health and readiness can be asked while the database is waited for.
+    It listens first, so that /healthz and /readyz answer while it waits for the database.
     """
     app = build_app(load_settings(data_dir, host=host, port=port), quiet=False)
     with _listening(app.settings.host, app.settings.port) as door:
@@ -90,7 +90,7 @@ def run_server(data_dir: Path | None, host: str | None, port: int | None) -> Non
         _allow_files(app.settings.connections)
         config = server_config(application.create(app, readiness), app.settings)
         server = Server(config, listening.set)
-        # uvicorn raises the signal again when it is done; the default would end the process before the workers stop.
+        # uvicorn raises the signal again when it is done; the default handler would end the process before the workers.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, server.stop_early)
         _keep_memory()
@@ -100,7 +100,7 @@ def run_server(data_dir: Path | None, host: str | None, port: int | None) -> Non
             _welcome(app, bound)
 
         def give_up() -> None:
-            listening.wait()  # uvicorn passes over a stop that comes before its start
+            listening.wait()  # uvicorn ignores a stop that comes before its start
             server.should_exit = True
 
         opening = Opening(app, _parts(app), welcome, give_up, readiness)
@@ -111,11 +111,11 @@ def run_server(data_dir: Path | None, host: str | None, port: int | None) -> Non
 
 
 def run_worker(data_dir: Path | None) -> None:
-    """Workers without a server, on the queue that is configured, until SIGTERM or SIGINT."""
+    """Run workers without a server, on the configured queue, until SIGTERM or SIGINT."""
     app = build_app(load_settings(data_dir), quiet=False)
     told, tell = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Not an Event: a handler that runs while this thread begins to wait for one would wait for its lock for ever.
+        # Not an Event: a handler that runs while this thread starts to wait for it would wait for its lock for ever.
         signal.signal(number, lambda *_: os.write(tell, STOP))
     opening = Opening(
         app, [Workers(app), *rounds(app)], lambda: _tell(tell, READY), lambda: _tell(tell, STOP)
@@ -132,7 +132,7 @@ def _tell(line: int, word: bytes) -> None:
 
 
 def _listen(app: App, told: int) -> None:
-    """A queue may handle signals itself. Until it does, one ends the process; an earlier one is in the pipe."""
+    """Listen to the queue, which may handle signals itself. Until it does, a signal ends the process."""
 
     def wait() -> None:
         os.read(told, 1)
@@ -187,10 +187,9 @@ def _running(app: App, parts: list[Part]) -> Iterator[None]:
 
 @contextmanager
 def _cancelling(app: App) -> Iterator[Callable[[], None]]:
-    """A function for signal handlers that cancels imports at once; at the latest they are cancelled in the end.
+    """Yield a function for signal handlers that cancels imports at once. They are cancelled at the end in any case.
 
-    A thread waits for it, because a handler runs in the middle of whatever the main thread does, which may hold the
-    very locks that cancelling takes.
+    A thread does it: a handler interrupts the main thread, which may hold the locks that cancelling needs.
     """
     told, tell = os.pipe()
 

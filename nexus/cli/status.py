@@ -1,4 +1,4 @@
-"""`nexus status`: what there is and how it is doing."""
+"""`nexus status`: lists items and their states."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def label_of(view: View) -> str:
 
 
 def reason_of(view: View) -> str:
-    """Why it failed; empty if it did not."""
+    """Return why it failed, or nothing if it did not."""
     row = view.row
     if not row.last_error_code:
         return ""

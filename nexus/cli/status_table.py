@@ -1,4 +1,4 @@
-"""`nexus status` for a person: a summary and a table."""
+"""What `nexus status` shows in a terminal: a summary and a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nexus.states.media import Status
 def draw_items(
     chosen: Settings, counts: dict[Status, int] | None, views: Sequence[View], now: datetime
 ) -> None:
-    """The summary only if there are counts."""
+    """Draw the summary, if there are counts, and the table."""
     console = say.out()
     if counts is not None:
         console.print(_summary(chosen, counts))
@@ -51,7 +51,7 @@ def _table(views: Sequence[View], now: datetime) -> Table:
 
 
 def _described(view: View) -> Text:
-    """The title, then what is needed to go on: the address, the id, and why it failed."""
+    """Return the title, and what the next command needs: the address, the id, and why it failed."""
     row = view.row
     lines = [Text(label_of(view), "bold")]
     if row.title and row.canonical_url:

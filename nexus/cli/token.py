@@ -1,4 +1,4 @@
-"""`nexus token`: what to send to the API, or a link to sign in with."""
+"""`nexus token`: prints a token for the API, or a sign-in link."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nexus.cli.failures import MISUSED, Refused
 from nexus.settings import Settings
 from nexus.web.http import auth
 
-#: Addresses that mean every address of the machine, and the one to open in a browser instead.
+#: Addresses that mean every address of the machine, and what to open in a browser instead.
 ANY = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
 
 
@@ -35,8 +35,8 @@ def print_token(
         return
     if chosen.jwks_url:
         raise Refused(
-            "Bearer tokens come from whoever publishes the keys at NEXUS_JWKS_URL. Get one there, or sign in to the "
-            "pages with: nexus token --link",
+            "Bearer tokens come from the service that publishes the keys at NEXUS_JWKS_URL. Get one there, or sign in "
+            "to the pages with: nexus token --link",
             MISUSED,
         )
     bearer = auth.issue_token(chosen, owner)
@@ -45,12 +45,12 @@ def print_token(
 
 
 def local_address(chosen: Settings, port: int | None = None) -> str:
-    """Where a browser on this machine finds the server."""
+    """Return the address of the server for a browser on this machine."""
     host = ANY.get(chosen.host) or (f"[{chosen.host}]" if ":" in chosen.host else chosen.host)
     return f"http://{host}:{port or chosen.port}"
 
 
 def sign_in_link(chosen: Settings, user: UUID, port: int | None = None) -> str:
-    """Where it signs in as the user: at the public address if there is one."""
+    """Return a link that signs in as this user, at the public address if there is one."""
     site = chosen.public_url.rstrip("/") or local_address(chosen, port)
     return f"{site}/sign-in?token={auth.sign_in_token(chosen, user)}"

@@ -1,4 +1,4 @@
-"""Waiting until media come to rest, and doing the work meanwhile where nobody else does it."""
+"""Waits until items come to rest, and does their work if nobody else does."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from nexus.queue import Work
 from nexus.queue.off import OffQueue
 from nexus.states.media import Status
 
-#: How often the database is asked while nothing ends here.
+#: Seconds between two looks into the database while nothing ends here.
 TICK = 0.2
-#: After so long without any change, a person wants to know what is going on.
+#: After this many seconds without a change, tell the user what is going on.
 SILENCE = 5.0
 
-#: What has changed: the media, and how it is now; None where it is gone.
+#: An item that has changed and its new state; None if it is gone.
 Tell = Callable[[UUID, View | None], None]
 
 
 class Hands:
-    """Threads that run the pipeline for chosen media. They are left behind when the command ends early."""
+    """Threads that work on chosen items. They are abandoned if the command ends early."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -40,14 +40,14 @@ class Hands:
             threading.Thread(target=self._work, name=f"nexus-hand-{number}", daemon=True).start()
 
     def take(self, media_id: UUID) -> None:
-        """Nothing where it is already taken."""
+        """Start work on an item, unless it is already taken."""
         with self._changed:
             if media_id not in self._taken:
                 self._taken.add(media_id)
                 self._todo.put(media_id)
 
     def wait(self, seconds: float) -> None:
-        """Until one run ends, or the time is over. Raises what broke a run: the database is away."""
+        """Wait until one run ends or the time is over. Raises what broke a run, such as a database that is away."""
         with self._changed:
             self._changed.wait(seconds)
             if self._error is not None:
@@ -68,7 +68,7 @@ class Hands:
 
 
 class Wait:
-    """One command's wait for some media, until each is readable, has failed, is gone, or nobody can work on it."""
+    """Waits until each item is readable, has failed, is gone, or can't be worked on here."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Wait:
         self._silent = silent
         self._viewer = viewer
         self._tell = tell
-        #: What has not come to rest, and the status it was last seen in.
+        #: Items that are not at rest, and the status each was last seen in.
         self.left: dict[UUID, Status | None] = dict.fromkeys(media_ids)
         self._hands = None if app.queue.works_elsewhere else Hands(app)
         self._swept = 0.0
@@ -101,7 +101,7 @@ class Wait:
             self._look()
 
     def give_back(self) -> None:
-        """What this process had begun is due again at once, for whoever comes next; its late result is refused."""
+        """Make unfinished items due again at once, for any worker; late results of this process are refused."""
         self._app.kernel.give_back(self._app.kernel.leases.held())
 
     def _look(self) -> None:
@@ -129,13 +129,13 @@ class Wait:
         return bool(view.row.run_after <= self._app.sessions.clock())
 
     def _break_silence(self) -> None:
-        """Once: the workers may not be running."""
+        """Say once that there may be no worker running."""
         if not self._hinted and time.monotonic() - self._moved > SILENCE:
             self._hinted = True
             self._silent()
 
     def _sweep(self) -> None:
-        """Where no server runs, nobody else takes back what a worker left behind when it died."""
+        """Take back work of dead workers: without a server, nobody else does."""
         if time.monotonic() - self._swept > self._app.settings.sweep_seconds:
             self._app.kernel.sweep(OffQueue())
             self._swept = time.monotonic()

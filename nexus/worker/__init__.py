@@ -1,1 +1,1 @@
-"""The worker's door: threads of this process, or Celery tasks."""
+"""Workers: threads of this process, or Celery tasks."""

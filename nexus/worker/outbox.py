@@ -1,4 +1,4 @@
-"""Attempts that have ended, on their way into the database: those that end while others are written go together."""
+"""Writes results of attempts into the database. Those that arrive while others are written go together."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nexus.work.kernel import Kernel
 log = logging.get(__name__)
 AnyEnded = Ended[Any, Any]
 
-#: How many are written together, and how many may wait before a thread that brings another has to.
+#: How many results are written together, and how many may wait before a thread that adds one has to wait.
 MOST = 32
-#: Their text, in characters; one that is larger goes alone.
+#: The most text that is written together, in characters. A larger result goes alone.
 MOST_TEXT = 8_000_000
 
 
@@ -36,7 +36,7 @@ class Outbox:
         self._thread.start()
 
     def close(self, seconds: float) -> None:
-        """What is there is written first, unless that takes too long."""
+        """Write what is there first, unless that takes too long."""
         self._closing.set()
         with self._news:
             self._news.notify()
@@ -54,7 +54,7 @@ class Outbox:
             self._kernel.leases.let_go(*(ended.claim.hold for ended in batch))
 
     def _next(self) -> list[AnyEnded]:
-        """What waits now, as much of one kind as goes together; nothing when the outbox is closed and empty."""
+        """Return waiting results of one kind, as many as go together; none if the outbox is closed and empty."""
         with self._news:
             self._news.wait_for(lambda: self._waiting or self._closing.is_set())
             batch: list[AnyEnded] = []
@@ -70,7 +70,7 @@ class Outbox:
             return batch
 
     def _write(self, batch: list[AnyEnded]) -> None:
-        """One that the database refuses must not take its neighbours with it."""
+        """Write a batch. If the database refuses it, write its results one by one."""
         try:
             self._kernel.settle(batch)
         except Exception as error:
@@ -79,7 +79,7 @@ class Outbox:
                 self._write_alone(ended)
 
     def _write_alone(self, ended: AnyEnded) -> None:
-        """What was written with the batch before it broke stays as it is."""
+        """Write results one by one. Those that were written before the batch broke stay."""
         try:
             insist(lambda: self._kernel.settle([ended]), self._closing.wait)
         except Exception as error:

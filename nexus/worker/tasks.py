@@ -49,7 +49,7 @@ def retry_media(
 
 
 def _wake(task: Any, work: Work) -> None:
-    """In a worker, wake a thread: it takes all that is due, this among it. Without workers, do it here."""
+    """In a worker, wake a thread, which takes everything that is due. Without workers, do the work here."""
     app = app_behind(task.app)
     if task.request.is_eager or task.request.called_directly:
         app.kernel.run(work)
@@ -58,7 +58,7 @@ def _wake(task: Any, work: Work) -> None:
 
 
 def app_behind(celery: Celery) -> App:
-    """The app that this Celery was made for; one from the environment if it was made for none."""
+    """Return the app that this Celery was made for, or build one from the environment."""
     known: App | None = getattr(celery, "nexus", None)
     if known is None:
         chosen = settings.load()

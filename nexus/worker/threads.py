@@ -29,13 +29,13 @@ STOP_SECONDS = 30.0
 
 
 class Pace:
-    """How long one piece of work took lately, in whichever thread, and so how many a thread claims at once."""
+    """Knows how long work took lately, in all threads, and so how much a thread should claim at once."""
 
     def __init__(self) -> None:
         self._seconds = AHEAD_SECONDS
 
     def batch(self) -> int:
-        """A power of two: the database has a statement for each number, so few of them are better."""
+        """Return a power of two: each number has a statement of its own, so few numbers are better."""
         fitting = max(1, min(MOST, int(AHEAD_SECONDS / self._seconds)))
         return 1 << (fitting.bit_length() - 1)
 
@@ -90,11 +90,11 @@ class Workers:
                 self._stopping.wait(PAUSE_AFTER_ERROR)
 
     def _work_once(self) -> bool:
-        """Whether there was anything to do."""
+        """Do one batch of work; return whether there was any."""
         return any(self._work_on(handler) for handler in self._kernel.handlers.values())
 
     def _work_on(self, handler: Handler[Any, Any]) -> bool:
-        """Whether there was work of this kind, and a thread to spare for it."""
+        """Do work of this kind; return whether there was any, and a thread to spare for it."""
         if not self._places[handler.kind].acquire(blocking=False):
             return False
         try:
@@ -133,7 +133,7 @@ class Workers:
 
 
 class Rounds:
-    """Does one thing again and again, in a thread of its own, for as long as the process lives."""
+    """Does one thing at intervals, in a thread of its own, as long as the process lives."""
 
     def __init__(
         self, name: str, act: Callable[[], object], seconds: float, first_seconds: float = 0
@@ -149,7 +149,7 @@ class Rounds:
         self._thread.start()
 
     def stop(self) -> None:
-        """Nothing if it never started, as in a Celery worker that never found its broker."""
+        """Stop the thread, if it was ever started: a Celery worker may never find its broker."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)
@@ -215,6 +215,6 @@ class Forgetting(Rounds):
 
 
 def rounds(app: App) -> list[Rounds]:
-    """Those of a process that works."""
+    """Return what a working process does at intervals."""
     upkeep: list[Rounds] = [Upkeep(app)] if app.settings.does_upkeep else []
     return [Sweeper(app), Forgetting(app), *upkeep]

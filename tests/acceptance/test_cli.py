@@ -325,7 +325,7 @@ def test_serve_in_prod_needs_secrets_and_prints_no_link(terminal: Terminal) -> N
     [
         ({"NEXUS_WORKER_THREADS": "many"}, 2, "NEXUS_WORKER_THREADS is not valid"),
         ({"NEXUS_DATABASE_URL": "mysql://there"}, 2, "NEXUS_DATABASE_URL is not valid"),
-        ({"NEXUS_DATABASE_URL": "sqlite:////proc/none/nexus.sqlite3"}, 1, "can't be made"),
+        ({"NEXUS_DATABASE_URL": "sqlite:////proc/none/nexus.sqlite3"}, 1, "can't be created"),
         ({"NEXUS_DATA_DIR": "/proc/none"}, 1, "The data folder can't be used"),
     ],
 )

@@ -48,7 +48,7 @@ def parse_page(html: str) -> tuple[Element | None, str]:
         html = _bare(html)
     root, lost = _tree(html)
     if lost:
-        html = _TAG.sub(_Flattener(), html)
+        html = _TAG.sub(_DepthLimit(), html)
         root, _ = _tree(html)
     return root, html
 
@@ -86,7 +86,7 @@ def body_of(root: Element) -> Element:
     return root if found is None else found
 
 
-class _Flattener:
+class _DepthLimit:
     """Removes the tags of elements that are too deep. Their content stays."""
 
     def __init__(self) -> None:

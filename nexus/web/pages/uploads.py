@@ -33,5 +33,5 @@ def upload_again(nexus: Nexus, viewer: PageViewer, media_id: UUID, body: UploadB
 
 
 def _place(begun: Begun) -> Response:
-    """A link that Nexus serves has no host here: the browser reaches it where it got the page."""
+    """Leave the host out of links that Nexus serves: the browser uses that of the page."""
     return answer(BegunOut.of(begun, begun.target.url))

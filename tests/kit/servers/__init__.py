@@ -238,7 +238,7 @@ def chromium(*, shows_pdfs: bool = False) -> Path:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on; whoever starts a server on it may still lose a race."""
+    """A loopback port that nobody listens on. Another process may still take it first."""
     return free_ports(1)[0]
 
 
