@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import secrets
 import uuid
+from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from nexus.local_secrets import SECRETS, BadSettings, read_or_make
+
+__all__ = ["SECRETS", "BadSettings", "Lives", "Settings", "default_data_dir", "load"]
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
-SECRETS = ("jwt_secret", "internal_secret", "session_secret")
 HOST_AND_PORT = re.compile(r"[^\s/@\\]+:[1-9][0-9]{0,4}", re.ASCII)
 DATABASES = ("sqlite", "postgresql", "postgres")
+#: The least that prod takes: shorter secrets can be guessed from one token.
+SECRET_BYTES = 32
+#: Stands for the file that NEXUS_ENV_FILE names, or else the one in the data folder.
+CHOSEN_ENV_FILE = Path("chosen by NEXUS_ENV_FILE or the data folder")
 
 
-class BadSettings(ValueError):
-    """The secrets in the data folder can't be used. The message says what to do."""
+class Lives(NamedTuple):
+    """How long a browser stays signed in: without being used, and at most."""
+
+    idle: timedelta
+    most: timedelta
 
 
 def default_data_dir() -> Path:
@@ -31,10 +46,10 @@ def default_data_dir() -> Path:
 
 
 class Settings(BaseSettings):
-    """Read from `NEXUS_*` environment variables, then from `.env`. They never change afterwards."""
+    """Read from `NEXUS_*` environment variables, then from `.env` in the data folder. They never change afterwards."""
 
     model_config = SettingsConfigDict(
-        env_prefix="NEXUS_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
+        env_prefix="NEXUS_", env_file=CHOSEN_ENV_FILE, env_ignore_empty=True, extra="ignore", frozen=True
     )
 
     env: Literal["local", "test", "prod"] = Field(
@@ -127,7 +142,29 @@ class Settings(BaseSettings):
     internal_secret: str = Field(
         "", description="The secret that callers of the API send in `X-Nexus-Internal`."
     )
-    session_secret: str = Field("", description="Signs sign-in links and the session cookie of the pages.")
+    session_secret: str = Field(
+        "",
+        description="Signs the links of local files, and sign-ins at an identity provider while they last.",
+    )
+    session_idle_days: float = Field(
+        14, gt=0, description="After how many days without use a browser has to sign in again."
+    )
+    session_days: float = Field(
+        90, gt=0, description="After how many days a browser has to sign in again at the latest."
+    )
+    oidc_issuer: str = Field(
+        "",
+        description="The identity provider at which people sign in to the pages: its OpenID Connect issuer. Register "
+        "`/sign-in/back` below the public address there as the redirect URI.",
+    )
+    oidc_client_id: str = Field("", description="The id that the provider has for Nexus.")
+    oidc_client_secret: str = Field(
+        "", description="The secret that goes with it; empty for a public client. PKCE is used in any case."
+    )
+    oidc_scopes: str = Field("openid profile email", description="What Nexus asks the provider for.")
+    oidc_name: str = Field(
+        "", description="What the sign-in button calls the provider; empty means its host name."
+    )
     host: str = Field("127.0.0.1", description="The address that `nexus serve` listens on.")
     port: int = Field(8000, ge=0, le=65535, description="The port that `nexus serve` listens on.")
     hosts: CommaList = Field(
@@ -217,6 +254,20 @@ class Settings(BaseSettings):
         None, description="The user that the CLI and the sign-in link act as; created with the local secrets."
     )
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the chosen `.env`, never that of the current folder, which may be somebody else's."""
+        if getattr(dotenv_settings, "env_file", None) == CHOSEN_ENV_FILE:
+            dotenv_settings = DotEnvSettingsSource(settings_cls, _env_file(init_settings()))
+        return init_settings, env_settings, dotenv_settings, file_secret_settings
+
     @field_validator("plugins", "fetch_allow", "fetch_ports", "hosts", "proxies", "operators", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
@@ -248,9 +299,9 @@ class Settings(BaseSettings):
             raise ValueError("it must begin with sqlite:// or postgresql://")
         return value
 
-    @field_validator("llm_base_url", mode="after")
+    @field_validator("llm_base_url", "jwks_url", "oidc_issuer", "public_url", mode="after")
     @classmethod
-    def _know_model_address(cls, value: str) -> str:
+    def _know_web_address(cls, value: str) -> str:
         given = urlsplit(value)
         if value and (given.scheme not in {"http", "https"} or not given.hostname):
             raise ValueError("it must be a web address that begins with http:// or https://")
@@ -271,6 +322,36 @@ class Settings(BaseSettings):
         missing = [name for name, value in wanted.items() if not value]
         if self.env == "prod" and missing:
             raise ValueError(f"NEXUS_ENV=prod needs {', '.join(missing)}")
+        short = [
+            f"NEXUS_{name.upper()}"
+            for name in SECRETS
+            if 0 < len(str(getattr(self, name)).encode("utf-8", "surrogatepass")) < SECRET_BYTES
+        ]
+        if self.env == "prod" and short:
+            raise ValueError(
+                f"NEXUS_ENV=prod needs secrets of at least {SECRET_BYTES} bytes, and too short are {', '.join(short)}. "
+                "Make one with: openssl rand -base64 32"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _trust_only_https_in_prod(self) -> Settings:
+        """Over http, anybody on the way could publish keys of their own."""
+        plain = [
+            f"NEXUS_{name.upper()}"
+            for name in ("jwks_url", "jwt_issuer", "oidc_issuer")
+            if str(getattr(self, name)).lower().startswith("http:")
+        ]
+        if self.env == "prod" and plain:
+            raise ValueError(f"NEXUS_ENV=prod needs an https:// address in {', '.join(plain)}")
+        return self
+
+    @model_validator(mode="after")
+    def _require_a_whole_provider(self) -> Settings:
+        if bool(self.oidc_issuer) != bool(self.oidc_client_id):
+            raise ValueError("NEXUS_OIDC_ISSUER and NEXUS_OIDC_CLIENT_ID need each other")
+        if self.oidc_issuer and "openid" not in self.oidc_scopes.split():
+            raise ValueError("NEXUS_OIDC_SCOPES needs openid among its words")
         return self
 
     @model_validator(mode="after")
@@ -297,6 +378,14 @@ class Settings(BaseSettings):
         return self.database_url or f"sqlite:///{self.data_dir / 'nexus.sqlite3'}"
 
     @property
+    def sign_in_lives(self) -> Lives:
+        return Lives(timedelta(days=self.session_idle_days), timedelta(days=self.session_days))
+
+    @property
+    def oidc_shown_name(self) -> str:
+        return self.oidc_name or urlsplit(self.oidc_issuer).hostname or ""
+
+    @property
     def does_upkeep(self) -> bool:
         return self.upkeep == "on" or (not self.upkeep and self.storage == "local")
 
@@ -308,6 +397,19 @@ class Settings(BaseSettings):
         return self.log_format == "json" or (not self.log_format and self.env == "prod")
 
 
+def _env_file(given: dict[str, Any]) -> Path:
+    """Return where `.env` is. Raises BadSettings if NEXUS_ENV_FILE names a file that can't be read."""
+    if named := os.environ.get("NEXUS_ENV_FILE"):
+        path = Path(named).expanduser()
+        if not path.is_file() or not os.access(path, os.R_OK):
+            raise BadSettings(
+                f"NEXUS_ENV_FILE names a file that can't be read: {path}. Correct it or unset it."
+            )
+        return path
+    folder = given.get("data_dir") or os.environ.get("NEXUS_DATA_DIR") or default_data_dir()
+    return Path(folder).expanduser() / ".env"
+
+
 def load(data_dir: Path | None = None, **overrides: object) -> Settings:
     """Return the settings of a process. Outside prod, secrets that are not set come from the data folder.
 
@@ -317,38 +419,6 @@ def load(data_dir: Path | None = None, **overrides: object) -> Settings:
     settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     if settings.env == "prod":
         return settings
-    kept = _local_secrets(settings.data_dir)
+    kept = read_or_make(settings.data_dir)
     missing = {name: value for name, value in kept.items() if not getattr(settings, name)}
     return settings.model_copy(update=missing)
-
-
-def _local_secrets(folder: Path) -> dict[str, object]:
-    """Read the secrets, creating them first if there are none.
-
-    They are written to another file and linked into place: of two processes, the second reads the first one's.
-    """
-    path = folder / "secrets.json"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = folder / f".secrets-{uuid.uuid4().hex}"
-        draft.touch(mode=0o600)
-        draft.write_text(json.dumps(_new_secrets()))
-        try:
-            path.hardlink_to(draft)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    try:
-        kept = json.loads(path.read_text())
-        secrets_kept = {name: str(kept[name]) for name in SECRETS}
-        return {**secrets_kept, "local_owner": uuid.UUID(kept["local_owner"])}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadSettings(
-            f"{path} does not hold valid secrets. Restore it. Or move it away to get new ones: then people have to "
-            "sign in again, and nobody owns what the local owner had."
-        ) from error
-
-
-def _new_secrets() -> dict[str, str]:
-    return {**{name: secrets.token_urlsafe(48) for name in SECRETS}, "local_owner": str(uuid.uuid4())}

@@ -116,8 +116,10 @@ def settings() -> str:
         variable = "CELERY_ALWAYS_EAGER" if name == "celery_always_eager" else f"NEXUS_{name.upper()}"
         default = "the user's data folder" if field.default_factory else _shown(field.default)
         rows.append([f"`{variable}`", default, field.description or ""])
-    return "# Settings\n\nEnvironment variables, or lines of a `.env` file.\n\n" + _table(
-        ["variable", "default", "meaning"], rows
+    return (
+        "# Settings\n\nEnvironment variables, or lines of `.env` in the data folder, or of the file that "
+        "`NEXUS_ENV_FILE` names instead. A `.env` in the current folder is not read.\n\n"
+        + _table(["variable", "default", "meaning"], rows)
     )
 
 

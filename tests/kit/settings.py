@@ -15,7 +15,7 @@ def make_settings(database_url: str, folder: Path, **more: object) -> Settings:
         "database_url": database_url,
         "data_dir": folder,
         "jwt_secret": "a-secret-of-the-tests-that-is-long-enough",
-        "internal_secret": "internal-secret-of-the-tests",
+        "internal_secret": "internal-secret-of-the-tests-that-is-long",
         "session_secret": "session-secret-of-the-tests-that-is-long",
         "poll_seconds": 0.05,
         "sweep_seconds": 0.05,

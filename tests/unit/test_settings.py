@@ -13,14 +13,15 @@ from pydantic import ValidationError
 from nexus import settings
 from nexus.settings import SECRETS, BadSettings, Settings
 
-GIVEN = {"jwt_secret": "a", "internal_secret": "b", "session_secret": "c"}
+GIVEN = {"jwt_secret": "a" * 32, "internal_secret": "b" * 32, "session_secret": "c" * 32}
 
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No environment variable and no .env file of this machine."""
-    for name in Settings.model_fields:
+    """No environment variable, no data folder and no .env file of this machine."""
+    for name in (*Settings.model_fields, "env_file"):
         monkeypatch.delenv(f"NEXUS_{name.upper()}", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("CELERY_ALWAYS_EAGER", raising=False)
     monkeypatch.chdir(tmp_path)
 
@@ -32,10 +33,51 @@ def test_every_setting_is_described_in_a_sentence(name: str) -> None:
     assert len(described) > 10
 
 
-def test_environment_variables_override_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path(".env").write_text("NEXUS_PORT=9000\nNEXUS_HOST=0.0.0.0\nNEXUS_UNKNOWN=1\n")
+def test_environment_variables_override_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("NEXUS_PORT=9000\nNEXUS_HOST=0.0.0.0\nNEXUS_UNKNOWN=1\n")
+    monkeypatch.setenv("NEXUS_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("NEXUS_PORT", "9001")
     assert (Settings().port, Settings().host) == (9001, "0.0.0.0")
+
+
+def test_the_env_file_of_the_current_folder_is_never_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A folder that somebody else has filled could send the model's key and the articles elsewhere."""
+    hostile = tmp_path / "downloads"
+    hostile.mkdir()
+    monkeypatch.chdir(hostile)
+    (hostile / ".env").write_text("NEXUS_LLM_BASE_URL=https://evil.example\nNEXUS_PLUGINS=evil\n")
+    for chosen in (Settings(), Settings(data_dir=tmp_path / "data"), settings.load(tmp_path / "data")):
+        assert (chosen.llm_base_url, chosen.plugins) == ("", ())
+
+
+def test_the_env_file_is_that_of_the_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """However the folder is chosen."""
+    for port, folder in enumerate(("home/nexus", "variable", "argument"), 9000):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / ".env").write_text(f"NEXUS_PORT={port}\n")
+    assert Settings().port == 9000
+    monkeypatch.setenv("NEXUS_DATA_DIR", str(tmp_path / "variable"))
+    assert Settings().port == 9001
+    assert settings.load(tmp_path / "argument").port == 9002
+
+
+def test_another_env_file_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "home" / "nexus").mkdir(parents=True)
+    (tmp_path / "home" / "nexus" / ".env").write_text("NEXUS_PORT=9000\n")
+    (tmp_path / "production.env").write_text("NEXUS_PORT=9001\n")
+    monkeypatch.setenv("NEXUS_ENV_FILE", str(tmp_path / "production.env"))
+    assert Settings().port == 9001
+
+
+@pytest.mark.parametrize("name", ["missing.env", "."])
+def test_a_named_env_file_that_can_not_be_read_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.setenv("NEXUS_ENV_FILE", str(tmp_path / name))
+    with pytest.raises(BadSettings, match="NEXUS_ENV_FILE"):
+        Settings()
 
 
 def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +147,48 @@ def test_prod_names_the_secret_that_is_missing(missing: str) -> None:
 def test_prod_accepts_published_keys_instead_of_a_secret() -> None:
     given = {**GIVEN, "jwt_secret": "", "jwks_url": "https://keys.example"}
     assert Settings(env="prod", **given).env == "prod"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("short", ["x", "x" * 31, "ü" * 15])
+def test_prod_refuses_a_secret_of_less_than_32_bytes(name: str, short: str) -> None:
+    with pytest.raises(ValidationError, match=f"32 bytes.*NEXUS_{name.upper()}") as refused:
+        Settings(env="prod", **{**GIVEN, name: short})  # type: ignore[arg-type]
+    assert short not in str(refused.value.errors()[0]["msg"]) or len(short) == 1
+    assert Settings(env="prod", **{**GIVEN, name: "ü" * 16}).env == "prod"  # type: ignore[arg-type]
+    assert Settings(env="local", **{**GIVEN, name: short}).env == "local"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["jwks_url", "jwt_issuer", "oidc_issuer"])
+@pytest.mark.parametrize("scheme", ["http", "HTTP"])
+def test_prod_trusts_nobody_over_plain_http(name: str, scheme: str) -> None:
+    given = {**GIVEN, "oidc_issuer": "https://id.example.com", "oidc_client_id": "nexus"}
+    with pytest.raises(ValidationError, match=f"https://.*NEXUS_{name.upper()}"):
+        Settings(env="prod", **{**given, name: f"{scheme}://id.example.com"})  # type: ignore[arg-type]
+    assert Settings(env="prod", **{**given, name: "https://id.example.com"}).env == "prod"  # type: ignore[arg-type]
+    assert Settings(env="local", **{**given, name: "http://127.0.0.1:9400"}).env == "local"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"oidc_issuer": "https://id.example.com"}, "NEXUS_OIDC_CLIENT_ID"),
+        ({"oidc_client_id": "nexus"}, "NEXUS_OIDC_ISSUER"),
+        (
+            {"oidc_issuer": "https://id.example.com", "oidc_client_id": "nexus", "oidc_scopes": "email"},
+            "openid",
+        ),
+    ],
+)
+def test_half_an_identity_provider_is_refused(given: dict[str, str], named: str) -> None:
+    with pytest.raises(ValidationError, match=named):
+        Settings(**given)  # type: ignore[arg-type]
+
+
+def test_a_provider_is_called_by_its_host_unless_it_has_a_name() -> None:
+    given = {"oidc_issuer": "https://id.example.com/realms/team", "oidc_client_id": "nexus"}
+    assert Settings(**given).oidc_shown_name == "id.example.com"  # type: ignore[arg-type]
+    assert Settings(**given, oidc_name="Our team").oidc_shown_name == "Our team"  # type: ignore[arg-type]
 
 
 def test_prod_generates_no_secrets(tmp_path: Path) -> None:

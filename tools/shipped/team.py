@@ -11,20 +11,25 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from itertools import count
 from pathlib import Path
 
 import httpx2
 import psycopg
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.kit import servers
+from tests.kit.certificates import Authority
 from tests.kit.servers import Server, ServerError, object_store
 from tests.kit.servers.web_pages import Pages
 from tools.shipped.recipe import Recipe, fill
 
 #: Not in the recipe: so that what a killed worker held waits seconds, and not a minute.
 HASTE = {"NEXUS_LEASE_SECONDS": "10", "NEXUS_SWEEP_SECONDS": "1"}
-SECRETS = ("NEXUS_INTERNAL_SECRET", "NEXUS_SESSION_SECRET")
+SECRETS = ("NEXUS_INTERNAL_SECRET", "NEXUS_SESSION_SECRET", "NEXUS_OIDC_CLIENT_SECRET")
 READY = re.compile(r"celery@\S+ ready")
 
 
@@ -76,8 +81,12 @@ class Team:
     programs: Path
     folder: Path
     stores: Stores
-    #: The article's site, which is also where the identity provider publishes its keys.
+    #: The article's site.
     site: Pages
+    #: The identity provider, where it publishes its keys.
+    provider: Pages
+    #: The certificate that Nexus must trust to believe it.
+    authority: Path
     ports: list[int] = field(default_factory=lambda: servers.free_ports(2))
     processes: list[Process] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -140,6 +149,7 @@ class Team:
         given = {
             "PATH": f"{self.programs}:{os.defpath}",
             "HOME": str(self.folder / "home"),
+            "SSL_CERT_FILE": str(self.authority),
             "LANG": "C.UTF-8",
         }
         changed = [f"export {name}={shlex.quote(value)}" for name, value in more.items()]
@@ -158,7 +168,7 @@ class Team:
             "db.internal": f"127.0.0.1:{self.stores.database.port}",
             "redis.internal": f"127.0.0.1:{self.stores.redis.port}",
             "https://s3.internal": self.stores.objects.url,
-            "https://id.example.com": self.site.url(""),
+            "https://id.example.com": self.provider.url(""),
             **{f"{name}=…": f"{name}={value}" for name, value in keys.items()},
         }
 
@@ -166,8 +176,13 @@ class Team:
 @contextmanager
 def team(recipe: Recipe, programs: Path, folder: Path) -> Iterator[Team]:
     """With its stores and its site, and without any process yet. All of it is gone afterwards."""
-    with stores() as started, Pages() as site:
-        made = Team(recipe, programs, folder, started, site)
+    authority = Authority.make()
+    trusted = folder / "authority.pem"
+    trusted.write_bytes(authority.certificate.public_bytes(Encoding.PEM))
+    address = x509.IPAddress(IPv4Address("127.0.0.1"))
+    tls = authority.context(folder, address, until=datetime.now(UTC) + timedelta(days=1))
+    with stores() as started, Pages() as site, Pages(tls) as provider:
+        made = Team(recipe, programs, folder, started, site, provider, trusted)
         try:
             yield made
         finally:

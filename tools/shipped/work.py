@@ -46,7 +46,7 @@ class Member:
     def __post_init__(self) -> None:
         public = RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
         keys = {"keys": [{**public, "kid": "gate", "alg": "RS256", "use": "sig"}]}
-        self.team.site[KEYS] = Answer(json.dumps(keys).encode(), "application/json")
+        self.team.provider[KEYS] = Answer(json.dumps(keys).encode(), "application/json")
 
     @property
     def issuer(self) -> str:
@@ -59,7 +59,7 @@ class Member:
 
     @cached_property
     def link(self) -> str:
-        """Signs in to the pages."""
+        """Signs in to the pages, once."""
         return self.team.run(f"nexus token --link --user {self.user}").strip()
 
     def ask(self, server: Process, method: str, path: str, **given: Any) -> Any:
@@ -88,8 +88,10 @@ class Member:
         with httpx2.Client(
             base_url=server.url, timeout=60, trust_env=False, headers=headers, follow_redirects=True
         ) as client:
-            signed_in = client.get(self.link.removeprefix(public))
-            assert signed_in.status_code == 200, f"the sign-in link answers {signed_in.status_code}"
+            page = client.get(self.link.removeprefix(public))
+            assert page.status_code == 200, f"the sign-in link answers {page.status_code}"
+            signed_in = client.post("/sign-in", data={"token": self.link.partition("token=")[2]})
+            assert signed_in.status_code == 200, f"its button answers {signed_in.status_code}"
             yield client
 
     def _headers(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -25,11 +26,14 @@ class Pages(dict[str, Answer]):
     Below /held/ nothing is answered before the gate is open.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         super().__init__()
+        self._scheme = "http" if tls is None else "https"
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.gate = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._running = ExitStack()
 
     @property
@@ -38,7 +42,7 @@ class Pages(dict[str, Answer]):
         return f"127.0.0.1:{self._server.server_port}"
 
     def url(self, path: str) -> str:
-        return f"http://{self.place}{path}"
+        return f"{self._scheme}://{self.place}{path}"
 
     def __enter__(self) -> Self:
         self._running.enter_context(running(self._server))
