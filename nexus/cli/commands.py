@@ -34,6 +34,15 @@ class UrlKind(StrEnum):
     VIDEO = "video"
 
 
+class TokenScope(StrEnum):
+    """What a personal token opens."""
+
+    READ = "read"
+    ADD = "add"
+    ALL = "all"
+    FEED = "feed"
+
+
 DataDir = Annotated[
     Path | None,
     typer.Option(
@@ -72,7 +81,7 @@ def root(
 ) -> None:
     """Nexus takes in what you read and watch, and turns it into text that is there when you need it.
 
-    Start with: nexus serve. Settings are NEXUS_* variables, in the environment or in .env.
+    Start with: nexus serve. Settings are NEXUS_* variables, in the environment or in .env in the data folder.
     """
 
 
@@ -216,7 +225,28 @@ def token(
     user: User = None,
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the headers to send, as JSON.")] = False,
-    as_link: Annotated[bool, typer.Option("--link", help="Print a new sign-in link instead.")] = False,
+    as_link: Annotated[
+        bool, typer.Option("--link", help="Print a new sign-in link instead; it works once, for ten minutes.")
+    ] = False,
+    new: Annotated[
+        str | None,
+        typer.Option(
+            "--new",
+            help="Make a personal token of this name and print it.",
+            show_default=False,
+            metavar="NAME",
+        ),
+    ] = None,
+    scope: Annotated[
+        TokenScope, typer.Option(help="What it opens: reading, adding items, everything, or the feed alone.")
+    ] = TokenScope.READ,
+    as_list: Annotated[bool, typer.Option("--list", help="List the personal tokens.")] = False,
+    revoke: Annotated[
+        str | None,
+        typer.Option(
+            "--revoke", help="Take a personal token back.", show_default=False, metavar="NAME-OR-ID"
+        ),
+    ] = None,
     host: Annotated[
         str | None, typer.Option(help="The host of the link; NEXUS_HOST.", show_default=False)
     ] = None,
@@ -225,10 +255,19 @@ def token(
         typer.Option(min=1, max=65535, help="The port of the link; NEXUS_PORT.", show_default=False),
     ] = None,
 ) -> None:
-    """Print a bearer token for the API, or a sign-in link."""
-    from nexus.cli.token import print_token
+    """Print a bearer token for the API or a sign-in link; make, list and take back personal tokens."""
+    from nexus.cli import token as command
 
-    print_token(data_dir, user, host, port, as_json=as_json, as_link=as_link)
+    if as_link:
+        command.print_link(data_dir, user, host, port, as_json=as_json)
+    elif new is not None:
+        command.make_token(data_dir, user, new, scope, as_json=as_json)
+    elif as_list:
+        command.list_tokens(data_dir, user, as_json=as_json)
+    elif revoke is not None:
+        command.revoke_token(data_dir, user, revoke)
+    else:
+        command.print_token(data_dir, user, as_json=as_json)
 
 
 @app.command()

@@ -118,11 +118,11 @@ def opened_front(data_dir: Path | None) -> Iterator[Front]:
 
 
 @contextmanager
-def connected(data_dir: Path | None) -> Iterator[tuple[Settings, Sessions]]:
+def connected(data_dir: Path | None, **overrides: object) -> Iterator[tuple[Settings, Sessions]]:
     """For commands that only read the database: they need nothing that works, fetches or reads."""
     from nexus.db.session import connect
 
-    chosen = load_settings(data_dir)
+    chosen = load_settings(data_dir, **overrides)
     _speak(chosen, quiet=True)
     with _made_folder():
         sessions = connect(chosen.database, chosen.database_pool)

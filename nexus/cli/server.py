@@ -237,7 +237,8 @@ def _welcome(app: App, port: int) -> None:
     typer.secho(f"Nexus {nexus.__version__} is running.", bold=True)
     if chosen.env != "prod" and chosen.local_owner is not None:
         typer.echo("\nSign in:")
-        typer.secho(sign_in_link(chosen, chosen.local_owner, port=port), fg="cyan")
+        typer.secho(sign_in_link(chosen, app.sessions, chosen.local_owner, port), fg="cyan")
+        typer.echo("It works once, for ten minutes. Get another with: nexus token --link")
         typer.echo(f"\nData: {chosen.data_dir}")
     typer.echo(f"Work: {_who_works(app)}")
     typer.echo("Stop: Ctrl-C")

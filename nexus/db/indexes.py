@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Index, text
 
 from nexus.db.editorial import UNBEGUN, jobs, stories
+from nexus.db.signing_in import api_tokens, sign_ins
 from nexus.db.tables import (
     REFRESH_WAITING,
     WAITING,
@@ -118,3 +119,5 @@ Index(
     stories.c.published_at,
     **_where("status = 'published'"),
 )
+Index("ix_sign_ins_user", sign_ins.c.user_id, sign_ins.c.created_at)
+Index("ix_api_tokens_user", api_tokens.c.user_id, api_tokens.c.created_at)

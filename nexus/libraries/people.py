@@ -42,7 +42,7 @@ class Profile:
     @classmethod
     def of(cls, claims: Mapping[str, Any]) -> Profile:
         """Read the claims of a checked token. What is not well-formed counts as not there."""
-        name, email = claims.get("name"), claims.get("email")
+        name, email = claims.get("name") or claims.get("preferred_username"), claims.get("email")
         shown = _clean(name) if isinstance(name, str) else ""
         try:
             address = clean_email(email) if isinstance(email, str) else None

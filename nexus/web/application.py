@@ -28,6 +28,7 @@ from nexus.web.api import (
     objects,
     people,
     stories,
+    tokens,
     uploads,
 )
 from nexus.web.api.events import Feed
@@ -35,21 +36,26 @@ from nexus.web.http import middleware
 from nexus.web.http.auth import Gate
 from nexus.web.http.envelope import refuse_in_envelope
 from nexus.web.http.metrics import Metrics
+from nexus.web.http.oidc import Provider
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.routing import Route
 from nexus.web.http.safety import Hosts, safe_headers
+from nexus.web.pages import account as page_account
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
 from nexus.web.pages import reader as page_reader
 from nexus.web.pages import sharing as page_sharing
+from nexus.web.pages import sign_in as page_sign_in
 from nexus.web.pages import stories as page_stories
 from nexus.web.pages import uploads as page_uploads
 from nexus.web.views.render import refuse_as_page
 
 STATIC = Path(__file__).parent / "static"
 DESCRIPTION = """
-Every call carries `Authorization: Bearer …` and `X-Nexus-Internal: …`; `nexus token --json` prints both.
+Every call carries `Authorization: Bearer …`. A personal token, which you make on your account page or with
+`nexus token --new`, is all it takes. Services send the JWT of a user, and with it `X-Nexus-Internal: …`;
+`nexus token --json` prints both.
 Success is `{"data": …}`, failure `{"error": {"code", "message", "request_id"}}`.
 """
 
@@ -65,6 +71,7 @@ ROUTERS = (
     imports.files,
     jobs.router,
     stories.router,
+    tokens.router,
     events.router,
     health.router,
     objects.router,
@@ -77,6 +84,8 @@ ROUTERS = (
     page_stories.router,
     page_sharing.router,
     page_library.router,
+    page_sign_in.router,
+    page_account.router,
     page_uploads.router,
 )
 
@@ -105,6 +114,7 @@ def create(app: App, readiness: Readiness | None = None) -> FastAPI:
     )
     api.state.nexus = app
     api.state.gate = Gate(app)
+    api.state.provider = Provider(app.settings) if app.settings.oidc_issuer else None
     api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
     api.mount("/static", Assets(directory=STATIC), name="static")
@@ -150,11 +160,14 @@ def _document(api: FastAPI) -> None:
         document["components"]["securitySchemes"] = {
             "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
             "internal": {"type": "apiKey", "in": "header", "name": "X-Nexus-Internal"},
+            "token": {"type": "http", "scheme": "bearer", "description": "A personal token."},
         }
         for calls in document["paths"].values():
             for call in calls.values():
                 call["responses"].pop("422", None)
-                call["security"] = [] if call["tags"] == ["health"] else [{"bearer": [], "internal": []}]
+                call["security"] = (
+                    [] if call["tags"] == ["health"] else [{"bearer": [], "internal": []}, {"token": []}]
+                )
         return document
 
     api.openapi = openapi  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
@@ -16,7 +16,6 @@ from sqlalchemy import null, update
 from nexus.app import build
 from nexus.db.editorial import jobs
 from nexus.db.session import Statement
-from nexus.web.http import auth
 from tests.kit.articles import ARTICLE, SENTENCES
 from tests.kit.browser import CONTRAST, NAMELESS, PHONE, LiveSite, badge, serving, signed_in
 from tests.kit.http import Caller
@@ -69,9 +68,7 @@ def live_site(
 @pytest.fixture
 def editor(page: Page, live_site: LiveSite) -> Iterator[Caller]:
     """The user who is signed in on the page, over the API: for setting up what a test starts from."""
-    (cookie,) = page.context.cookies(live_site.url)
-    user = auth.open_own_token(live_site.settings(), cookie["value"], "session")
-    with Caller(live_site.url, live_site.settings(), user) as caller:
+    with Caller(live_site.url, live_site.settings(), live_site.user_on(page)) as caller:
         yield caller
 
 
@@ -422,16 +419,15 @@ def test_a_jobs_steps_go_on_without_a_stream_of_events(
 
 @dataclass(frozen=True)
 class Everything:
-    """An editor who has one of everything, and their sign-in link."""
+    """An editor who has one of everything."""
 
-    link: str
+    user: UUID
     addresses: tuple[str, ...]
 
 
 @pytest.fixture(scope="module")
 def everything(browser: Browser, live_site: LiveSite, desk_pages: Pages, desk_llm: Model) -> Everything:
     user = uuid4()
-    link = f"{live_site.url}/sign-in?token={auth.sign_in_token(live_site.settings(), user)}"
     with Caller(live_site.url, live_site.settings(), user) as me, browser.new_context() as context:
         first = drafted(me, desk_llm, {**SAID, "headline": "Averyveryverylongword" * 9})
         let_the_pause_end(live_site)
@@ -439,12 +435,12 @@ def everything(browser: Browser, live_site: LiveSite, desk_pages: Pages, desk_ll
         second = job_of(call_step(me, first["id"], "regenerate"))["storyId"]
         desk_llm.will(fails(401))
         call_step(me, enter_job(me), "generate")
-        page = signed_in(context, live_site, link)
+        page = signed_in(context, live_site, live_site.link_of(user))
         paste(page, live_site, desk_pages.url("/" + "a-very-long-name-" * 12))
         expect(step(page, "Fetch")).to_contain_text("Failed")
         failed = page.url.removeprefix(live_site.url)
     return Everything(
-        link,
+        user,
         (
             "/admin/add-article",
             "/admin/jobs",
@@ -460,7 +456,7 @@ def everything(browser: Browser, live_site: LiveSite, desk_pages: Pages, desk_ll
 
 def visited(context: BrowserContext, site: LiveSite, everything: Everything) -> Iterator[tuple[str, Page]]:
     """Every editor's page, with everything unfolded."""
-    page = signed_in(context, site, everything.link)
+    page = signed_in(context, site, site.link_of(everything.user))
     for address in everything.addresses:
         page.goto(site.url + address)
         page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")

@@ -33,7 +33,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\+00:00")
 
 
 def test_the_printed_link_signs_in(context: BrowserContext, live_site: LiveSite) -> None:
-    page = signed_in(context, live_site)
+    page = signed_in(context, live_site, live_site.printed_link)
     expect(page).to_have_url(f"{live_site.url}/")
     expect(page.get_by_role("button", name="Add")).to_be_visible()
 
@@ -43,7 +43,7 @@ def test_a_wrong_sign_in_link_is_refused_kindly(context: BrowserContext, live_si
     answer = page.goto(f"{live_site.url}/sign-in?token=wrong")
     assert answer is not None
     assert answer.status == 401
-    expect(page.get_by_role("alert")).to_contain_text("expired, or is not complete")
+    expect(page.get_by_role("alert")).to_contain_text("has expired, or is not complete")
     expect(page.locator("main")).to_contain_text("nexus token --link")
     assert context.cookies() == []
 

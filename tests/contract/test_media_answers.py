@@ -17,12 +17,12 @@ from nexus.media import history, queries, runner
 from nexus.media.runner import Outcome
 from nexus.states.media import Kind
 from nexus.web import application
-from nexus.web.http import auth
 from tests.kit import documents
 from tests.kit.commands import Terminal
 from tests.kit.http import Caller, data, follow
 from tests.kit.media import good_extractor, new_media, row_of
 from tests.kit.settings import make_settings
+from tests.kit.sign_ins import cookie_of
 from tests.kit.uploads import Uploader
 from tests.kit.work import extract_item
 
@@ -107,7 +107,7 @@ def everything(app: App, me: Caller, media_id: UUID) -> Iterator[str]:
         yield me.get(path.format(media_id=media_id)).text
     library = me.default_library()
     yield me.get(f"/libraries/{library}/media").text
-    cookie = f"{auth.COOKIE}={auth.session_token(app.settings, me.user)}"
+    cookie = cookie_of(app.sessions, me.user)
     for path in ("/", "/?show=failed", f"/items/{media_id}", f"/items/{media_id}/row"):
         answer = me.get(path, headers={"Authorization": "", "Cookie": cookie})
         assert (answer.status_code, str(media_id) in answer.text) == (200, True), path

@@ -18,10 +18,11 @@ from nexus.media.add import add_url
 from nexus.states.media import Status
 from nexus.upkeep import events as stream_of
 from nexus.web.api import events as web_events
-from nexus.web.http import auth
+from nexus.web.http import auth, cookies
 from tests.kit.http import PATIENCE, Caller, Event, Site, Stream, data, follow, problem, serve
 from tests.kit.media import fail_media, history_of, new_media, share_media, walk_media_to
 from tests.kit.settings import make_settings
+from tests.kit.sign_ins import cookie_of, link_key
 
 pytestmark = pytest.mark.usefixtures("frequent_looks")
 
@@ -197,8 +198,8 @@ def test_a_forged_last_event_id_is_refused(me: Caller) -> None:
 
 
 def test_a_cookie_or_a_token_opens_the_stream(site: Site) -> None:
-    user, settings = uuid4(), site.app.settings
-    cookie = {"Cookie": f"{auth.COOKIE}={auth.session_token(settings, user)}"}
+    user = uuid4()
+    cookie = {"Cookie": cookie_of(site.app.sessions, user)}
     by_cookie, by_token = site.anyone(**cookie), site.caller(user)
     with follow(by_cookie) as one, follow(by_token) as other:
         media_id = by_token.add()
@@ -210,12 +211,12 @@ def test_the_stream_needs_a_cookie_or_a_token(site: Site) -> None:
     unauthorized = (401, "E_UNAUTHORIZED")
     tokens = {
         "none": {},
-        "rubbish": {"Cookie": f"{auth.COOKIE}=rubbish"},
-        "a sign-in link": {"Cookie": f"{auth.COOKIE}={auth.sign_in_token(settings, user)}"},
-        "a bearer token": {"Cookie": f"{auth.COOKIE}={auth.issue_token(settings, user)}"},
+        "rubbish": {"Cookie": f"{cookies.SESSION}=rubbish"},
+        "a sign-in link": {"Cookie": f"{cookies.SESSION}={link_key(site.app.sessions, user)}"},
+        "a bearer token": {"Cookie": f"{cookies.SESSION}={auth.issue_token(settings, user)}"},
         "a bad token and a good cookie": {
             "Authorization": "Bearer rubbish",
-            "Cookie": f"{auth.COOKIE}={auth.session_token(settings, user)}",
+            "Cookie": cookie_of(site.app.sessions, user),
         },
     }
     for name, headers in tokens.items():
@@ -223,7 +224,7 @@ def test_the_stream_needs_a_cookie_or_a_token(site: Site) -> None:
 
 
 def test_a_cookie_opens_only_the_stream_of_the_api(site: Site) -> None:
-    cookie = {"Cookie": f"{auth.COOKIE}={auth.session_token(site.app.settings, uuid4())}"}
+    cookie = {"Cookie": cookie_of(site.app.sessions, uuid4())}
     for path in ("/media", "/libraries"):
         assert problem(site.anyone(**cookie).get(path)) == (401, "E_UNAUTHORIZED")
 

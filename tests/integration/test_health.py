@@ -21,12 +21,14 @@ from sqlalchemy import make_url
 
 from nexus import settings as nexus_settings
 from nexus.app import build
+from nexus.db.session import connect
 from nexus.settings import Settings
 from nexus.states.media import Status
-from nexus.web.http import auth
+from nexus.web.http import cookies
 from tests.kit.http import PATIENCE, Site, data, headers_of, problem, serve
 from tests.kit.media import walk_media_to
 from tests.kit.settings import make_settings
+from tests.kit.sign_ins import link_key, session_key
 
 
 @contextmanager
@@ -166,7 +168,9 @@ def knock(running: Process, folder: Path) -> list[str]:
     """Requests that go well, are refused, and break; the secrets that were in them."""
     user, chosen = uuid4(), running.settings
     headers = headers_of(chosen, user)
-    cookie = auth.session_token(chosen, user)
+    sessions = connect(chosen.database)
+    cookie, link = session_key(sessions, user), link_key(sessions, user)
+    sessions.dispose()
     url = f"https://example.com/a?key={SECRET}#{SECRET}"
     with httpx2.Client(base_url=running.url, timeout=PATIENCE, headers=headers) as client:
         assert client.post("/media/url", json={"kind": "web_article", "url": url}).status_code == 200
@@ -177,9 +181,9 @@ def knock(running: Process, folder: Path) -> list[str]:
         client.get("/nowhere", params={"token": SECRET})
         client.get("/media", headers={"Authorization": f"Bearer {headers['Authorization'][7:]}{SECRET}"})
         client.get("/media", headers={"X-Nexus-Internal": SECRET})
-        client.get("/media", headers={"Cookie": f"{auth.COOKIE}={cookie}"})
-        client.get("/events", headers={"Authorization": "", "Cookie": f"{auth.COOKIE}={cookie}{SECRET}"})
-        client.get(f"/sign-in?token={auth.sign_in_token(chosen, user)}{SECRET}")
+        client.get("/media", headers={"Cookie": f"{cookies.SESSION}={cookie}"})
+        client.get("/events", headers={"Authorization": "", "Cookie": f"{cookies.SESSION}={cookie}{SECRET}"})
+        client.get(f"/sign-in?token={link}{SECRET}")
         with sqlite3.connect(folder / "nexus.sqlite3") as database:
             database.execute("ALTER TABLE library_media RENAME TO gone")
         database.close()
@@ -188,7 +192,7 @@ def knock(running: Process, folder: Path) -> list[str]:
             client.get(f"/media/{uuid4()}?key={SECRET}", headers={"X-Request-ID": "broken"}).status_code
             == 500
         )
-    tokens = [headers["Authorization"].removeprefix("Bearer "), cookie]
+    tokens = [headers["Authorization"].removeprefix("Bearer "), cookie, link]
     return [SECRET, chosen.internal_secret, chosen.jwt_secret, chosen.session_secret, *tokens]
 
 

@@ -15,12 +15,12 @@ from nexus.app import App, build
 from nexus.extract.sandbox import Sandbox
 from nexus.imports.attempts import StopFlags
 from nexus.settings import Settings
-from nexus.web.http import auth
 from nexus.web.http.routing import MOST_BODY
 from tests.kit import documents
 from tests.kit.http import PATIENCE, Caller, Site, data, problem, serve
 from tests.kit.http_imports import SENTENCE, TEXT, import_state, open_batch, stage_file, wait_for_import
 from tests.kit.settings import make_settings
+from tests.kit.sign_ins import cookie_of
 
 pytestmark = [pytest.mark.wall_clock, pytest.mark.usefixtures("installed_extractors")]
 
@@ -160,7 +160,7 @@ def test_an_unstoppable_import_runs_on_and_api_and_page_say_so(
     stage_file(me, batch, "one.txt", TEXT)
     data(me.post(f"/imports/batches/{batch}/start"))
     assert reading.wait(PATIENCE)
-    cookie = f"{auth.COOKIE}={auth.session_token(site.app.settings, me.user)}"
+    cookie = cookie_of(site.app.sessions, me.user)
     page = site.anyone(Cookie=cookie, Origin=site.url)
     with monkeypatch.context() as deaf:
         deaf.setattr(StopFlags, "raise_", Mock(side_effect=MemoryError))

@@ -17,14 +17,17 @@ from uuid import UUID, uuid4
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect
 
 from nexus.app import build
+from nexus.db.session import Sessions
+from nexus.db.session import connect as connect_database
+from nexus.libraries import sign_ins
 from nexus.media import runner
 from nexus.settings import Settings
-from nexus.web.http import auth
 from tests.kit import servers
 from tests.kit.http import headers_of
 from tests.kit.run_storage import run_prefix
 from tests.kit.servers import Server
 from tests.kit.settings import make_settings
+from tests.kit.sign_ins import link_key
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"http://\S+/sign-in\?token=\S+")
@@ -78,9 +81,15 @@ class LiveSite:
         return self.server.url
 
     @property
-    def link(self) -> str:
+    def printed_link(self) -> str:
         """The last sign-in link that it printed."""
         return LINK.findall(self.server.log.read_text())[-1]
+
+    @property
+    def link(self) -> str:
+        """A new sign-in link of its local owner."""
+        owner = json.loads((self.data / "secrets.json").read_text())["local_owner"]
+        return self.link_of(UUID(owner))
 
     @property
     def data(self) -> Path:
@@ -92,15 +101,33 @@ class LiveSite:
         secrets = {name: value for name, value in kept.items() if name.endswith("_secret")}
         return make_settings(f"sqlite:///{self.data / 'nexus.sqlite3'}", self.data, **secrets)
 
+    @contextmanager
+    def sessions(self) -> Iterator[Sessions]:
+        """Sessions on the server's database."""
+        made = connect_database(self.settings().database)
+        try:
+            yield made
+        finally:
+            made.dispose()
+
     def link_of_someone_new(self) -> str:
-        token = auth.sign_in_token(self.settings(), uuid4())
-        return f"{self.url}/sign-in?token={token}"
+        return self.link_of(uuid4())
+
+    def link_of(self, user: UUID) -> str:
+        with self.sessions() as sessions:
+            return f"{self.url}/sign-in?token={link_key(sessions, user)}"
+
+    def user_on(self, page: Page) -> UUID:
+        """The user who is signed in on this page."""
+        (cookie,) = page.context.cookies(self.url)
+        with self.sessions() as sessions, sessions.read() as session:
+            found = sign_ins.find(session, cookie["value"])
+        assert found is not None
+        return found.user_id
 
     def headers(self, page: Page) -> dict[str, str]:
         """Headers for API calls by the user who is signed in on this page."""
-        (cookie,) = page.context.cookies(self.url)
-        user = auth.open_own_token(self.settings(), cookie["value"], "session")
-        return headers_of(self.settings(), user)
+        return headers_of(self.settings(), self.user_on(page))
 
     def fail(self, media_id: str) -> None:
         """Fail it as a worker without an extractor does."""
@@ -153,6 +180,8 @@ def launch(playwright: Playwright, *, shows_pdfs: bool = False) -> Browser:
 def signed_in(context: BrowserContext, site: LiveSite, link: str | None = None) -> Page:
     page = context.new_page()
     page.goto(link or site.link)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{site.url}/")
     return page
 
 

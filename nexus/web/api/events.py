@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -17,13 +18,13 @@ from fastapi.sse import format_sse_event
 from nexus import logging
 from nexus.db.rows import HistoryRow
 from nexus.db.session import Sessions
-from nexus.errors import Conflict
+from nexus.errors import Conflict, Unauthorized
 from nexus.imports.service import ImportDesk
 from nexus.upkeep import events
 from nexus.upkeep.events import StreamPlace
 from nexus.web.api.imports import ImportOut
 from nexus.web.api.schemas import EventOut
-from nexus.web.http.context import AnyViewer, app_of
+from nexus.web.http.context import AnyViewer, app_of, gate_of
 from nexus.web.http.envelope import refusals
 from nexus.web.http.routing import Router
 
@@ -32,6 +33,8 @@ router = Router(tags=["events"])
 
 LOOK_SECONDS = 0.25
 HEARTBEAT_SECONDS = 15.0
+#: How often a stream makes sure that its reader is still signed in.
+CHECK_SECONDS = 5.0
 #: A stream ends after this long, and its reader reconnects: anyone who is signed out by then can't.
 STREAM_SECONDS = 300.0
 _STREAM: dict[int | str, dict[str, Any]] = {
@@ -128,12 +131,16 @@ async def follow(
     except Conflict:  # another process serves the imports
         desk = None
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    stream = _stream(request.app.state.feed, viewer, place, desk)
+    stream = _stream(request.app.state.feed, viewer, place, desk, partial(_is_let_in, request))
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
 async def _stream(
-    feed: Feed, viewer: UUID, place: StreamPlace | None, desk: ImportDesk | None
+    feed: Feed,
+    viewer: UUID,
+    place: StreamPlace | None,
+    desk: ImportDesk | None,
+    is_let_in: Callable[[], Awaitable[bool]],
 ) -> AsyncIterator[bytes]:
     newest = await feed.open()
     # A new reader is told the state of their import, if they have one.
@@ -143,9 +150,13 @@ async def _stream(
         place = newest if place is None else min(place, newest)
         # With an id, so that even a reader who has seen no event yet can reconnect without missing any.
         yield format_sse_event(event="hello", data_str="{}", id=str(place), retry=1000)
-        began = quiet_since = time.monotonic()
+        began = quiet_since = checked = time.monotonic()
         is_news = True  # the progress of an import wakes every stream, and most have nothing to read then
         while not feed.ending and time.monotonic() - began < STREAM_SECONDS:
+            if time.monotonic() - checked >= CHECK_SECONDS:
+                if not await is_let_in():
+                    return
+                checked = time.monotonic()
             rows = await anyio.to_thread.run_sync(feed.read, viewer, place) if is_news else []
             for row in rows:
                 place = StreamPlace(row.tx, row.id)
@@ -166,6 +177,15 @@ async def _stream(
                 quiet_since = time.monotonic()
     finally:
         await feed.close()
+
+
+async def _is_let_in(request: Request) -> bool:
+    """Whether the reader could still open the stream: somebody may have signed out or taken their token back."""
+    try:
+        await gate_of(request).by_either(request)
+    except Unauthorized:
+        return False
+    return True
 
 
 def _import_event(desk: ImportDesk) -> bytes:

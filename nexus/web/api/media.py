@@ -28,6 +28,7 @@ from nexus.web.http.context import Cursor, Limit, Nexus, Viewer
 from nexus.web.http.envelope import Data, answer, answers, request_id
 from nexus.web.http.files import picture
 from nexus.web.http.routing import Router
+from nexus.web.http.scopes import adds
 
 router = Router(prefix="/media", tags=["media"])
 
@@ -35,6 +36,7 @@ router = Router(prefix="/media", tags=["media"])
 @router.post(
     "", responses=answers(Data[SubmittedOut | BegunOut], 413, 429, 502), summary="Add a URL or a file"
 )
+@adds
 def add_media(nexus: Nexus, viewer: Viewer, body: UrlBody | UploadBody, request: Request) -> Response:
     """With a `url` this is POST /media/url, with the fields of a file POST /media/upload/init."""
     if isinstance(body, UrlBody):
@@ -43,6 +45,7 @@ def add_media(nexus: Nexus, viewer: Viewer, body: UrlBody | UploadBody, request:
 
 
 @router.post("/url", responses=answers(Data[SubmittedOut], 413, 429), summary="Add a URL")
+@adds
 def add_url(nexus: Nexus, viewer: Viewer, body: UrlBody, request: Request) -> Response:
     """Adds a page or a video by its address. The same address again returns the same item."""
     done = submit.url(

@@ -23,8 +23,7 @@ from nexus.web.api.story_schemas import (
     StoryPage,
     StorySummary,
 )
-from nexus.web.http import auth
-from nexus.web.http.context import Cursor, Limit, Nexus, Viewer, app_of, gate_of
+from nexus.web.http.context import Cursor, Limit, Nexus, Viewer, gate_of
 from nexus.web.http.envelope import answer_bare, editorial_answers, refuse_editorially
 from nexus.web.http.routing import Router
 from nexus.web.views import story_formats
@@ -50,7 +49,7 @@ async def _feed_viewer(
 ) -> UUID:
     """Feed readers send no headers, so the feed's address has a token that opens nothing else."""
     if token is not None:
-        return auth.open_own_token(app_of(request).settings, token, "feed")
+        return await gate_of(request).by_feed_address(token)
     return await gate_of(request).by_either(request)
 
 

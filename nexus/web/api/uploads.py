@@ -14,6 +14,7 @@ from nexus.web.api.schemas import BegunOut, ConfirmedOut, LinkOut, UploadBody
 from nexus.web.http.context import Nexus, Viewer
 from nexus.web.http.envelope import Data, answer, answers, request_id
 from nexus.web.http.routing import Router
+from nexus.web.http.scopes import adds
 
 router = Router(prefix="/media", tags=["files"])
 
@@ -23,6 +24,7 @@ router = Router(prefix="/media", tags=["files"])
     responses=answers(Data[BegunOut], 413, 502),
     summary="Begin the upload of a PDF or an EPUB",
 )
+@adds
 def begin_upload(nexus: Nexus, viewer: Viewer, body: UploadBody, request: Request) -> Response:
     """PUT the file to `upload_url` with `upload_headers`, then confirm it with POST /media/{media_id}/ingest."""
     begun = uploads.begin(nexus.sessions, nexus.files, viewer, body.expected())
@@ -34,6 +36,7 @@ def begin_upload(nexus: Nexus, viewer: Viewer, body: UploadBody, request: Reques
     responses=answers(Data[ConfirmedOut], 403, 404, 409, 413, 503, 504),
     summary="Confirm an upload",
 )
+@adds
 def confirm_upload(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
     """Checks and hashes the stored file. For a file that you have already, the answer names the item you have."""
     done = uploads.confirm(nexus.sessions, nexus.files, nexus.queue, viewer, media_id, request_id(request))

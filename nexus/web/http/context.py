@@ -9,9 +9,13 @@ from uuid import UUID
 
 from fastapi import Depends, Query, Request
 
+from nexus import logging
 from nexus.app import App
+from nexus.libraries.sign_ins import SignIn
 from nexus.media import queries
 from nexus.web.http.auth import Gate
+
+log = logging.get(__name__)
 
 
 def app_of(request: Request) -> App:
@@ -64,6 +68,18 @@ CALLERS: frozenset[Callable[[Request], Awaitable[UUID]]] = frozenset(
     {_api_viewer, _page_viewer, _either_viewer}
 )
 
+
+async def _browser(request: Request) -> SignIn | None:
+    """A page that anyone may open must not fail because nobody can look up who opens it."""
+    if not request.app.state.readiness.is_open:
+        return None
+    try:
+        return await gate_of(request).sign_in_of(request)
+    except Exception as error:
+        log.warning("browser_not_known", reason=type(error).__name__)
+        return None
+
+
 # Dependencies are `async def` so that FastAPI calls them in place, not each in a thread.
 Nexus = Annotated[App, Depends(_app)]
 Viewer = Annotated[UUID, Depends(_api_viewer)]
@@ -71,5 +87,7 @@ PageViewer = Annotated[UUID, Depends(_page_viewer)]
 AnyViewer = Annotated[UUID, Depends(_either_viewer)]
 #: For what tells operators and developers about Nexus itself.
 Operator = Annotated[None, Depends(_operator)]
+#: The sign-in of the browser that asks, if it has one.
+Browser = Annotated[SignIn | None, Depends(_browser)]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=queries.MOST, description="How many at most.")]

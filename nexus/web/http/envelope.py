@@ -98,7 +98,7 @@ def request_id(request: Request) -> str:
 _MEANINGS = {
     400: "The request is not well-formed; the code says why.",
     401: "No valid token, or no internal secret.",
-    403: "Visible to you, but not yours to change.",
+    403: "Visible to you, but not yours to change; or your token has too small a scope.",
     404: "It does not exist, or is not visible to you.",
     409: "Not possible in its present state.",
     413: "The request is too large.",
@@ -110,10 +110,10 @@ _MEANINGS = {
 
 
 def refusals(*statuses: int, refusal: type[Answer] = Refusal) -> dict[int | str, dict[str, Any]]:
-    """The documented refusals of an endpoint. Every API call may also be refused with 400, 401 or 503."""
+    """The documented refusals of an endpoint. Every API call may also be refused with 400, 401, 403 or 503."""
     return {
         status: {"model": refusal, "description": _MEANINGS[status]}
-        for status in sorted({400, 401, 503, *statuses})
+        for status in sorted({400, 401, 403, 503, *statuses})
     }
 
 

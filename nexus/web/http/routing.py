@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nexus.web.http.context import CALLERS
 from nexus.web.http.envelope import Refuse, refuse_in_envelope
+from nexus.web.http.scopes import needed_for
 
 #: No request but a file is larger than this.
 MOST_BODY = 1024 * 1024
@@ -45,6 +46,8 @@ class Route(APIRoute):
         #: In bytes; None if the endpoint itself limits what it reads.
         self.most_body = most_body
         self.methods = set(methods)
+        #: What a personal token must be allowed to do; None if none opens it.
+        self.needs = needed_for(endpoint, self.methods)
         self.tags = tags or []
         self.app = self._answer_first
         self._make = partial(

@@ -1,4 +1,4 @@
-"""The library: signing in, the list of items, adding, retrying and removing one. Also the page about the API."""
+"""The library: the list of items, adding, retrying and removing one. Also the page about the API."""
 
 from __future__ import annotations
 
@@ -12,55 +12,21 @@ from nexus import urls
 from nexus.app import App
 from nexus.db.session import Session
 from nexus.errors import InvalidRequest as Invalid
-from nexus.errors import RateLimited, Unauthorized
+from nexus.errors import RateLimited
 from nexus.libraries import invitations
 from nexus.media import files, queries, submit
 from nexus.media.queries import Page, View
 from nexus.states.media import Status
-from nexus.web.http import auth
-from nexus.web.http.context import Cursor, Nexus, Operator, PageViewer
+from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer
 from nexus.web.http.envelope import request_id
 from nexus.web.views.items import FILTERS, show_item
 from nexus.web.views.openapi import read_openapi
-from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router, signed_in
+from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 
 router = page_router()
 
 _KINDS = ("web_article", "video")
 _EMPTY_FORM = {"url": "", "kind": _KINDS[0], "error": "", "done": ""}
-_DAY = 24 * 60 * 60
-
-
-@router.get("/sign-in")
-def sign_in(request: Request, nexus: Nexus, token: str = "") -> Response:
-    """In a browser that is signed in already, even an expired link opens the library."""
-    if not token:
-        return page(request, "sign_in.html", problem="")
-    try:
-        user = auth.open_own_token(nexus.settings, token, "sign-in")
-    except Unauthorized:
-        if signed_in(request):
-            return go("/")
-        return page(
-            request, "sign_in.html", 401, problem="This sign-in link has expired, or is not complete."
-        )
-    response = go("/")
-    response.set_cookie(
-        auth.COOKIE,
-        auth.session_token(nexus.settings, user),
-        max_age=auth.SESSION_DAYS * _DAY,
-        httponly=True,
-        samesite="lax",
-        secure=request.url.scheme == "https",
-    )
-    return response
-
-
-@router.post("/sign-out")
-def sign_out(_viewer: PageViewer) -> Response:
-    response = go("/sign-in")
-    response.delete_cookie(auth.COOKIE, httponly=True, samesite="lax")
-    return response
 
 
 @router.get("/")
@@ -131,7 +97,7 @@ def delete(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
 
 
 @router.get("/docs")
-def docs(request: Request, _: Operator) -> Response:
+def docs(request: Request, _: Operator, _browser: Browser) -> Response:
     """For those who may see /openapi.json, from which it is made."""
     return page(request, "docs.html", reference=read_openapi(request.app.openapi()))
 

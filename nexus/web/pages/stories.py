@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from urllib.parse import urlencode, urljoin
 from uuid import UUID
 
 from fastapi import Depends, Form, Request
@@ -17,7 +16,6 @@ from nexus.errors import ApiError, Conflict, NotFound
 from nexus.errors import InvalidRequest as Invalid
 from nexus.states.story import Status
 from nexus.web.api.stories import Verb
-from nexus.web.http import auth
 from nexus.web.http.context import Cursor, Nexus, PageViewer
 from nexus.web.views import story_formats
 from nexus.web.views.render import go, page, page_router
@@ -70,8 +68,6 @@ def story_list(
     chosen = show if show in FILTERS else "all"
     with nexus.sessions.read() as session:
         found = editorial.newest_stories(session, viewer, status=FILTERS[chosen][1], cursor=cursor)
-    token = urlencode({"token": auth.feed_token(nexus.settings, viewer)})
-    site = nexus.settings.public_url or str(request.base_url)
     return page(
         request,
         "stories.html",
@@ -79,7 +75,6 @@ def story_list(
         filters=FILTERS,
         stories=list(map(show_story, found.items)),
         next_cursor=found.next_cursor,
-        feed=urljoin(site, f"/api/stories.atom?{token}"),
     )
 
 

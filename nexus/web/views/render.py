@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 import nexus
 from nexus.errors import ApiError
 from nexus.settings import Settings
-from nexus.web.http import auth
+from nexus.web.http.auth import Gate
 from nexus.web.http.context import app_of
 from nexus.web.http.envelope import request_id
 from nexus.web.http.routing import MOST_BODY, Router
@@ -73,8 +73,18 @@ def refuse_as_page(request: Request, error: ApiError, status: int) -> Response:
         place = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
         return fragment(request, "notice.html", status, place, message=error.message)
     if status == 401:
-        return page(request, "sign_in.html", 401, problem="")
+        return sign_in_page(request)
     return page(request, "problem.html", status, error=error, request_id=request_id(request))
+
+
+def sign_in_page(request: Request, status: int = 401, problem: str = "", **values: Any) -> Response:
+    """The page that says how to sign in, and leads back to where the browser is."""
+    provider = request.app.state.provider
+    is_page = request.method == "GET" and not request.url.path.startswith("/sign-in")
+    given = {"back": request.url.path if is_page else "/", "elsewhere": None, **values}
+    return page(
+        request, "sign_in.html", status, problem=problem, provider=provider.name if provider else "", **given
+    )
 
 
 def by_htmx(request: Request) -> bool:
@@ -110,7 +120,8 @@ def _store_origins(settings: Settings) -> list[str]:
 
 def signed_in(request: Request) -> bool:
     """For what surrounds a page's content. What the viewer may see is decided by PageViewer."""
-    return auth.has_session(app_of(request).settings, request.cookies.get(auth.COOKIE, ""))
+    gate: Gate = request.app.state.gate
+    return gate.looks_signed_in(request)
 
 
 @cache

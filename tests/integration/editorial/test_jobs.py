@@ -18,7 +18,6 @@ from nexus.errors import EmptyContent, FetchBusy, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.libraries.quota import Operation
 from nexus.states.job import Status
-from nexus.web.http import auth
 from nexus.work.turns import Turns
 from tests.kit.articles import ARTICLE, SENTENCES
 from tests.kit.clock import SetClock
@@ -28,6 +27,7 @@ from tests.kit.job_calls import TEXT, begin_job, call_step, job_event_names, job
 from tests.kit.jobs import LEASE, PAGE, claim_extraction, force_job_into, start_fetch
 from tests.kit.media import row_of
 from tests.kit.servers.web_pages import Answer, Pages
+from tests.kit.sign_ins import cookie_of
 from tests.kit.work import sweep, take_next_step, take_step
 
 LATE = [Status.EXTRACTED, Status.READY_TO_GENERATE, Status.GENERATING, Status.SAVED]
@@ -362,7 +362,7 @@ def test_a_slow_fetch_offers_manual_entry_after_thirty_seconds_without_scripts(
 
 
 def the_page(app: App, me: Caller, job_id: str) -> str:
-    cookie = f"{auth.COOKIE}={auth.session_token(app.settings, me.user)}"
+    cookie = cookie_of(app.sessions, me.user)
     return me.get(f"/admin/jobs/{job_id}", headers={"Authorization": "", "Cookie": cookie}).text
 
 

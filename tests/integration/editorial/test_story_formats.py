@@ -12,11 +12,12 @@ from markdown_it import MarkdownIt
 
 from nexus.app import App
 from nexus.states.story import Status
-from nexus.web.http import auth
+from nexus.web.http import auth, cookies
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, job_problem, problem, serve
 from tests.kit.job_calls import TEXT, call_step, job_of, ready_job
 from tests.kit.servers.web_pages import Pages
+from tests.kit.sign_ins import link_key, session_key, token_of
 from tests.kit.story_calls import (
     ON_SQLITE,
     QUOTE,
@@ -156,12 +157,13 @@ def test_the_feed_has_only_absolute_links(app: App, me: Caller, site: Site, page
 def test_the_feed_is_opened_only_by_its_own_token(site: Site, me: Caller) -> None:
     story_of(change_story(me, story_id := draft_story(me), "publish"))
     chosen, anyone = site.app.settings, site.anyone()
-    opened = anyone.get("/api/stories.atom", params={"token": auth.feed_token(chosen, me.user)})
+    opened = anyone.get("/api/stories.atom", params={"token": token_of(site.app.sessions, me.user, "feed")})
     assert [text_of(entry, "id") for entry in entries(opened)] == [f"urn:uuid:{story_id}"]
     others = {
-        "a session": auth.session_token(chosen, me.user),
-        "a sign-in link": auth.sign_in_token(chosen, me.user),
+        "a session": session_key(site.app.sessions, me.user),
+        "a sign-in link": link_key(site.app.sessions, me.user),
         "a bearer token": auth.issue_token(chosen, me.user),
+        "a personal token": token_of(site.app.sessions, me.user),
         "nothing": "",
         "nonsense": "nonsense",
     }
@@ -173,10 +175,10 @@ def test_the_feed_is_opened_only_by_its_own_token(site: Site, me: Caller) -> Non
 
 @ON_SQLITE
 def test_the_feeds_token_opens_nothing_else(site: Site, me: Caller) -> None:
-    story_id, token = draft_story(me), auth.feed_token(site.app.settings, me.user)
+    story_id, token = draft_story(me), token_of(site.app.sessions, me.user, "feed")
     internal = {"X-Nexus-Internal": site.app.settings.internal_secret}
     bearer = site.anyone(Authorization=f"Bearer {token}", **internal)
-    cookie, anyone = site.anyone(Cookie=f"{auth.COOKIE}={token}"), site.anyone()
+    cookie, anyone = site.anyone(Cookie=f"{cookies.SESSION}={token}"), site.anyone()
     for path in ("/api/stories", f"/api/stories/{story_id}", "/api/ingestion-jobs"):
         assert job_problem(bearer.get(path)) == (401, "E_UNAUTHORIZED"), path
         assert job_problem(anyone.get(path, params={"token": token})) == (401, "E_UNAUTHORIZED"), path
