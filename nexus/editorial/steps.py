@@ -166,14 +166,17 @@ class Stepping(Handler[Step, Result]):
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[Step] | None:
         job = jobs.job_state(session, row_id)
         if job is None or job.status not in HELD:
-            if job is not None and job.status in EXTRACTED_ON:
-                log_skipped(row_id, job.status, outrun=True)
             return None
         waits = job.lease_expires_at is None and (job.run_after is None or job.run_after <= session.now)
         if not waits or job.status.value not in self.lanes():
             return None
         begun = step_claims.begin_step(session, row_id, job.status, lease, WORKER)
         return None if isinstance(begun, Missed) else _claimed(begun)
+
+    def log_missed(self, session: Session, row_id: UUID) -> None:
+        job = jobs.job_state(session, row_id)
+        if job is not None and job.status in EXTRACTED_ON:
+            log_skipped(row_id, job.status, outrun=True)
 
     def claim_due(
         self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta

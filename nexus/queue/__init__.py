@@ -46,8 +46,8 @@ class Bell:
         """How often it has rung so far; read this before looking for work."""
         return self._rung
 
-    def wait(self, mark: int, seconds: float) -> None:
-        """Return when it has rung after the mark, or when the time is over."""
+    def wait(self, mark: int, seconds: float | None) -> None:
+        """Return when it has rung after the mark, or when the time, if any, is over."""
         with self._wake:
             self._wake.wait_for(lambda: self._rung != mark, seconds)
 

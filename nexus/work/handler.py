@@ -71,6 +71,9 @@ class Handler(ABC, Generic[S, R]):
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[S] | None:
         """Claim one piece of work; None if it is not due, or somebody holds it."""
 
+    def log_missed(self, session: Session, row_id: UUID) -> None:  # noqa: B027 most kinds have nothing to say
+        """Log why work that somebody asked for was not claimed."""
+
     @abstractmethod
     def claim_due(
         self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta

@@ -51,7 +51,7 @@ class Kernel:
         """
         handler = self.handlers[work.kind]
         outcome = None
-        while (claim := self._claim(handler, work)) is not None:
+        while (claim := self._claim(handler, work, first=outcome is None)) is not None:
             outcome = self.finish(claim)
             if not handler.repeats:
                 break
@@ -104,12 +104,15 @@ class Kernel:
             log.info("swept", released=released, announced=announced)
         return Swept(released, announced)
 
-    def _claim(self, handler: Handler[Any, Any], work: Work) -> Claim[Any] | None:
+    def _claim(self, handler: Handler[Any, Any], work: Work, *, first: bool) -> Claim[Any] | None:
         with (
             logging.task_log_context(request_id=None, **{handler.log_id: work.id}),
             self.sessions.begin() as session,
         ):
-            return handler.claim(session, work.id, self.leases.length)
+            claim = handler.claim(session, work.id, self.leases.length)
+            if claim is None and first:
+                handler.log_missed(session, work.id)
+            return claim
 
     def _release_lost(self, handler: Handler[Any, Any]) -> int:
         total = 0

@@ -56,6 +56,11 @@ class Leases:
             for hold in holds:
                 self._held.pop(hold, None)
 
+    def holds(self, hold: Hold) -> bool:
+        """Whether a lease is still renewed; work that took too long has lost it."""
+        with self._lock:
+            return hold in self._held
+
     def held(self) -> list[Hold]:
         """Return what this process holds, by kind and id: the order in which rows are locked everywhere."""
         with self._lock:

@@ -20,7 +20,7 @@ class Turns:
         self._sessions = sessions
         self._lease = lease
         self._lock = threading.Lock()
-        self._next_lane = 0
+        self._next_lane: dict[str, int] = {}
         self._next_user: dict[tuple[str, str | None], UUID] = {}
 
     def claim(self, handler: Handler[S, R], most: int) -> list[Claim[S]]:
@@ -44,7 +44,8 @@ class Turns:
     def _lanes_in_turn(self, handler: Handler[Any, Any]) -> list[str | None]:
         lanes = list(handler.lanes())
         with self._lock:
-            start = self._next_lane = (self._next_lane + 1) % max(len(lanes), 1)
+            start = (self._next_lane.get(handler.kind, -1) + 1) % max(len(lanes), 1)
+            self._next_lane[handler.kind] = start
         return lanes[start:] + lanes[:start]
 
     def _waiting(self, handler: Handler[Any, Any], lane: str | None) -> list[tuple[str | None, UUID]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import Counter
@@ -59,6 +60,10 @@ class Workers:
         self._places = {
             handler.kind: threading.Semaphore(max(1, int(threads * handler.share))) for handler in handlers
         }
+        #: When a batch of each kind was last begun, by count: the kind that has waited longest is asked first.
+        self._begun = dict.fromkeys(self._places, 0)
+        self._count = itertools.count(1)
+        self._watch = threading.Lock()
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._work_for_ever, name=f"nexus-worker-{number}", daemon=True)
@@ -84,24 +89,37 @@ class Workers:
             try:
                 mark = self._bell.mark()
                 if not self._work_once():
-                    self._bell.wait(mark, self._app.settings.poll_seconds)
+                    self._wait(mark)
             except Exception as error:
                 log.error("worker_stumbled", reason=type(error).__name__)  # noqa: TRY400
                 self._stopping.wait(PAUSE_AFTER_ERROR)
 
+    def _wait(self, mark: int) -> None:
+        """Wait for the bell. One idle thread also looks at intervals: that is enough to find what nobody announced."""
+        if not self._watch.acquire(blocking=False):
+            self._bell.wait(mark, None)
+            return
+        try:
+            self._bell.wait(mark, self._app.settings.poll_seconds)
+        finally:
+            self._watch.release()
+
     def _work_once(self) -> bool:
-        """Do one batch of work; return whether there was any."""
-        return any(self._work_on(handler) for handler in self._kernel.handlers.values())
+        """Do one batch of work; return whether there was any. Kinds of work take turns, too."""
+        in_turn = sorted(self._kernel.handlers.values(), key=lambda handler: self._begun[handler.kind])
+        return any(self._work_on(handler) for handler in in_turn)
 
     def _work_on(self, handler: Handler[Any, Any]) -> bool:
         """Do work of this kind; return whether there was any, and a thread to spare for it."""
         if not self._places[handler.kind].acquire(blocking=False):
             return False
         try:
-            batch = self._paces[handler.kind].batch()
+            # Long work is claimed one by one, so that no thread idles while another has a queue of it.
+            batch = self._paces[handler.kind].batch() if handler.settles_together else 1
             claims = self._turns.claim(handler, batch)
-            if len(claims) == batch:
-                self._bell.ring()  # there may be more, for another thread
+            if claims:
+                self._begun[handler.kind] = next(self._count)
+                self._bell.ring()  # for a thread that takes what is left, or watches instead of this one
             self._work_through(handler, claims)
             return bool(claims)
         finally:
@@ -113,6 +131,8 @@ class Workers:
         try:
             while left and not self._stopping.is_set():
                 claim = left.pop(next(iter(left)))
+                if not self._kernel.leases.holds(claim.hold):
+                    continue  # those before it took so long that another worker may have it
                 began = time.monotonic()
                 self._finish(handler, claim)
                 self._paces[handler.kind].took(time.monotonic() - began)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID, uuid4
@@ -30,14 +33,17 @@ from sqlalchemy.schema import CreateTable
 from nexus.app import App
 from nexus.db.session import Query, Session, Statement
 from nexus.errors import ExtractionFailed, FetchBusy, FetchFailed, WorkError
+from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.queue import Work
+from nexus.states.media import Kind
 from nexus.work.backlog import Backlog
 from nexus.work.handler import WORKER, Claim, Ended, Handler, Hold
 from nexus.work.retry import Again, decide
 from nexus.work.turns import Turns
 from nexus.worker.threads import Workers
 from tests.kit.clock import SetClock
-from tests.kit.waiting import eventually
+from tests.kit.media import good_extractor, new_media
+from tests.kit.waiting import PATIENCE, eventually
 
 WAITING = "state = 'waiting'"
 BELLS = Table(
@@ -104,6 +110,9 @@ class Ringing(Handler[Bell, WorkError | None]):
         self._app = app
         self.rung: list[UUID] = []
         self.errors: list[WorkError] = []
+        self.on_ring: Callable[[], object] = lambda: None
+        #: Where those who ring wait for each other.
+        self.meeting: threading.Barrier | None = None
 
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[Bell] | None:
         row = session.first(_ONE, row_id=row_id, now=session.now, until=session.now + lease)
@@ -119,6 +128,9 @@ class Ringing(Handler[Bell, WorkError | None]):
 
     def do(self, claim: Claim[Bell]) -> WorkError | None:
         self.rung.append(claim.subject.id)
+        self.on_ring()
+        if self.meeting is not None:
+            self.meeting.wait()
         return self.errors.pop(0) if self.errors else None
 
     def settle(self, ended: Sequence[Ended[Bell, WorkError | None]]) -> list[str]:
@@ -164,18 +176,22 @@ def ringing(app: App) -> Iterator[Ringing]:
 
 
 def new_bell(app: App, owner: UUID | None = None) -> UUID:
-    bell_id = uuid4()
     with app.sessions.begin() as session:
-        session.run(
-            _NEW,
-            id=bell_id,
-            owner=owner or uuid4(),
-            state="waiting",
-            attempt=0,
-            tries=0,
-            run_after=session.now,
-            lease_expires_at=None,
-        )
+        return add_bell(session, owner or uuid4())
+
+
+def add_bell(session: Session, owner: UUID) -> UUID:
+    bell_id = uuid4()
+    session.run(
+        _NEW,
+        id=bell_id,
+        owner=owner,
+        state="waiting",
+        attempt=0,
+        tries=0,
+        run_after=session.now,
+        lease_expires_at=None,
+    )
     return bell_id
 
 
@@ -256,3 +272,69 @@ def test_a_lease_of_registered_work_is_renewed(app: App, ringing: Ringing, clock
         clock.forward(seconds=50)
         app.kernel.leases.renew()
         assert bells(app)[bell_id].lease_expires_at == clock() + app.kernel.leases.length
+
+
+def with_threads(app: App, count: int) -> Workers:
+    return Workers(replace(app, settings=app.settings.model_copy(update={"worker_threads": count})))
+
+
+def test_long_work_is_not_queued_up_behind_one_thread(app: App, ringing: Ringing) -> None:
+    """However short the work before it was."""
+    workers = with_threads(app, 2)
+    workers.start()
+    for _ in range(30):
+        new_bell(app)
+    app.queue.bell.ring()
+    eventually(lambda: len(ringing.rung) == 30, "short work is done")
+    ringing.meeting = threading.Barrier(2, timeout=PATIENCE)
+    with app.sessions.begin() as session:
+        owner = uuid4()
+        long_work = [add_bell(session, owner) for _ in range(2)]
+    app.queue.bell.ring()
+    eventually(lambda: all(bells(app)[one].state == "rung" for one in long_work), "both were done at once")
+    workers.stop()
+
+
+def test_kinds_of_work_take_turns(app: App, ringing: Ringing, installed_extractors: None) -> None:
+    done: list[str] = []
+    AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: done.append("item") or good_extractor(source)
+    ringing.on_ring = lambda: done.append("bell")
+    for _ in range(20):
+        new_media(app)
+    new_bell(app)
+    workers = with_threads(app, 1)
+    workers.start()
+    eventually(lambda: "bell" in done, "the bell has rung")
+    workers.stop()
+    assert done.index("bell") <= 2
+
+
+def test_one_idle_thread_looks_for_work_by_the_clock(app: App) -> None:
+    looks: Counter[str] = Counter()
+    app = replace(app, settings=app.settings.model_copy(update={"worker_threads": 4, "poll_seconds": 0.001}))
+    workers = Workers(app)
+    work_once = workers._work_once
+
+    def counted() -> bool:
+        looks[threading.current_thread().name] += 1
+        return work_once()
+
+    workers._work_once = counted  # type: ignore[method-assign]
+    workers.start()
+    eventually(lambda: len(looks) == 4 and looks.total() > 50, "it was looked often")
+    workers.stop()
+    assert sorted(looks.values())[:3] <= [2, 2, 2]  # at the start, and when told to stop
+
+
+def test_work_that_has_lost_its_lease_while_it_waited_is_not_begun(
+    app: App, ringing: Ringing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ringing, "settles_together", True)
+    owner = uuid4()
+    with app.sessions.begin() as session:
+        asked = {add_bell(session, owner) for _ in range(2)}
+    claims = Turns(app.sessions, timedelta(seconds=60)).claim(ringing, 2)
+    assert {claim.subject.id for claim in claims} == asked
+    ringing.on_ring = lambda: app.kernel.leases.let_go(*(claim.hold for claim in claims))
+    with_threads(app, 1)._work_through(ringing, claims)
+    assert len(ringing.rung) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from nexus.app import App
 from nexus.db.rows import MediaRow
+from nexus.editorial.steps import Stepping
 from nexus.media.lifecycle import release
 from nexus.media.runner import Extracting
 from nexus.states.media import Kind, Status
@@ -98,6 +99,21 @@ def test_a_user_who_waits_for_a_later_try_does_not_block_others(app: App, turns:
     due = new_media(app)
     claims = claim(app, turns, [Kind.WEB_ARTICLE], 1) + claim(app, turns, [Kind.WEB_ARTICLE], 1)
     assert [row.id for row in claims] == [due]
+
+
+def test_a_kind_takes_its_turn_although_other_work_is_looked_for_in_between(app: App, turns: Turns) -> None:
+    """A worker asks for steps, which have three lanes, before it asks for items, which have four."""
+    kinds = [Kind.EPUB, Kind.PDF, Kind.TEXT, Kind.WEB_ARTICLE]
+    for _ in range(10):
+        new_media(app)
+    for number, kind in enumerate([Kind.EPUB, Kind.PDF]):
+        new_file(app, uuid4(), str(number) * 64, kind=kind)
+    tools = replace(app.tools, extractors=dict.fromkeys(kinds, good_extractor))
+    claimed = []
+    for _ in range(len(kinds)):
+        assert turns.claim(Stepping(tools), 1) == []
+        claimed += [one.subject.kind for one in turns.claim(Extracting(tools), 1)]
+    assert {Kind.EPUB, Kind.PDF, Kind.WEB_ARTICLE} <= set(claimed)
 
 
 def test_nothing_is_claimed_if_nobody_waits(app: App, turns: Turns) -> None:

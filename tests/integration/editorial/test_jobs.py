@@ -17,6 +17,7 @@ from nexus.editorial.steps import Stepping
 from nexus.errors import EmptyContent, FetchBusy, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.libraries.quota import Operation
+from nexus.queue import Work
 from nexus.states.job import Status
 from nexus.work.turns import Turns
 from tests.kit.articles import ARTICLE, SENTENCES
@@ -118,6 +119,15 @@ class TestWhatMonitoringSearchesFor:
         assert call_step(me, job_id, "extract").json()["skipped"] is True
         said = f"[EXTRACT] Job {job_id} already extracted by another worker, skipping"
         assert said in capsys.readouterr().err
+
+    def test_a_worker_that_finished_an_extraction_itself_blames_no_other(
+        self, app: App, me: Caller, pages: Pages, capsys: pytest.CaptureFixture[str], json: bool
+    ) -> None:
+        job_id = begin_job(me, pages)
+        call_step(me, job_id, "fetch")
+        logging.configure(json=json, level="info")
+        assert app.kernel.run(Work("step", UUID(job_id))) is not None
+        assert "by another worker" not in capsys.readouterr().err
 
 
 def another_worker(app: App, job_id: str, error: WorkError | None = None) -> Callable[[], None]:
