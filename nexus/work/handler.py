@@ -71,7 +71,7 @@ class Handler(ABC, Generic[S, R]):
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[S] | None:
         """Claim one piece of work; None if it is not due, or somebody holds it."""
 
-    def log_missed(self, session: Session, row_id: UUID) -> None:  # noqa: B027 most kinds have nothing to say
+    def log_missed(self, session: Session, row_id: UUID) -> None:
         """Log why work that somebody asked for was not claimed."""
 
     @abstractmethod
