@@ -8,6 +8,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ ROOMS = re.compile(r"(<!-- rooms[^\n]*-->\n).*?(<!-- /rooms -->)", re.DOTALL)
 NOTE = "<!-- Made from the code by `make docs`; changes here are lost. -->"
 
 
+@cache
 def pages() -> dict[str, str]:
     """Every page that is made here, by its path below docs."""
     made = {
@@ -150,7 +152,7 @@ def _parameter(parameter: Any) -> list[str]:
 
 def http() -> str:
     parts = ["# HTTP", application.DESCRIPTION.strip()]
-    for path, calls in _openapi()["paths"].items():
+    for path, calls in openapi_document()["paths"].items():
         for method, call in calls.items():
             parts += [
                 f"## `{method.upper()} {path}`",
@@ -169,7 +171,9 @@ def _http_parameter(parameter: dict[str, Any]) -> list[str]:
     return [f"`{parameter['name']}`", parameter["in"], parameter.get("description", "")]
 
 
-def _openapi() -> dict[str, Any]:
+@cache
+def openapi_document() -> dict[str, Any]:
+    """Return what Nexus says about its API; making it takes a second or two."""
     with tempfile.TemporaryDirectory() as folder:
         app = build(Settings(_env_file=None, data_dir=Path(folder), database_url="sqlite://"))  # type: ignore[call-arg]
         document: dict[str, Any] = application.create(app).openapi()

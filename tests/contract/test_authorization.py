@@ -302,18 +302,23 @@ def test_public_endpoints_answer_without_a_token(site: Site) -> None:
 
 
 def test_every_role_gets_the_answer_that_the_table_of_rights_says(site: Site) -> None:
-    """The whole table; a world of its own for each cell."""
+    """The whole table; whatever may have changed its world gets a new one."""
     client, seen = site.anyone(), {}
+    unchanged: dict[bool, tuple[World, UUID, UUID]] = {}
     for endpoint in GUARDED:
-        statuses = []
+        statuses, readable = [], endpoint in READABLE
         for role in May._fields:
-            world = World(site.app)
-            media_id, library_id = world.build(readable=endpoint in READABLE)
+            if readable not in unchanged:
+                world = World(site.app)
+                unchanged[readable] = (world, *world.build(readable=readable))
+            world, media_id, library_id = unchanged[readable]
             viewer = getattr(world, role)
             headers = headers_of(site.app.settings, viewer)
             answer = call(client, endpoint, headers, media_id, library_id, world.guest)
             statuses.append(answer.status_code)
             expect_code(endpoint, answer)
+            if answer.status_code == 200 and not endpoint.startswith("GET"):
+                del unchanged[readable]
             if role == "stranger" and endpoint.startswith("GET") and endpoint != "GET /events":
                 assert str(media_id) not in answer.text
                 assert str(library_id) not in answer.text
@@ -488,8 +493,9 @@ BAD: dict[str, Forge] = {
 }
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_bad_credentials_open_nothing(site: Site) -> None:
-    """Every kind of bad credentials, on every endpoint; none of it changes anything."""
+    """Every kind of bad credentials, on every endpoint; none of it gets as far as a database."""
     world = World(site.app)
     media_id, library_id = world.build()
     before, rows = everything_of(site.app.sessions, media_id), counts(site.app)

@@ -16,7 +16,6 @@ from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.media import history, queries, runner
 from nexus.media.runner import Outcome
 from nexus.states.media import Kind
-from nexus.web import application
 from tests.kit import documents
 from tests.kit.commands import Terminal
 from tests.kit.http import Caller, data, follow
@@ -25,6 +24,7 @@ from tests.kit.settings import make_settings
 from tests.kit.sign_ins import cookie_of
 from tests.kit.uploads import Uploader
 from tests.kit.work import extract_item
+from tools.reference import openapi_document
 
 INTERNAL = "E_EXTRACTOR_NOT_IMPLEMENTED"
 NAMES = {"can_read", "can_highlight", "can_quote", "can_search", "can_play", "can_download_file"}
@@ -34,12 +34,9 @@ LIST = "/media"
 
 def media_gets() -> list[str]:
     """Every path below /media that GET answers with JSON, as the OpenAPI document has them."""
-    unopened = build(make_settings("sqlite://", Path()))
-    paths = application.create(unopened).openapi()["paths"]
-    unopened.close()
     return [
         path
-        for path, methods in paths.items()
+        for path, methods in openapi_document()["paths"].items()
         if path.startswith(LIST) and "application/json" in _success(methods).get("content", {})
     ]
 
