@@ -23,31 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.kit.waiting import PATIENCE, eventually
+from tools.shipped.modules import OF_CELERY
 
 ROOT = Path(__file__).parents[2]
-#: What the commands import when they run, and Celery only when its worker starts.
+#: What the commands import when they run.
 IMPORTED_ONCE = (
     "nexus.cli.server",
     "nexus.db.triggers",
     "nexus.worker.tasks",
     "alembic.ddl.postgresql",
     "billiard.pool",
-    "celery.app.amqp",
-    "celery.app.control",
-    "celery.app.events",
-    "celery.app.log",
-    "celery.apps.worker",
-    "celery.concurrency.thread",
-    "celery.events.dispatcher",
-    "celery.events.receiver",
     "celery.fixups.django",
-    "celery.loaders.app",
-    "celery.worker.autoscale",
-    "celery.worker.components",
-    "celery.worker.consumer.delayed_delivery",
-    "celery.worker.strategy",
-    "kombu.pidbox",
-    "kombu.transport.redis",
+    *OF_CELERY,
     "psycopg",
     "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite.pysqlite",

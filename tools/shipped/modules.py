@@ -11,15 +11,8 @@ import sys
 import traceback
 from collections.abc import Iterator
 
-#: What is imported only when a server, a worker or a command needs it.
-CHOSEN = (
-    # NEXUS_DATABASE_URL
-    "alembic.ddl.postgresql",
-    "alembic.ddl.sqlite",
-    "psycopg_binary",
-    "sqlalchemy.dialects.postgresql.psycopg",
-    "sqlalchemy.dialects.sqlite.pysqlite",
-    # NEXUS_QUEUE=celery, NEXUS_REDIS_URL
+#: What Celery imports only when its worker starts.
+OF_CELERY = (
     "celery.app.amqp",
     "celery.app.control",
     "celery.app.events",
@@ -35,6 +28,17 @@ CHOSEN = (
     "celery.worker.strategy",
     "kombu.pidbox",
     "kombu.transport.redis",
+)
+#: What is imported only when a server, a worker or a command needs it.
+CHOSEN = (
+    # NEXUS_DATABASE_URL
+    "alembic.ddl.postgresql",
+    "alembic.ddl.sqlite",
+    "psycopg_binary",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    # NEXUS_QUEUE=celery, NEXUS_REDIS_URL
+    *OF_CELERY,
     "redis.asyncio",
     # NEXUS_STORAGE=s3
     "boto3.session",
