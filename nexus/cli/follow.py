@@ -63,7 +63,7 @@ class Follow:
 
     def wait(self, app: App) -> None:
         """Wait until all items are at rest. Ctrl-C ends it earlier, and unfinished work is given back."""
-        from nexus.cli.waiting import Wait  # noqa: PLC0415 only who waits needs what does the work
+        from nexus.cli.waiting_for_items import Wait  # noqa: PLC0415 only those who wait need what does the work
 
         waiting = Wait(app, self.viewer, self.items, self.tell, self._silent)
         try:

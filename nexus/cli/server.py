@@ -24,7 +24,7 @@ from nexus import logging
 from nexus.app import App
 from nexus.cli.context import build_app, load_settings
 from nexus.cli.failures import Refused
-from nexus.cli.opening import Opening, Part
+from nexus.cli.startup import Opening, Part
 from nexus.cli.token import local_address, sign_in_link
 from nexus.web import application
 from nexus.web.http.readiness import Readiness

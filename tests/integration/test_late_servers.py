@@ -17,7 +17,7 @@ from redis import Redis
 from sqlalchemy import make_url
 
 from nexus.app import App
-from nexus.cli.opening import Opening
+from nexus.cli.startup import Opening
 from nexus.states.media import Status
 from tests.kit import servers
 from tests.kit.http import Caller, data, problem
