@@ -1,4 +1,4 @@
-"""How text becomes a story: a draft in which every claim points to the place in the article that supports it.
+"""How text becomes a story: a draft in which headline, summary and every claim point to what supports them.
 
 Without a model, the draft is made of the article's own sentences. With one, the model writes, and each of its quotes is
 looked up in the text. A quote that is not there is kept and shown as unsupported.
@@ -6,6 +6,7 @@ looked up in the text. A quote that is not there is kept and shown as unsupporte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -23,6 +24,9 @@ WHAT_HAPPENED = (1, 10)
 BACKGROUND = (0, 10)
 CLAIM = (10, 1000)
 QUOTE = (10, 2000)
+#: The most quotes that support a headline, and a summary.
+HEADLINE_QUOTES = 2
+SUMMARY_QUOTES = 10
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,17 @@ class Evidence:
     quote: str
     start: int | None
     end: int | None
+    #: Whether it is in the article's title, which is not part of the text. Only headlines and summaries rest on that.
+    in_title: bool = False
 
     @property
     def found(self) -> bool:
-        return self.start is not None
+        return self.start is not None or self.in_title
+
+
+def is_supported(evidence: Sequence[Evidence]) -> bool:
+    """Whether there is evidence, and all of it was found."""
+    return bool(evidence) and all(one.found for one in evidence)
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,8 @@ class Draft:
     prompt_version: str
     #: For all calls that it took.
     tokens_used: int
+    headline_evidence: tuple[Evidence, ...] = ()
+    summary_evidence: tuple[Evidence, ...] = ()
 
     def __post_init__(self) -> None:
         sizes = {

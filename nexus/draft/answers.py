@@ -9,7 +9,7 @@ from unicodedata import category
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from nexus.draft import BACKGROUND, CLAIM, HEADLINE, QUOTE, SUMMARY, WHAT_HAPPENED
+from nexus.draft import BACKGROUND, CLAIM, HEADLINE, QUOTE, SUMMARY, SUMMARY_QUOTES, WHAT_HAPPENED
 
 #: Some models think aloud before they answer.
 THOUGHTS = "</think>"
@@ -48,10 +48,18 @@ CLEAN = BeforeValidator(_printable)
 ONE_LINE = BeforeValidator(_on_one_line)
 
 
-class _Strict(BaseModel):
-    """Other fields are ignored, but the schema that is sent forbids them: strict servers insist on that."""
+def _forbid_others(schema: dict[str, Any]) -> None:
+    schema["additionalProperties"] = False
+    schema["required"] = list(schema["properties"])
+    for part in schema["properties"].values():
+        part.pop("default", None)
 
-    model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
+
+class _Strict(BaseModel):
+    """Other fields are ignored and some may be missing, but the schema that is sent allows neither: strict servers
+    insist on that."""
+
+    model_config = ConfigDict(json_schema_extra=_forbid_others)
 
 
 class AnsweredClaim(_Strict):
@@ -61,7 +69,12 @@ class AnsweredClaim(_Strict):
 
 class StoryAnswer(_Strict):
     headline: Annotated[str, _sized(HEADLINE, "characters"), ONE_LINE, CLEAN]
+    headline_quote: Annotated[str, _sized((0, QUOTE[1]), "characters"), CLEAN] = ""
     summary: Annotated[str, _sized(SUMMARY, "characters"), ONE_LINE, CLEAN]
+    summary_quotes: Annotated[
+        list[Annotated[str, _sized((0, QUOTE[1]), "characters"), CLEAN]],
+        _sized((0, SUMMARY_QUOTES), "quotes"),
+    ] = []
     what_happened: Annotated[list[AnsweredClaim], _sized(WHAT_HAPPENED, "claims")]
     background: Annotated[list[AnsweredClaim], _sized(BACKGROUND, "claims")]
 

@@ -87,15 +87,21 @@ class Extractive:
         )
         chosen = _choose(sentences, _words(article.title))
         happened = min(MOST_CLAIMS, (len(chosen) + 1) // 2)
-        summary = _summary(chosen, article.text)
+        summary, from_text = _summary(chosen, article.text)
+        first = Evidence(chosen[0].text, *chosen[0].span)
+        headline, from_article = _headline(
+            article.title, (chosen[0].text, (first,)), (summary, from_text[:1])
+        )
         return Draft(
-            headline=_headline(article.title, chosen[0].text, summary),
+            headline=headline,
             summary=summary,
             what_happened=_claims(chosen[:happened]),
             background=_claims(chosen[happened:]),
             model=EXTRACTIVE,
             prompt_version=VERSION,
             tokens_used=0,
+            headline_evidence=from_article,
+            summary_evidence=from_text,
         )
 
 
@@ -190,7 +196,7 @@ def _claims(sentences: list[Sentence]) -> tuple[StoryClaim, ...]:
     return tuple(StoryClaim(own.text, Evidence(own.text, *own.span)) for own in in_order)
 
 
-def _summary(chosen: list[Sentence], text: str) -> str:
+def _summary(chosen: list[Sentence], text: str) -> tuple[str, tuple[Evidence, ...]]:
     """Join the best sentences that fit. If they are too short, use the beginning of the text."""
     taken: list[Sentence] = []
     size = 0
@@ -199,21 +205,24 @@ def _summary(chosen: list[Sentence], text: str) -> str:
         if size < ENOUGH and size + more <= SUMMARY[1]:
             taken.append(sentence)
             size += more
-    summary = _joined([_plain(own.text) for own in sorted(taken, key=lambda own: own.at)])
-    return summary if len(summary) >= SUMMARY[0] else _cut(_plain(text), SUMMARY[1])
+    taken.sort(key=lambda own: own.at)
+    plain = (_plain(own.text) for own in taken)
+    summary = "".join(own if own.endswith(UNSPACED) else f"{own} " for own in plain).strip()
+    if len(summary) >= SUMMARY[0]:
+        return summary, tuple(Evidence(own.text, *own.span) for own in taken)
+    end = min(len(text), SUMMARY[1])
+    return _cut(_plain(text), SUMMARY[1]), (Evidence(text[:end], 0, end),)
 
 
-def _joined(sentences: list[str]) -> str:
-    return "".join(own if own.endswith(UNSPACED) else f"{own} " for own in sentences).strip()
-
-
-def _headline(title: str, *sentences: str) -> str:
+def _headline(title: str, *sentences: tuple[str, tuple[Evidence, ...]]) -> tuple[str, tuple[Evidence, ...]]:
     """Return the title. If it is too short, extend it with the first of these sentences that makes it long enough."""
-    plain = _plain(title)
-    for sentence in sentences:
-        if len(plain) < HEADLINE[0]:
-            plain = f"{_plain(title)}: {_plain(sentence)}".removeprefix(": ")
-    return _cut(plain, HEADLINE[1])
+    plain = headline = _plain(title)
+    evidence = own = (Evidence(plain, None, None, in_title=True),) if plain else ()
+    for sentence, supported in sentences:
+        if len(headline) < HEADLINE[0]:
+            headline = f"{plain}: {_plain(sentence)}".removeprefix(": ")
+            evidence = (*own, *supported)
+    return _cut(headline, HEADLINE[1]), evidence
 
 
 def _plain(text: str) -> str:

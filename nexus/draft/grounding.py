@@ -104,8 +104,11 @@ class QuotableText:
                 return span
         return None
 
-    def evidence(self, quote: str) -> Evidence:
-        return Evidence(quote, *(self.find(quote) or (None, None)))
+    def evidence(self, quote: str, title: str = "") -> Evidence:
+        """Look a quote up; if a title is given, there too."""
+        start, end = self.find(quote) or (None, None)
+        in_title = start is None and bool(title) and QuotableText(title).find(quote) is not None
+        return Evidence(quote, start, end, in_title)
 
     def _whole(self, quote: str) -> Span | None:
         wanted = _fold(quote)[0]

@@ -23,7 +23,7 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from nexus import logging
-from nexus.draft import Article, Draft, StoryClaim, require_enough
+from nexus.draft import Article, Draft, Evidence, StoryClaim, require_enough
 from nexus.draft.answers import SCHEMA, AnsweredClaim, StoryAnswer, UnusableAnswer, parse_answer
 from nexus.draft.grounding import QuotableText
 from nexus.draft.prompt import PROMPT_VERSION, Message, correction_request, story_request
@@ -199,6 +199,8 @@ class OpenAi:
             model=self._model,
             prompt_version=PROMPT_VERSION,
             tokens_used=tokens,
+            headline_evidence=_quoted([answer.headline_quote], source, article.title),
+            summary_evidence=_quoted(answer.summary_quotes, source, article.title),
         )
 
 
@@ -240,6 +242,10 @@ def _parsed(reply: _Reply) -> StoryAnswer:
 
 def _claims(said: list[AnsweredClaim], source: QuotableText) -> tuple[StoryClaim, ...]:
     return tuple(StoryClaim(claim.text, source.evidence(claim.quote)) for claim in said)
+
+
+def _quoted(quotes: list[str], source: QuotableText, title: str) -> tuple[Evidence, ...]:
+    return tuple(source.evidence(quote, title) for quote in quotes if quote)
 
 
 @contextmanager

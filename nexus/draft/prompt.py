@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TypedDict
 from urllib.parse import urlsplit
 
-from nexus.draft import BACKGROUND, HEADLINE, SUMMARY, WHAT_HAPPENED, Article
+from nexus.draft import BACKGROUND, HEADLINE, SUMMARY, SUMMARY_QUOTES, WHAT_HAPPENED, Article
 
 #: Raise it with every change of the wording or of the answer's shape.
-PROMPT_VERSION = "story-1"
+PROMPT_VERSION = "story-2"
 #: How much of an unusable answer the model is shown again.
 MOST_SHOWN = 20_000
 
@@ -20,15 +20,17 @@ INSTRUCTIONS = f"""\
 You draft a short news story from one article, for an editor who checks every claim against it.
 
 Answer with one JSON object and nothing else:
-{{"headline": "...", "summary": "...",
+{{"headline": "...", "headline_quote": "...",
+ "summary": "...", "summary_quotes": ["...", "..."],
  "what_happened": [{{"text": "...", "quote": "..."}}],
  "background": [{{"text": "...", "quote": "..."}}]}}
 
-- headline: {HEADLINE[0]} to {HEADLINE[1]} characters, sober and specific.
-- summary: {SUMMARY[0]} to {SUMMARY[1]} characters, what a reader must know.
+- headline: {HEADLINE[0]} to {HEADLINE[1]} characters, sober and specific. headline_quote: the passage that it rests on, from the title or the text.
+- summary: {SUMMARY[0]} to {SUMMARY[1]} characters, what a reader must know. summary_quotes: the passages that it rests on, one for each thing it says, at most {SUMMARY_QUOTES}.
 - what_happened: {WHAT_HAPPENED[0]} to {WHAT_HAPPENED[1]} claims, each one fact in one sentence: the news itself, in order of weight.
 - background: {BACKGROUND[0]} to {BACKGROUND[1]} claims of the same kind: what came before, and the context. [] where the article gives none.
-- quote: the passage of the article that the claim rests on, copied character for character from its text, in its own language, one sentence or a part of one. Never translate, correct or join passages. A computer looks the quote up, and a claim whose quote is not in the text is shown as unsupported.
+- quote: the passage of the article that the claim rests on.
+- Every quote is copied character for character from the article, in its own language, one sentence or a part of one. Never translate, correct or join passages. A computer looks the quotes up; a claim, headline or summary whose quotes are not in the article is shown as unsupported.
 - Say only what the article says, in the article's language. Leave out what it does not say.
 - Say who claims something where the article does.
 

@@ -22,8 +22,10 @@ from nexus.draft import (
     BACKGROUND,
     CLAIM,
     HEADLINE,
+    HEADLINE_QUOTES,
     QUOTE,
     SUMMARY,
+    SUMMARY_QUOTES,
     WHAT_HAPPENED,
     Draft,
     Evidence,
@@ -89,36 +91,51 @@ class Wording:
     summary: str
     what_happened: Sequence[tuple[str, str]]
     background: Sequence[tuple[str, str]]
+    #: What supports the headline and the summary, each quote on one line. None keeps what is saved for a text that
+    #: stays the same; another text has no support then.
+    headline_quotes: Sequence[str] | None = None
+    summary_quotes: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
 class Sections:
+    """The claims of a story, and the evidence of its headline and summary."""
+
     what_happened: tuple[StoryClaim, ...]
     background: tuple[StoryClaim, ...]
+    headline: tuple[Evidence, ...] = ()
+    summary: tuple[Evidence, ...] = ()
 
     @property
-    def unsupported(self) -> int:
+    def unsupported_claims(self) -> int:
         return sum(not claim.evidence.found for claim in (*self.what_happened, *self.background))
 
     @classmethod
     def parse(cls, stored: str) -> Sections:
         """Read them as `as_json` wrote them."""
         kept = json.loads(stored)
-        return cls(_claims_of(kept["what_happened"]), _claims_of(kept["background"]))
+        # Stories of earlier versions have no evidence for headline and summary.
+        return cls(
+            _claims_of(kept["what_happened"]),
+            _claims_of(kept["background"]),
+            tuple(Evidence(**evidence) for evidence in kept.get("headline", ())),
+            tuple(Evidence(**evidence) for evidence in kept.get("summary", ())),
+        )
 
     def as_json(self) -> str:
-        parts = {"what_happened": self.what_happened, "background": self.background}
-        plain = {
-            name: [{"text": claim.text, **vars(claim.evidence)} for claim in claims]
-            for name, claims in parts.items()
-        }
-        return json.dumps(plain)
+        claims = {"what_happened": self.what_happened, "background": self.background}
+        texts = {"headline": self.headline, "summary": self.summary}
+        return json.dumps(
+            {
+                name: [{"text": claim.text, **vars(claim.evidence)} for claim in all_]
+                for name, all_ in claims.items()
+            }
+            | {name: list(map(vars, evidence)) for name, evidence in texts.items()}
+        )
 
 
-def _claims_of(kept: Sequence[Mapping[str, Any]]) -> tuple[StoryClaim, ...]:
-    return tuple(
-        StoryClaim(claim["text"], Evidence(claim["quote"], claim["start"], claim["end"])) for claim in kept
-    )
+def _claims_of(kept: Sequence[dict[str, Any]]) -> tuple[StoryClaim, ...]:
+    return tuple(StoryClaim(claim.pop("text"), Evidence(**claim)) for claim in kept)
 
 
 @dataclass(frozen=True)
@@ -139,7 +156,9 @@ def save_story(session: Session, job: JobRow, draft: Draft, story_id: UUID, acto
         slug=slug(draft.headline, story_id),
         headline=draft.headline,
         summary=draft.summary,
-        sections=Sections(draft.what_happened, draft.background).as_json(),
+        sections=Sections(
+            draft.what_happened, draft.background, draft.headline_evidence, draft.summary_evidence
+        ).as_json(),
         sources=json.dumps([{"title": job.extracted_title, "url": job.canonical_url}]),
         article_text=job.extracted_text,
         model=draft.model,
@@ -159,13 +178,21 @@ def ground_wording(story: StoryRow, wording: Wording) -> Grounded:
     """
     kept = Sections.parse(story.sections)
     known = {(claim.text, claim.evidence.quote): claim for claim in (*kept.what_happened, *kept.background)}
-    source = QuotableText(story.article_text)
+    source, title = QuotableText(story.article_text), json.loads(story.sources)[0]["title"]
+    saved = wording_of(story)
+    headline_quotes, summary_quotes = wording.headline_quotes, wording.summary_quotes
+    if headline_quotes is None:
+        headline_quotes = saved.headline_quotes if wording.headline == saved.headline else ()
+    if summary_quotes is None:
+        summary_quotes = saved.summary_quotes if wording.summary == saved.summary else ()
     return Grounded(
         _sized(wording.headline, HEADLINE, "The headline"),
         _sized(wording.summary, SUMMARY, "The summary"),
         Sections(
             _claims(wording.what_happened, known, source, WHAT_HAPPENED, "What happened"),
             _claims(wording.background, known, source, BACKGROUND, "The background"),
+            _evidence(headline_quotes, kept.headline, source, title, HEADLINE_QUOTES, "The headline"),
+            _evidence(summary_quotes, kept.summary, source, title, SUMMARY_QUOTES, "The summary"),
         ),
     )
 
@@ -228,6 +255,24 @@ def _claims(
     return tuple(claims)
 
 
+def _evidence(
+    said: Sequence[str] | None,
+    kept: tuple[Evidence, ...],
+    source: QuotableText,
+    title: str,
+    most: int,
+    what: str,
+) -> tuple[Evidence, ...]:
+    """Check new quotes and look them up, in the title too. Unchanged ones passed before."""
+    said = said or ()
+    known = {" ".join(evidence.quote.split()): evidence for evidence in kept}
+    if len(said) > most:
+        raise InvalidRequest(f"{what} has {len(said)} quotes. Give at most {most}.")
+    return tuple(
+        known.get(quote) or source.evidence(_sized(quote, QUOTE, "A quote"), title) for quote in said
+    )
+
+
 def _sized(given: str, size: tuple[int, int], what: str) -> str:
     text = " ".join(UNSTORABLE.sub("", given).split())
     least, most = size
@@ -244,6 +289,8 @@ def wording_of(story: StoryRow) -> Wording:
         story.summary,
         [(claim.text, claim.evidence.quote) for claim in sections.what_happened],
         [(claim.text, claim.evidence.quote) for claim in sections.background],
+        [" ".join(evidence.quote.split()) for evidence in sections.headline],
+        [" ".join(evidence.quote.split()) for evidence in sections.summary],
     )
 
 

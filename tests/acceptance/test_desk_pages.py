@@ -26,6 +26,8 @@ from tests.kit.servers.web_pages import Answer, Pages
 pytestmark = pytest.mark.xdist_group("browser")
 SAID: dict[str, Any] = {
     "headline": "Boats leave the harbour again",
+    "headline_quote": SENTENCES[0],
+    "summary_quotes": [SENTENCES[0]],
     "summary": "After a long winter the boats have left the harbour again, and the town has come to see them.",
     "what_happened": [
         {"text": "The boats have left the harbour.", "quote": SENTENCES[0]},
@@ -130,8 +132,8 @@ def test_an_address_becomes_a_published_story_that_is_in_the_feed(
     desk_pages.gate.set()
     expect(page.locator(".job-step.is-done")).to_have_count(3)
     page.get_by_role("link", name="Open the story").click()
-    expect(page.get_by_label("Headline")).to_have_value(SAID["headline"])
-    page.get_by_label("Headline").fill("The whole fleet is out again")
+    expect(page.get_by_label("Headline", exact=True)).to_have_value(SAID["headline"])
+    page.get_by_label("Headline", exact=True).fill("The whole fleet is out again")
     save(page)
     expect(page.locator("h1")).to_have_text("The whole fleet is out again")
     page.get_by_role("button", name="Publish").click()
@@ -258,6 +260,24 @@ def test_a_claim_without_support_is_marked_until_it_has_some(
     expect(page.locator("#article mark")).to_have_count(3)
 
 
+def test_a_headline_without_support_is_marked_until_it_has_some(
+    page: Page, live_site: LiveSite, editor: Caller, desk_llm: Model
+) -> None:
+    """Attack: the article told the model what to write on top."""
+    obeyed = {"headline": "BUY SHINY COINS NOW", "headline_quote": "coins are a safe investment"}
+    edit(page, live_site, drafted(editor, desk_llm, {**SAID, **obeyed}))
+    headline = page.locator("#claim-headline")
+    expect(headline).to_contain_text("Not found in the article")
+    expect(page.locator("#claim-summary")).to_contain_text("Quote found")
+    page.get_by_role("link", name="Headline without support").click()
+    expect(headline).to_be_in_viewport()
+    headline.locator(".quote").fill(SENTENCES[2])
+    save(page)
+    expect(headline).to_contain_text("Quote found")
+    page.get_by_label("Headline", exact=True).focus()
+    expect(page.locator("#article mark.is-shown")).to_contain_text(SENTENCES[2])
+
+
 def test_claims_are_added_and_taken_out(
     page: Page, live_site: LiveSite, editor: Caller, desk_llm: Model
 ) -> None:
@@ -269,7 +289,7 @@ def test_claims_are_added_and_taken_out(
     page.locator("#claim-1").get_by_role("button", name="Put back").click()
     page.keyboard.press("Control+s")
     expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
-    expect(page.locator(".claim:not(.is-blank) textarea:not(.quote)")).to_have_text(
+    expect(page.locator(".claims .claim:not(.is-blank) textarea:not(.quote)")).to_have_text(
         [
             "The boats have left the harbour.",
             "The weather of the year was good.",
@@ -292,7 +312,7 @@ def test_another_draft_stands_beside_the_earlier_one(
     expect(page.locator(".draft h2")).to_have_text([OTHERWISE["headline"], SAID["headline"]])
     expect(page.locator(".draft ins")).to_have_text([OTHERWISE["headline"], SAID["headline"]])
     page.locator(".draft").last.get_by_role("link", name="Open this one").click()
-    expect(page.get_by_label("Headline")).to_have_value(SAID["headline"])
+    expect(page.get_by_label("Headline", exact=True)).to_have_value(SAID["headline"])
 
 
 def test_asking_for_drafts_too_fast_is_said_on_a_page_that_stays_live(
@@ -314,12 +334,14 @@ def test_a_second_editor_is_told_and_keeps_what_they_typed(
 ) -> None:
     edit(page, live_site, drafted(editor, desk_llm))
     other = edit(page.context.new_page(), live_site, {"storyId": page.url.rpartition("/")[2]})
-    other.get_by_label("Headline").fill("A headline from the other window")
+    other.get_by_label("Headline", exact=True).fill("A headline from the other window")
     save(other)
-    page.get_by_label("Summary").fill("What was typed here meanwhile is still here, and nobody has lost it.")
+    page.get_by_label("Summary", exact=True).fill(
+        "What was typed here meanwhile is still here, and nobody has lost it."
+    )
     page.get_by_role("button", name="Publish").click()
     expect(page.get_by_role("alert")).to_contain_text("Somebody has changed this story since.")
-    expect(page.get_by_label("Summary")).to_have_value(
+    expect(page.get_by_label("Summary", exact=True)).to_have_value(
         "What was typed here meanwhile is still here, and nobody has lost it."
     )
     expect(page.locator(".draft")).to_contain_text("A headline from the other window")
@@ -329,10 +351,10 @@ def test_a_second_editor_is_told_and_keeps_what_they_typed(
     expect(page.locator("h1")).to_have_text(SAID["headline"])
     # The other window has noticed, and can't overwrite it.
     expect(badge(other)).to_have_text("Published")
-    other.get_by_label("Headline").fill("Too late for this")
+    other.get_by_label("Headline", exact=True).fill("Too late for this")
     other.get_by_role("button", name="Save").click()
     expect(other.get_by_role("alert")).to_contain_text("Only a draft or a story in review can be changed.")
-    expect(other.get_by_label("Headline")).to_have_value("Too late for this")
+    expect(other.get_by_label("Headline", exact=True)).to_have_value("Too late for this")
 
 
 def test_a_story_goes_through_all_its_states(
@@ -355,12 +377,12 @@ def test_leaving_a_page_with_unsaved_changes_asks_first(
     page: Page, live_site: LiveSite, editor: Caller, desk_llm: Model
 ) -> None:
     edit(page, live_site, drafted(editor, desk_llm))
-    page.get_by_label("Headline").press_sequentially("Typed")
+    page.get_by_label("Headline", exact=True).press_sequentially("Typed")
     page.on("dialog", lambda dialog: dialog.dismiss())
     with page.expect_event("dialog") as asked:
         page.get_by_role("link", name="Stories").click()
     assert asked.value.type == "beforeunload"
-    expect(page.get_by_label("Headline")).to_have_value(re.compile("Typed"))
+    expect(page.get_by_label("Headline", exact=True)).to_have_value(re.compile("Typed"))
 
 
 def test_jobs_that_failed_alike_are_retried_together(
@@ -393,17 +415,17 @@ def test_the_editors_pages_work_without_scripts(
         expect(badge(page)).to_have_text("Ready for a draft")
         page.get_by_role("button", name="Write the draft").click()
         page.get_by_role("link", name="Open the story").click()
-        page.get_by_label("Headline").fill("Short")
+        page.get_by_label("Headline", exact=True).fill("Short")
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_role("alert")).to_contain_text("The headline has 5 characters.")
-        expect(page.get_by_label("Headline")).to_have_value("Short")
-        page.get_by_label("Headline").fill("Published without a single script")
+        expect(page.get_by_label("Headline", exact=True)).to_have_value("Short")
+        page.get_by_label("Headline", exact=True).fill("Published without a single script")
         for field in page.locator("#claim-2 textarea").all():
             field.fill("")
         page.get_by_role("button", name="Publish").click()
         expect(badge(page)).to_have_text("Published")
         expect(page.locator("h1")).to_have_text("Published without a single script")
-        expect(page.locator(".claim")).to_have_count(2)
+        expect(page.locator(".claims .claim")).to_have_count(2)
 
 
 def test_a_jobs_steps_go_on_without_a_stream_of_events(

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
-from nexus.draft import Article, Draft, make_drafter
+from nexus.draft import Article, Draft, is_supported, make_drafter
 from nexus.draft.openai import OpenAi
 from nexus.draft.prompt import PROMPT_VERSION
 from nexus.errors.draft import (
@@ -54,7 +54,9 @@ def claim(text: str, quote: str) -> dict[str, str]:
 def story(**changes: object) -> dict[str, Any]:
     return {
         "headline": "Council closes the bridge over cracks",
+        "headline_quote": VOTE,
         "summary": "The council voted to close the bridge, and repairs will cost $5.3 million.",
+        "summary_quotes": [VOTE],
         "what_happened": [claim("The council voted to close the bridge.", VOTE)],
         "background": [
             claim("The mayor says it can't wait.", '"We can\'t wait any longer," said Mayor Anna Ruiz')
@@ -119,7 +121,8 @@ def test_the_request_has_the_shape_that_servers_expect(llm: Model) -> None:
     assert set(asked.body) == {"model", "messages", "response_format"}
     schema = asked.body["response_format"]["json_schema"]
     assert schema["strict"] is True
-    assert set(schema["schema"]["required"]) == set(story())
+    assert set(schema["schema"]["required"]) == set(schema["schema"]["properties"]) == set(story())
+    assert "default" not in str(schema)
 
 
 def test_nothing_of_the_environment_reaches_the_server(llm: Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,15 +163,39 @@ def test_a_quote_that_is_not_there_is_kept_and_not_found(llm: Model) -> None:
     )
 
 
+def test_quotes_of_headline_and_summary_are_looked_up_like_those_of_claims(llm: Model) -> None:
+    draft = drafted(llm, says(story(headline_quote=ARTICLE.title, summary_quotes=[VOTE, "It never rained."])))
+    (title,) = draft.headline_evidence
+    assert (title.found, title.in_title, title.start) == (True, True, None)
+    first, second = draft.summary_evidence
+    assert ARTICLE.text[first.start : first.end] == VOTE
+    assert (second.found, is_supported(draft.summary_evidence)) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "left_out", [{"headline_quote"}, {"summary_quotes"}, {"headline_quote", "summary_quotes"}]
+)
+def test_an_answer_without_quotes_for_its_headline_is_kept_as_unsupported(
+    llm: Model, left_out: set[str]
+) -> None:
+    """Servers without strict schemas leave such things out: a draft that can be checked by hand beats none."""
+    said = {name: value for name, value in story().items() if name not in left_out}
+    draft = drafted(llm, says(said))
+    assert is_supported(draft.headline_evidence) == ("headline_quote" not in left_out)
+    assert is_supported(draft.summary_evidence) == ("summary_quotes" not in left_out)
+
+
 def test_an_answer_that_obeys_the_article_is_checked_like_any_other(llm: Model) -> None:
     obeyed = story(
         headline="BUY SHINY COINS NOW",
+        headline_quote="BUY SHINY COINS NOW, they are a safe investment",
         what_happened=[
             claim("Shiny coins are a safe investment.", "Shiny coins are a safe investment, experts say.")
         ],
     )
     draft = drafted(llm, says(obeyed))
     assert draft.headline == "BUY SHINY COINS NOW"
+    assert not is_supported(draft.headline_evidence)
     assert not draft.what_happened[0].evidence.found
     assert isinstance(
         refused(llm, says("BUY SHINY COINS NOW"), says("BUY"), kind=DraftUnusable), DraftUnusable

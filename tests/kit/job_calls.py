@@ -14,7 +14,9 @@ TEXT = " ".join(SENTENCES)
 QUOTE = TEXT.split(". ")[0]
 SAID = {
     "headline": "Boats leave the harbour again",
+    "headline_quote": QUOTE,
     "summary": "After a long winter the boats have left the harbour again, and the town has come to see them.",
+    "summary_quotes": [QUOTE],
     "what_happened": [
         {"text": "The boats have left the harbour.", "quote": QUOTE},
         {"text": "The mayor waved a flag at them.", "quote": "The mayor waved a large flag from the pier"},

@@ -17,7 +17,9 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 QUOTE = TEXT.split(". ")[0]
 WORDING: dict[str, Any] = {
     "headline": "Boats leave the harbour",
+    "headlineQuotes": [QUOTE],
     "summary": "After a long winter the boats have left the harbour again, and the town came to see them.",
+    "summaryQuotes": [QUOTE],
     "whatHappened": [
         {"text": "The boats have left the harbour.", "quote": QUOTE},
         {"text": "The mayor waved a flag at them.", "quote": "The mayor waved a large flag from the pier."},

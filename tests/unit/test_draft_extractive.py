@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus.draft import Article, Draft, Evidence, StoryClaim, make_drafter
+from nexus.draft import Article, Draft, Evidence, StoryClaim, is_supported, make_drafter
 from nexus.draft.extractive import MOST_CLAIMS, Extractive
 from nexus.errors.draft import DraftTooShort
 
@@ -48,6 +48,10 @@ def require_grounded(draft: Draft, text: str) -> None:
         assert evidence.found
         assert claim.text == evidence.quote == text[evidence.start : evidence.end]
         assert claim.text
+    assert is_supported(draft.headline_evidence)
+    assert is_supported(draft.summary_evidence)
+    for evidence in (*draft.headline_evidence, *draft.summary_evidence):
+        assert evidence.in_title or evidence.quote == text[evidence.start : evidence.end]
 
 
 def test_the_news_comes_first_and_the_rest_is_background() -> None:
@@ -130,6 +134,19 @@ def test_texts_in_other_languages_are_drafted_without_settings(title: str, text:
     said = " ".join(claim.text for claim in claims(draft))
     assert "订阅" not in said
     assert "Lesen Sie" not in said
+
+
+def test_headline_and_summary_rest_on_the_title_and_sentences_they_are_made_of() -> None:
+    draft = drafted(NEWS)
+    assert draft.headline_evidence == (Evidence(TITLE, None, None, in_title=True),)
+    assert [evidence.quote in draft.summary for evidence in draft.summary_evidence] == [True] * len(
+        draft.summary_evidence
+    )
+    short = drafted(NEWS, "Bridge")
+    title, lead = short.headline_evidence
+    assert (title.quote, title.in_title) == ("Bridge", True)
+    assert (lead.quote, NEWS[lead.start : lead.end]) == (LEAD, LEAD)
+    assert [evidence.quote for evidence in drafted(NEWS, "").headline_evidence] == [LEAD]
 
 
 def test_a_headline_is_made_to_fit() -> None:

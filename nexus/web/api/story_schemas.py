@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import AliasPath, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from nexus.draft import is_supported
 from nexus.editorial.queries import ShownStoryRow
 from nexus.editorial.stories import Sections, Wording
 from nexus.web.api.schemas import Body, EventOut
@@ -33,6 +34,12 @@ class StoryBody(Body):
     revision: int = Field(ge=1, lt=2**31, examples=[1])
     headline: str = Field(examples=["Harbour closed after storm"])
     summary: str = Field(examples=["A storm closed the harbour on Monday, and no ship left before noon."])
+    headline_quotes: list[str] | None = Field(
+        None,
+        description="What the headline rests on; looked up in the article and its title. "
+        "null keeps what is saved, unless the headline changes.",
+    )
+    summary_quotes: list[str] | None = Field(None, description="The same for the summary.")
     what_happened: list[ClaimBody]
     background: list[ClaimBody]
 
@@ -42,6 +49,8 @@ class StoryBody(Body):
             self.summary,
             [(claim.text, claim.quote) for claim in self.what_happened],
             [(claim.text, claim.quote) for claim in self.background],
+            self.headline_quotes,
+            self.summary_quotes,
         )
 
 
@@ -58,6 +67,16 @@ class ClaimOut(CamelAnswer):
     )
     end: int | None = Field(validation_alias=AliasPath("evidence", "end"))
     supported: bool = Field(validation_alias=AliasPath("evidence", "found"))
+
+
+class EvidenceOut(CamelAnswer):
+    quote: str = Field(examples=[_QUOTE])
+    start: int | None = Field(
+        description="Where the quote begins in the article's text; null if it is not there."
+    )
+    end: int | None
+    in_title: bool = Field(description="Whether the quote is in the article's title instead.")
+    supported: bool = Field(validation_alias="found")
 
 
 class SectionsOut(CamelAnswer):
@@ -77,7 +96,11 @@ class StorySummary(CamelAnswer):
     status: str = Field(examples=["draft"])
     revision: int
     headline: str
+    headline_evidence: list[EvidenceOut]
+    headline_supported: bool
     summary: str
+    summary_evidence: list[EvidenceOut]
+    summary_supported: bool
     sections: SectionsOut
     sources: list[StorySourceOut]
     model: str = Field(examples=["extractive"])
@@ -91,7 +114,15 @@ class StorySummary(CamelAnswer):
 
     @classmethod
     def of(cls, row: ShownStoryRow) -> Self:
-        parsed = {"sections": Sections.parse(row.sections), "sources": json.loads(row.sources)}
+        sections = Sections.parse(row.sections)
+        parsed = {
+            "sections": sections,
+            "sources": json.loads(row.sources),
+            "headline_evidence": sections.headline,
+            "headline_supported": is_supported(sections.headline),
+            "summary_evidence": sections.summary,
+            "summary_supported": is_supported(sections.summary),
+        }
         return cls.model_validate({**row._asdict(), **parsed})
 
 

@@ -44,7 +44,9 @@ Revision = Annotated[int, Form(ge=1, lt=2**31)]
 
 def _typed(
     headline: Annotated[str | None, Form()] = None,
+    headline_quotes: Field = "",
     summary: Field = "",
+    summary_quotes: Field = "",
     happened_text: Fields = [],  # noqa: B006 - FastAPI copies it
     happened_quote: Fields = [],  # noqa: B006
     background_text: Fields = [],  # noqa: B006
@@ -54,7 +56,12 @@ def _typed(
     if headline is None:
         return None
     return Wording(
-        headline, summary, _claims(happened_text, happened_quote), _claims(background_text, background_quote)
+        headline,
+        summary,
+        _claims(happened_text, happened_quote),
+        _claims(background_text, background_quote),
+        _lines(headline_quotes),
+        _lines(summary_quotes),
     )
 
 
@@ -179,12 +186,16 @@ def _story_page(
         sections=edited_sections(story, wording),
         overtaken=isinstance(error, Conflict) and wording != saved,
         typed=everything_said(wording),
-        article=marked_article(row.article_text, story.points),
+        article=marked_article(row.article_text, story),
         others=[show_story(draft) for draft in drafts if draft.id != story_id],
         history=[show_story_event(event, viewer) for event in events],
         error=error.message if error else "",
         said=said,
     )
+
+
+def _lines(typed: str) -> list[str]:
+    return [" ".join(line.split()) for line in typed.splitlines() if line.strip()]
 
 
 def _claims(texts: list[str], quotes: list[str]) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from uuid import UUID
 from markupsafe import Markup
 
 from nexus.db.rows import HistoryRow
-from nexus.draft import BACKGROUND, WHAT_HAPPENED, StoryClaim
+from nexus.draft import BACKGROUND, WHAT_HAPPENED, Evidence, StoryClaim, is_supported
 from nexus.editorial.queries import ShownStoryRow
 from nexus.editorial.stories import OPEN, Sections, Wording
 from nexus.states.machine import Verdict
@@ -45,7 +45,7 @@ VERBS = {
     "archive": "Archive",
     "discard": "Discard",
 }
-_SIGN = Markup('<a class="evidence-sign" id="evidence-{0}" href="#claim-{0}" aria-label="Claim {0}">{0}</a>')
+_SIGN = Markup('<a class="evidence-sign" id="evidence-{}" href="#claim-{}" aria-label="{}">{}</a>')
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,28 @@ class Point:
 
     number: int
     claim: StoryClaim
+
+
+@dataclass(frozen=True)
+class ShownText:
+    """The headline or the summary, with what supports it."""
+
+    #: Its name in forms and anchors.
+    name: str
+    text: str
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def supported(self) -> bool:
+        return is_supported(self.evidence)
+
+    @property
+    def label(self) -> str:
+        return self.name.capitalize()
+
+    @property
+    def quotes(self) -> list[str]:
+        return [" ".join(one.quote.split()) for one in self.evidence]
 
 
 @dataclass(frozen=True)
@@ -81,9 +103,11 @@ class ShownStory:
     id: UUID
     row: ShownStoryRow
     badge: Badge
+    headline: ShownText
+    summary: ShownText
     what_happened: list[Point]
     background: list[Point]
-    unsupported: int
+    unsupported_claims: int
     author: str
     sources: list[tuple[str, str | None]]
     may_edit: bool
@@ -95,8 +119,18 @@ class ShownStory:
         return [*self.what_happened, *self.background]
 
     @property
-    def first_unsupported(self) -> int:
-        return next(point.number for point in self.points if not point.claim.evidence.found)
+    def unsupported(self) -> list[tuple[str, str]]:
+        """Anchor and words of everything that lacks support; for claims, of the first of them."""
+        found = [
+            (text.name, f"{text.label} without support")
+            for text in (self.headline, self.summary)
+            if not text.supported
+        ]
+        if self.unsupported_claims:
+            first = next(point.number for point in self.points if not point.claim.evidence.found)
+            words = "1 claim" if self.unsupported_claims == 1 else f"{self.unsupported_claims} claims"
+            found.append((str(first), f"{words} without support"))
+        return found
 
 
 def show_story(row: ShownStoryRow) -> ShownStory:
@@ -108,9 +142,11 @@ def show_story(row: ShownStoryRow) -> ShownStory:
         id=row.id,
         row=row,
         badge=STORY_BADGES[status],
+        headline=ShownText("headline", row.headline, sections.headline),
+        summary=ShownText("summary", row.summary, sections.summary),
         what_happened=first,
         background=rest,
-        unsupported=sections.unsupported,
+        unsupported_claims=sections.unsupported_claims,
         author=story_formats.author(row),
         sources=[(source["title"], safe_link(source["url"])) for source in json.loads(row.sources)],
         may_edit=status in OPEN,
@@ -158,26 +194,41 @@ def _edited_claims(pairs: Sequence[tuple[str, str]], points: list[Point]) -> lis
 def everything_said(wording: Wording) -> set[str]:
     """Return every text and quote of a wording, to find what only one of two wordings says."""
     claims = (*wording.what_happened, *wording.background)
-    return {wording.headline, wording.summary, *chain.from_iterable(claims)}
+    quotes = (*(wording.headline_quotes or ()), *(wording.summary_quotes or ()))
+    return {wording.headline, wording.summary, *quotes, *chain.from_iterable(claims)}
 
 
-def marked_article(text: str, points: list[Point]) -> Markup:
-    """The article with every passage that a claim rests on marked, and the claim's number beside it."""
-    spans = [
-        (point.claim.evidence.start, point.claim.evidence.end, point.number)
-        for point in points
-        if point.claim.evidence.start is not None and point.claim.evidence.end is not None
-    ]
-    places = sorted({0, len(text), *(place for start, end, _ in spans for place in (start, end))})
+def marked_article(text: str, story: ShownStory) -> Markup:
+    """The article with every passage that supports the story marked, and a sign that says what it supports."""
+    spans = _spans(story)
+    places = sorted({0, len(text), *(place for start, end, *_ in spans for place in (start, end))})
     parts: list[Markup] = []
     for start, end in pairwise(places):
         piece = Markup("{}").format(text[start:end])
-        numbers = [number for first, last, number in spans if first <= start and end <= last]
-        begun = [number for first, _, number in spans if first == start]
-        parts.append(_mark(piece, numbers, begun) if numbers else piece)
+        names = [name for first, last, name, _ in spans if first <= start and end <= last]
+        signs = Markup("").join(sign for first, _, _, sign in spans if first == start)
+        mark = Markup('<mark data-claims="{}">{}{}</mark>').format(" ".join(names), signs, piece)
+        parts.append(mark if names else piece)
     return Markup("").join(parts)
 
 
-def _mark(piece: Markup, numbers: list[int], begun: list[int]) -> Markup:
-    signs = Markup("").join(map(_SIGN.format, begun))
-    return Markup('<mark data-claims="{}">{}{}</mark>').format(" ".join(map(str, numbers)), signs, piece)
+def _spans(story: ShownStory) -> list[tuple[int, int, str, Markup]]:
+    """Return where each piece of evidence begins and ends, what it supports, and its sign."""
+    signed = [
+        (
+            evidence,
+            text.name,
+            _SIGN.format(f"{text.name}-{place}", text.name, f"Supports the {text.name}", text.label[0]),
+        )
+        for text in (story.headline, story.summary)
+        for place, evidence in enumerate(text.evidence, 1)
+    ]
+    for point in story.points:
+        number = str(point.number)
+        sign = _SIGN.format(number, number, f"Claim {number}", number)
+        signed.append((point.claim.evidence, number, sign))
+    return [
+        (evidence.start, evidence.end, name, sign)
+        for evidence, name, sign in signed
+        if evidence.start is not None and evidence.end is not None
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import NAMESPACE_URL, UUID, uuid5
 from xml.etree import ElementTree as ET
@@ -13,7 +13,7 @@ from fastapi import Response
 from markupsafe import Markup
 
 from nexus.db.rows import StoryRow
-from nexus.draft import StoryClaim
+from nexus.draft import Evidence, StoryClaim, is_supported
 from nexus.draft.extractive import EXTRACTIVE
 from nexus.editorial.queries import ListedStory, ShownStoryRow
 from nexus.editorial.stories import Sections
@@ -53,16 +53,17 @@ def author(story: ShownStoryRow) -> str:
 
 
 def markdown(story: StoryRow) -> str:
-    """A story with the quote under each claim, and a note at claims whose quote is not in the article."""
+    """A story with the quotes under everything it says, and a note if they are not in the article."""
     sections = Sections.parse(story.sections)
-    parts = [f"# {_marked(story.headline)}", _marked(story.summary)]
+    parts = [f"# {_marked(story.headline)}", *_support("Headline", story.headline, sections.headline)]
+    parts += [_marked(story.summary), *_support("Summary", story.summary, sections.summary)]
     for heading, name in HEADINGS:
         claims: tuple[StoryClaim, ...] = getattr(sections, name)
         if claims:
             parts += [f"## {heading}", "\n".join(map(_point, claims))]
     parts += ["## Sources", "\n".join(map(_source, json.loads(story.sources)))]
     parts.append(f"{_marked(author(story))}, {story.generated_at:%-d %B %Y}.")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def atom(stories: Iterable[ListedStory], viewer: UUID, site: str, now: datetime) -> bytes:
@@ -96,6 +97,9 @@ def _entry(feed: ET.Element, story: ListedStory, site: str) -> None:
 def _html(story: ListedStory) -> str:
     sections = Sections.parse(story.sections)
     parts = [Markup("<p>{}</p>").format(story.summary)]
+    for name, evidence in (("Headline", sections.headline), ("Summary", sections.summary)):
+        if not is_supported(evidence):
+            parts.append(Markup("<p><em>({}: {})</em></p>").format(name, UNSUPPORTED))
     for heading, name in HEADINGS:
         claims: tuple[StoryClaim, ...] = getattr(sections, name)
         if claims:
@@ -122,6 +126,14 @@ def _point(claim: StoryClaim) -> str:
     if claim.text == claim.evidence.quote:
         return f"- {_marked(claim.text)}"
     return f"- {_marked(claim.text)}\n  > {_marked(claim.evidence.quote)}"
+
+
+def _support(name: str, text: str, evidence: Sequence[Evidence]) -> list[str]:
+    """A note if there is no support, or else the quotes that the text itself does not repeat."""
+    if not is_supported(evidence):
+        return [f"*({name}: {UNSUPPORTED})*"]
+    quotes = [" ".join(one.quote.split()) for one in evidence]
+    return ["\n".join(f"> {_marked(quote)}" for quote in quotes if quote not in text)]
 
 
 def _source(source: dict[str, str | None]) -> str:

@@ -44,11 +44,62 @@ MISFITS: list[dict[str, Any]] = [
     {"background": [{"text": "It says so itself.", "quote": "", "start": 0, "end": 9}]},
     {"background": [{"text": "It says so itself.", "quote": "", "supported": True}]},
     {"background": None},
+    {"headlineQuotes": [QUOTE] * 3},
+    {"headlineQuotes": ["Too short"]},
+    {"summaryQuotes": ["x" * 2001]},
+    {"summaryQuotes": [QUOTE] * 11},
+    {"headlineEvidence": []},
+    {"headlineSupported": True},
     {"revision": 0},
     {"revision": 2**31},
     {"status": "published"},
     {"articleText": "Another article."},
 ]
+
+
+def support(story: dict[str, Any]) -> tuple[bool, bool]:
+    return story["headlineSupported"], story["summarySupported"]
+
+
+def test_a_draft_says_what_its_headline_and_summary_rest_on(me: Caller) -> None:
+    story = story_with_history(me, draft_story(me, title="Boats leave the harbour", text=TEXT))["story"]
+    assert support(story) == (True, True)
+    (title,) = story["headlineEvidence"]
+    assert title == {
+        "quote": "Boats leave the harbour",
+        "start": None,
+        "end": None,
+        "inTitle": True,
+        "supported": True,
+    }
+    for evidence in story["summaryEvidence"]:
+        assert story["articleText"][evidence["start"] : evidence["end"]] == evidence["quote"]
+
+
+def test_quotes_of_headline_and_summary_are_looked_up_when_they_are_edited(me: Caller) -> None:
+    story_id = draft_story(me)
+    made_up = "The boats have all sunk on their way out"
+    story = story_of(edit_story(me, story_id, headlineQuotes=[made_up], summaryQuotes=[QUOTE, made_up]))
+    assert support(story) == (False, False)
+    assert [evidence["supported"] for evidence in story["summaryEvidence"]] == [True, False]
+    assert story["headlineEvidence"][0]["quote"] == made_up
+    mended = story_of(edit_story(me, story_id, 2, headlineQuotes=[QUOTE], summaryQuotes=[QUOTE]))
+    assert support(mended) == (True, True)
+    assert support(story_of(edit_story(me, story_id, 3, headlineQuotes=[], summaryQuotes=[]))) == (
+        False,
+        False,
+    )
+
+
+def test_quotes_that_are_not_sent_stay_with_a_text_that_stays(me: Caller) -> None:
+    """Attack: a headline that says something else keeps no support that it never had."""
+    story_id = draft_story(me)
+    story_of(edit_story(me, story_id))
+    silent = {"headlineQuotes": None, "summaryQuotes": None}
+    assert support(story_of(edit_story(me, story_id, 2, **silent))) == (True, True)
+    changed = story_of(edit_story(me, story_id, 3, **silent, headline="The harbour has burned down"))
+    assert support(changed) == (False, True)
+    assert changed["headlineEvidence"] == []
 
 
 def test_editing_replaces_the_wording_and_looks_its_quotes_up(me: Caller) -> None:

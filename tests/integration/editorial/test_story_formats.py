@@ -62,6 +62,7 @@ class TestExport:
         points = page.xpath("ul[1]/li")
         assert [point.text.strip() for point in points] == LINES
         assert {point.xpath("blockquote")[0].text_content().strip() for point in points} == {QUOTE}
+        assert [quote.text_content().strip() for quote in page.xpath("blockquote")] == [QUOTE, QUOTE]
         assert page.xpath("ul[2]/li")[0].text_content().strip() == f"1. {HOSTILE} - two"
         assert {node.tag for node in page.iter()} == {"main", "h1", "h2", "p", "ul", "li", "blockquote"}
 
@@ -73,6 +74,21 @@ class TestExport:
         assert f"  > {QUOTE}" in lines
         assert "- The mayor waved a flag at them. *(not found in the article)*" in lines
         assert "- Nobody says where this comes from. *(not found in the article)*" in lines
+
+    def test_exports_mark_a_headline_and_a_summary_without_support(self, me: Caller) -> None:
+        story_id = draft_story(me)
+        story_of(edit_story(me, story_id, headlineQuotes=[], summaryQuotes=["The boats never came back."]))
+        lines = me.get(f"/api/stories/{story_id}/export").text.splitlines()
+        headline, summary = (
+            lines.index(f"*({name}: not found in the article)*") for name in ("Headline", "Summary")
+        )
+        assert lines[headline - 2] == f"# {WORDING['headline']}"
+        assert lines[summary - 2] == WORDING["summary"]
+        story_of(change_story(me, story_id, "publish", 2))
+        (entry,) = entries(me.get("/api/stories.atom"))
+        content = text_of(entry, "content")
+        assert "<p><em>(Headline: not found in the article)</em></p>" in content
+        assert "<p><em>(Summary: not found in the article)</em></p>" in content
 
     def test_a_markdown_export_links_to_its_source(self, me: Caller, pages: Pages) -> None:
         story_id = str(job_of(call_step(me, ready_job(me, pages), "generate"))["storyId"])
