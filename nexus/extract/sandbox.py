@@ -30,6 +30,7 @@ from nexus.extract.child.handles import (
     used_up,
 )
 from nexus.extract.child.messages import ReadDone, ReadRefused, ReadRequest
+from nexus.extract.safe_html import safe_extraction
 
 log = logging.get(__name__)
 
@@ -182,7 +183,7 @@ class Sandbox:
             raise
         parser.leave()
         if isinstance(answer, ReadDone):
-            return answer.extraction()
+            return safe_extraction(answer.extraction())
         raise _refusal(request, answer)
 
     def _take(self, reader: str) -> ParserHandle:

@@ -12,6 +12,7 @@ from nexus.db.tables import UNSTORABLE
 from nexus.errors import EmptyContent, ExtractionFailed, ExtractorNotImplemented, WorkError
 from nexus.extract import Extraction, Facts, Fragment, Heading, Source
 from nexus.extract.registry import extractor_origin
+from nexus.extract.safe_html import safe_extraction
 from nexus.extract.sandbox import SandboxClosed
 from nexus.media.documents import Found, Kept
 from nexus.media.workbench import Bench, Material, Tools, Unchanged
@@ -64,7 +65,8 @@ def attempt(tools: Tools, media: Material, number: int, bench: Bench | None = No
 
 
 def storable(found: Extraction) -> Extraction:
-    """Remove what no database can hold. Raises EmptyContent if no text is left."""
+    """Remove what no database can hold and no browser may be shown. Raises EmptyContent if no text is left."""
+    found = safe_extraction(found)
     fragments = tuple(map(_storable, found.fragments))
     if not any(fragment.text.strip() for fragment in fragments):
         raise EmptyContent

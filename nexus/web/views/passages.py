@@ -7,6 +7,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
+from nexus.extract.safe_html import safe_html
 from nexus.media.reader import Passage
 
 _BLANK_LINES = re.compile(r"(\n\s*\n)")
@@ -25,7 +26,8 @@ def fragments_as_html(passage: Passage, media_id: UUID, title: str) -> list[tupl
     """
     shown = []
     for number, fragment in enumerate(passage.fragments):
-        html = fragment.html
+        # Whatever wrote it, and whenever: what a browser is shown is checked again.
+        html = None if fragment.html is None else safe_html(fragment.html, fragment.text)
         if html is not None and number == 0 and passage.before is None:
             html = _hide_title(html, title)
         whole = paragraphs(fragment.text) if html is None else _placed(html, media_id, passage)
@@ -47,7 +49,7 @@ def _placed(html: str, media_id: UUID, passage: Passage) -> Markup:
             lambda link: f'{link[1]}"{address_within(link[2], int(link[3]), media_id, passage)}', tag
         )
 
-    return Markup(_PLACED.sub(placed, html))  # noqa: S704 - cleaned when it was extracted
+    return Markup(_PLACED.sub(placed, html))  # noqa: S704 - checked by the caller
 
 
 def _hide_title(html: str, title: str) -> str:

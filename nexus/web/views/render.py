@@ -37,6 +37,8 @@ HEADERS = {
 HTMX = {
     "allowEval": False,
     "allowScriptTags": False,
+    # Text from strangers: nothing in it is an instruction to htmx, whatever its attributes say.
+    "disableSelector": "[hx-disable], [data-hx-disable], .fragment",
     "includeIndicatorStyles": False,
     "historyCacheSize": 0,
     "selfRequestsOnly": True,
