@@ -94,6 +94,11 @@ class Settings(BaseSettings):
     parser_memory_mib: int = Field(
         1024, ge=256, description="How much memory a parser process may use, in MiB."
     )
+    sandbox: Literal["", "required", "optional"] = Field(
+        "",
+        description="Whether Nexus refuses to start if parsers can't be confined; empty means required in prod and "
+        "optional elsewhere.",
+    )
     fetch_allow: CommaList = Field(
         (),
         description="Exact `host:port` pairs that may be fetched although they are not public; not allowed in prod.",
@@ -391,6 +396,10 @@ class Settings(BaseSettings):
 
     def is_operator(self, user: uuid.UUID) -> bool:
         return user == self.local_owner or user in self.operators
+
+    @property
+    def needs_sandbox(self) -> bool:
+        return self.sandbox == "required" or (not self.sandbox and self.env == "prod")
 
     @property
     def json_logs(self) -> bool:

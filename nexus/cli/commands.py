@@ -271,11 +271,17 @@ def token(
 
 
 @app.command()
-def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def doctor(
+    data_dir: DataDir = None,
+    security: Annotated[
+        bool, typer.Option("--security", help="Check what protects this Nexus instead.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check that everything is as it must be, and say what to do if it is not."""
     from nexus.cli.doctor import examine_installation
 
-    examine_installation(data_dir, as_json=as_json)
+    examine_installation(data_dir, security=security, as_json=as_json)
 
 
 @app.command()

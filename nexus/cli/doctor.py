@@ -11,18 +11,16 @@ from nexus.app import build_files
 from nexus.cli import say
 from nexus.cli.context import load_settings, make_front
 from nexus.cli.failures import FAILED
+from nexus.settings import Settings
 from nexus.upkeep import doctor
 from nexus.upkeep.doctor import Patient
 from nexus.upkeep.findings import Finding
+from nexus.upkeep.security import examine_security
 
 
-def examine_installation(data_dir: Path | None, *, as_json: bool) -> None:
-    front = make_front(load_settings(data_dir))
-    try:
-        files = build_files(front.settings)
-        findings = doctor.examine(Patient(front.settings, front.sessions, front.extractors, files))
-    finally:
-        front.close()
+def examine_installation(data_dir: Path | None, *, security: bool, as_json: bool) -> None:
+    chosen = load_settings(data_dir)
+    findings = examine_security(chosen) if security else _examine(chosen)
     healthy = doctor.is_healthy(findings)
     if as_json:
         say.as_json({"healthy": healthy, "checks": [asdict(finding) for finding in findings]}, indent=2)
@@ -30,6 +28,14 @@ def examine_installation(data_dir: Path | None, *, as_json: bool) -> None:
         _show(findings, healthy=healthy)
     if not healthy:
         raise typer.Exit(FAILED)
+
+
+def _examine(chosen: Settings) -> list[Finding]:
+    front = make_front(chosen)
+    try:
+        return doctor.examine(Patient(chosen, front.sessions, front.extractors, build_files(chosen)))
+    finally:
+        front.close()
 
 
 def _show(findings: list[Finding], *, healthy: bool) -> None:

@@ -26,6 +26,8 @@ from nexus.cli.context import build_app, load_settings
 from nexus.cli.failures import Refused
 from nexus.cli.startup import Opening, Part
 from nexus.cli.token import local_address, sign_in_link
+from nexus.settings import Settings
+from nexus.upkeep.security import why_not_confined
 from nexus.web import application
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.serving import server_config
@@ -83,7 +85,7 @@ def run_server(data_dir: Path | None, host: str | None, port: int | None) -> Non
 
     It listens first, so that /healthz and /readyz answer while it waits for the database.
     """
-    app = build_app(load_settings(data_dir, host=host, port=port), quiet=False)
+    app = build_app(_confined(load_settings(data_dir, host=host, port=port)), quiet=False)
     with _listening(app.settings.host, app.settings.port) as door:
         bound: int = door.getsockname()[1]
         readiness, listening = Readiness(), threading.Event()
@@ -112,7 +114,7 @@ def run_server(data_dir: Path | None, host: str | None, port: int | None) -> Non
 
 def run_worker(data_dir: Path | None) -> None:
     """Run workers without a server, on the configured queue, until SIGTERM or SIGINT."""
-    app = build_app(load_settings(data_dir), quiet=False)
+    app = build_app(_confined(load_settings(data_dir)), quiet=False)
     told, tell = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not an Event: a handler that runs while this thread starts to wait for it would wait for its lock for ever.
@@ -125,6 +127,16 @@ def run_worker(data_dir: Path | None) -> None:
             _listen(app, told)
     if opening.failure is not None:
         raise opening.failure
+
+
+def _confined(chosen: Settings) -> Settings:
+    """Refuse to start without a working sandbox, if the settings ask for one."""
+    if chosen.needs_sandbox and (found := why_not_confined()):
+        raise Refused(
+            f"Documents can't be read safely on this machine. {' '.join(found)} `nexus doctor --security` says more. "
+            "To start all the same, set NEXUS_SANDBOX=optional."
+        )
+    return chosen
 
 
 def _tell(line: int, word: bytes) -> None:

@@ -19,7 +19,6 @@ ATTACKS = {
     "outside of the text": f'</section></div></article></main><p {DELETE} hx-trigger="load">Text.</p>',
     "a live piece": f'</section><p id="prose" data-live data-at="9" {DELETE} hx-trigger="load">Text.</p>',
     "on any event": f'<p hx-on:load="1" hx-on::load="1" {DELETE} hx-trigger="revealed">Text.</p>',
-    "a form": '<form action="/items/VICTIM/delete" method="post" hx-boost="true" hx-trigger="load">Text.</form>',
 }
 
 

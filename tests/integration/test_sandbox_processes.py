@@ -20,7 +20,7 @@ from nexus.extract.child import frames, handles, messages
 from nexus.extract.child.handles import NurseryHandle
 from nexus.extract.child.messages import ReadRequest
 from nexus.extract.sandbox import ParserLimits, Sandbox, SandboxClosed
-from tests.kit.parsers import children, gone, nursery_of, parsers_of, state, waiting
+from tests.kit.parsers import OLDER, children, gone, nursery_of, parsers_of, state, waiting
 from tests.kit.processes import ROOT
 from tests.kit.waiting import eventually
 
@@ -123,18 +123,6 @@ def test_a_nursery_that_never_starts_is_a_crash(
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(ParserCrashed):
         text(own_sandbox, "nothing")
-
-
-#: As if the kernel had none of them: unknown system calls, no namespaces, an unknown machine.
-OLDER = """
-import sys; sys.path[:] = sys.argv[2:]
-from nexus.extract.child import callfilter, kernel, nursery
-kernel._CREATE_RULESET = 9999
-kernel._NAMESPACES = ()
-callfilter.MACHINES = {}
-kernel.leave_root = lambda number: None
-nursery.main()
-"""
 
 
 def test_limits_hold_on_a_kernel_without_sandbox_features(

@@ -7,6 +7,17 @@ from pathlib import Path
 
 from nexus.extract.sandbox import Sandbox
 
+#: As if the kernel had none of them: unknown system calls, no namespaces, an unknown machine.
+OLDER = """
+import sys; sys.path[:] = sys.argv[2:]
+from nexus.extract.child import callfilter, kernel, nursery
+kernel._CREATE_RULESET = 9999
+kernel._NAMESPACES = ()
+callfilter.MACHINES = {}
+kernel.leave_root = lambda number: None
+nursery.main()
+"""
+
 
 def nursery_of(sandbox: Sandbox) -> int:
     """The process that the worker started: the nursery, or its guardian on systems that give it a world of its own."""
