@@ -21,7 +21,8 @@ from nexus.errors import FileChanged, FileUnreachable, WorkError
 from nexus.extract import Extraction
 from nexus.imports.checking import CHANGED, Candidate, Standing, find_candidate, read_pieces
 from nexus.imports.staging import Batch, StagedSource
-from nexus.libraries import access, catalog
+from nexus.libraries import access, audit, catalog
+from nexus.libraries.audit import AuditEvent
 from nexus.libraries.catalog import hold_media
 from nexus.media import documents
 from nexus.media.documents import Cut, Found, Kept, Readable
@@ -196,6 +197,9 @@ def write_batch(
     hold_media(session, library_id, *(one.media_id for one in candidates if one.standing is not Standing.NEW))
     for group in _groups(ready):
         _write(session, files, viewer, library_id, group)
+    if library_id != access.default_library(session, viewer):
+        imported = f"{len(candidates)} imported"
+        audit.record(session, AuditEvent.ITEM_SHARED, viewer, library_id=library_id, about=imported)
     return library_id
 
 

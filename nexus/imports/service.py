@@ -6,7 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -186,7 +188,9 @@ class ImportDesk:
                 self._tell()
 
         try:
-            threading.Thread(target=work, name="nexus-import", daemon=True).start()
+            # In the caller's context, whose address is for the audit log.
+            target = partial(copy_context().run, work)
+            threading.Thread(target=target, name="nexus-import", daemon=True).start()
         except BaseException:
             resting.set()
             self.registry.stop()

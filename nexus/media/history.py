@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -51,6 +51,8 @@ def _undashed(user: ColumnElement[Any]) -> ColumnElement[str]:
     return func.replace(cast(user, Text), "-", "")
 
 
+#: For viewers who had the item first. A worker's clock may be behind the one that dated the item.
+_EVER = datetime(1, 1, 1, tzinfo=UTC)
 _IS_PERSON = func.length(history.c.actor) == literal_column(str(len(str(UUID(int=0)))))
 _HISTORY = Query(
     select(*history.c, _SHARERS.c.name.label("actor_name"))
@@ -86,7 +88,7 @@ def events(
     that holds the item with the viewer.
     """
     found = get(session, media_id, viewer)
-    since, after = found.row.held_since, number_in(cursor, 0)
+    since, after = found.late_since or _EVER, number_in(cursor, 0)
     rows = session.all(_HISTORY, media_id=media_id, viewer=viewer, since=since, after=after, most=most + 1)
     if cursor is None and (not rows or rows[0].event != "create"):
         rows.insert(0, _arrival(session, found, viewer))

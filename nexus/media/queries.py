@@ -94,11 +94,10 @@ _ITEM: list[ColumnElement[Any]] = [
     media_file.c.size_bytes.label("file_size"),
     _HAS_TEXT.label("has_text"),
     access.MANAGED.label("managed"),
-    access.HELD_SINCE.label("held_since"),
 ]
 _DATES = ("created_at", "updated_at", "processing_started_at", "processing_completed_at", "failed_at")
 _ONE = Query(
-    select(*_ITEM, access.HELD_SINCE.label("added_at"))
+    select(*_ITEM, access.HELD_SINCE.label("held_since"), access.HELD_SINCE.label("added_at"))
     .outerjoin_from(media, media_file, _WITH_FILE)
     .where(media.c.id == bindparam("media_id"), access.READABLE),
     ItemRow,
@@ -122,6 +121,8 @@ class View:
     row: ItemRow
     capabilities: Capabilities
     may_retry: bool
+    #: When the viewer's libraries got it, if somebody else had it before.
+    late_since: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,8 @@ def text(
 
 
 def _view(row: ItemRow) -> View:
-    if row.created_at < row.held_since:
+    late_since = row.held_since if row.created_at < row.held_since else None
+    if late_since is not None:
         row = _as_new(row)
     derived = capabilities.derive(
         row.kind,
@@ -203,7 +205,8 @@ def _view(row: ItemRow) -> View:
         has_plain_text=row.has_text,
         has_playback_url=row.external_playback_url is not None,
     )
-    return View(row, derived, may_retry=row.managed and row.processing_status is Status.FAILED)
+    may_retry = row.managed and row.processing_status is Status.FAILED
+    return View(row, derived, may_retry, late_since)
 
 
 def _as_new(row: ItemRow) -> ItemRow:
@@ -220,7 +223,7 @@ def _listing(count: int, by_status: bool, resumed: bool, most: int) -> Query[Ite
     walks = [_walk(place, by_status, resumed, most, alone=count == 1) for place in range(count)]
     merged = (union_all(*walks) if count > 1 else walks[0]).subquery("merged")
     query = select(merged.c.media_id, func.max(merged.c.added_at).label("added_at"))
-    return _latest(query, merged, None, most)
+    return _latest(query, merged, None, most, alone=count == 1)
 
 
 @lru_cache(SHAPES)
@@ -240,15 +243,21 @@ def _long_listing(by_status: bool, resumed: bool, most: int) -> Query[ItemRow]:
     return _latest(query, library_media, having, most)
 
 
-def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None, most: int) -> Query[ItemRow]:
-    """The next items that a query holds, each once, the latest added first."""
+def _latest(
+    query: Select[Any], held: Any, having: ColumnElement[bool] | None, most: int, *, alone: bool = False
+) -> Query[ItemRow]:
+    """The next items that a query holds, each once, the latest added first.
+
+    If only one library is asked, its date is the one that counts.
+    """
     grouped = query.group_by(held.c.media_id)
     if having is not None:
         grouped = grouped.having(having)
     order = (func.max(held.c.added_at).desc(), held.c.media_id.desc())
     latest = grouped.order_by(*order).limit(_written_out(most)).subquery("latest")
+    since = latest.c.added_at if alone else access.HELD_SINCE
     return Query(
-        select(*_ITEM, latest.c.added_at)
+        select(*_ITEM, since.label("held_since"), latest.c.added_at)
         .join_from(media, latest, latest.c.media_id == media.c.id)
         .outerjoin(media_file, _WITH_FILE)
         .order_by(latest.c.added_at.desc(), media.c.id.desc()),

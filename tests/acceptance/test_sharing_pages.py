@@ -89,7 +89,7 @@ def test_an_invitation_is_announced_accepted_and_gone(page: Page, other: Page, l
 
 def test_an_invitation_can_be_declined_and_taken_back(page: Page, other: Page) -> None:
     them = call_oneself(other, "Ben Other")
-    create(page, "Declined")
+    create(page, "Research")
     invite(page, them, "Admin")
     expect(person(page, them)).to_contain_text("as an admin")
     go_to_people(other)

@@ -23,7 +23,7 @@ about = "Forged."
     [
         ("py-jwt==2.3.9 \\\n    --hash=sha256:00\n", 1),
         ("py.jwt[crypto]==1.0 ; python_version > '3'\n", 1),
-        ("py-jwt==2.4.0rc1\n", 1),
+        ("py-jwt==2.3.0rc1\n", 1),
         ("py-jwt==2.4.0\n", 0),
         ("py-jwt==0.9\n", 0),
         ("other==1.0\n# py-jwt==1.0\n", 0),

@@ -16,6 +16,7 @@ from nexus.upkeep.doctor import CheckVerdict, Patient
 from nexus.worker.threads import Forgetting
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, data, problem
+from tests.kit.http_imports import TEXT, open_batch, stage_file, wait_for_import
 from tests.kit.media import new_file
 from tests.kit.users import new_user
 
@@ -68,6 +69,17 @@ def test_answers_and_settings_are_recorded(me: Caller, you: Caller) -> None:
     data(you.patch("/me", json={"name": "Ann"}))
     assert told(me)[2:] == [("invitation_revoked", made[1])]
     assert told(you) == [("invitation_declined", made[0]), ("setting_changed", str(you.user))]
+
+
+@pytest.mark.usefixtures("installed_extractors")
+def test_an_import_into_a_library_is_one_entry(me: Caller) -> None:
+    batch = open_batch(me, "Research")
+    for name in ("one.txt", "two.txt"):
+        stage_file(me, batch, name, name.encode() + TEXT)
+    data(me.post(f"/imports/batches/{batch}/start"))
+    wait_for_import(me, "COMPLETE")
+    [entry] = read(me, event="item_shared")
+    assert (entry["about"], entry["address"]) == ("2 imported", HERE)
 
 
 def test_deletions_are_recorded_where_they_happen(app: App, me: Caller, you: Caller) -> None:
