@@ -22,6 +22,7 @@ from nexus.db.session import connect as connect_database
 from nexus.libraries import sign_ins
 from nexus.media import runner
 from nexus.settings import Settings
+from nexus.web.http import cookies
 from tests.kit import servers
 from tests.kit.http import headers_of
 from tests.kit.run_storage import run_prefix
@@ -119,7 +120,8 @@ class LiveSite:
 
     def user_on(self, page: Page) -> UUID:
         """The user who is signed in on this page."""
-        (cookie,) = page.context.cookies(self.url)
+        kept = page.context.cookies(self.url)
+        (cookie,) = [one for one in kept if one["name"] == cookies.SESSION]
         with self.sessions() as sessions, sessions.read() as session:
             found = sign_ins.find(session, cookie["value"])
         assert found is not None

@@ -19,7 +19,9 @@ from jwt.algorithms import RSAAlgorithm
 from tests.kit.servers.threads import running
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it uses what its own library has deprecated
+    import authlib.deprecate  # noqa: F401 it makes a filter of its own
+
+    warnings.simplefilter("ignore")  # the provider uses what its own library has deprecated
     import oidc_provider_mock
 
 HOP_BY_HOP = {"connection", "content-length", "date", "server", "transfer-encoding"}
