@@ -103,9 +103,11 @@ def _setting(problem: Any) -> str:
     """Name the variable, never its value, which may be a secret."""
     reason = problem["msg"].removeprefix("Value error, ").rstrip(".")
     if not problem["loc"]:
-        return f"{reason}. Set it in the environment or in .env."
+        return f"{reason}. Set it in the environment or in .env in the data folder."
     name = str(problem["loc"][0]).upper().removeprefix("NEXUS_")
-    return f"NEXUS_{name} is not valid: {reason}. Correct it in the environment or in .env."
+    return (
+        f"NEXUS_{name} is not valid: {reason}. Correct it in the environment or in .env in the data folder."
+    )
 
 
 def _database(error: Exception) -> tuple[str, int] | None:

@@ -162,7 +162,10 @@ def _secrets(patient: Patient) -> Finding:
     missing = [f"NEXUS_{secret.upper()}" for secret in wanted if not getattr(chosen, secret)]
     if missing:
         return _problem(
-            name, f"Missing: {', '.join(missing)}.", "Set them in the environment or in .env.", missing
+            name,
+            f"Missing: {', '.join(missing)}.",
+            "Set them in the environment or in .env in the data folder.",
+            missing,
         )
     short = [f"NEXUS_{secret.upper()}" for secret in wanted if len(getattr(chosen, secret)) < SHORT]
     if short:
