@@ -58,7 +58,7 @@ class FileTooLarge(InvalidRequest):
 
 
 class Unauthorized(ApiError):
-    """You are not signed in. Send a valid bearer token and the internal secret, or sign in again."""
+    """You are not signed in. Sign in again; or send a personal token, or a JWT with the internal secret."""
 
     code = "E_UNAUTHORIZED"
     status = 401

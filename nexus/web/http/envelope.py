@@ -97,7 +97,7 @@ def request_id(request: Request) -> str:
 
 _MEANINGS = {
     400: "The request is not well-formed; the code says why.",
-    401: "No valid token, or no internal secret.",
+    401: "No valid token; or a JWT without the internal secret.",
     403: "Visible to you, but not yours to change; or your token has too small a scope.",
     404: "It does not exist, or is not visible to you.",
     409: "Not possible in its present state.",
