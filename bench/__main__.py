@@ -8,6 +8,7 @@ import time
 from bench import (
     articles,
     editorial,
+    events,
     importing,
     over_http,
     quality,
@@ -27,6 +28,7 @@ QUESTIONS = {
     "throughput": throughput.ask,
     "scale": scale.ask,
     "http": over_http.ask,
+    "events": events.ask,
     "upload": uploading.ask,
     "articles": articles.ask,
     "jobs": editorial.ask,

@@ -188,6 +188,9 @@ class Settings(BaseSettings):
         ge=1,
         description="How many connections it holds from one IPv4 address or one IPv6 /64, except from proxies.",
     )
+    streams_per_user: int = Field(
+        20, ge=1, description="How many event streams a user may have open at a server; each page has one."
+    )
     log_format: Literal["", "console", "json"] = Field(
         "", description="Empty means JSON in prod and readable lines elsewhere."
     )

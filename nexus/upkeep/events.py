@@ -1,35 +1,103 @@
-"""The stream of transitions that a viewer may see, in an order in which none is missed.
+"""The stream of transitions that viewers may see, in an order in which none is missed.
 
-PostgreSQL commits transactions out of order, so readers stop before the oldest one that is still running, and events
-are ordered by (transaction, row). SQLite has one writer at a time, so the row's number is the order.
+PostgreSQL commits transactions out of order, so readers stop before the oldest one of this database that is still
+running, and events are ordered by (transaction, row). SQLite has one writer at a time, so the row's number is the
+order.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, exists, literal_column, or_, select, tuple_
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Select,
+    Uuid,
+    and_,
+    any_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+    tuple_,
+    union,
+    update,
+)
+from sqlalchemy.engine import Dialect
 
 from nexus.db.editorial import jobs, stories
 from nexus.db.moves import constant
 from nexus.db.rows import HistoryRow
-from nexus.db.session import Query, Session
+from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import history, library_media, memberships
 from nexus.editorial import queries
 from nexus.errors import InvalidRequest
+from nexus.libraries.access import Role
 from nexus.states.job import JOB
 from nexus.states.media import MEDIA
 from nexus.states.story import STORY
 
 BATCH = 500
-_SETTLED: ColumnElement[int] = literal_column("pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+#: How much of the history is searched for one viewer's events before their own items are asked instead.
+STRETCH = 1000
+#: If fewer than one in so many rows of a stretch are the viewer's, their own items are the shorter way.
+SPARSE = 20
+#: No transaction on SQLite has a number.
+_ALL = 2**63 - 1
+#: The oldest open transaction of this database, or the next one. What `pg_snapshot_xmin` says is that of all databases
+#: of the server, so a transaction in another database would hold our events back. The list of sessions is read after
+#: the snapshot, and only in another statement the history: a transaction that commits in between is not skipped.
+#: Sessions show the last 32 bits of a number.
+_OLDEST_OPEN = """
+SELECT next - coalesce(max(age) FILTER (WHERE age < 2147483648), 0) AS settled
+FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) AS here
+LEFT JOIN LATERAL (
+    SELECT (next - opened.xid::text::bigint) & 4294967295 AS age
+    FROM (
+        SELECT backend_xid AS xid FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_xid IS NOT NULL
+        UNION ALL
+        SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
+    ) AS opened
+) AS ages ON true
+GROUP BY next
+"""
 
 
-class _Newest(NamedTuple):
+class _Settled(NamedTuple):
+    settled: int
+
+
+class _Place(NamedTuple):
     tx: int
     id: int
+
+
+class _SeenRow(NamedTuple):
+    """A row of history and somebody who may see it; once with None if nobody who was asked for may."""
+
+    id: int
+    tx: int
+    subject: str
+    subject_id: UUID
+    event: str
+    from_status: str | None
+    to_status: str
+    at: datetime
+    actor: str
+    attempt: int
+    error_code: str | None
+    viewer: UUID | None
 
 
 @dataclass(frozen=True, order=True)
@@ -43,6 +111,10 @@ class StreamPlace:
         return f"{self.tx}-{self.id}"
 
     @classmethod
+    def of(cls, row: HistoryRow | _SeenRow | _Place) -> StreamPlace:
+        return cls(row.tx, row.id)
+
+    @classmethod
     def parse(cls, text: str) -> StreamPlace:
         """Raises InvalidRequest for anything that `str` does not make."""
         tx, _, number = text.partition("-")
@@ -52,6 +124,24 @@ class StreamPlace:
         if max(place.tx, place.id) >= 2**63:
             raise InvalidRequest("This Last-Event-ID is not one that Nexus gave out. Connect without it.")
         return place
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A viewer's next events, and the place to go on from, which is also after everything that they may not see."""
+
+    rows: list[HistoryRow]
+    place: StreamPlace
+
+
+@dataclass(frozen=True)
+class News:
+    """What is new for each of several viewers, and the place to go on from."""
+
+    rows: dict[UUID, list[HistoryRow]]
+    place: StreamPlace
+    #: Whether more may be waiting.
+    is_full: bool
 
 
 _OF_MEDIA = exists(
@@ -74,32 +164,175 @@ _VISIBLE = or_(
     and_(history.c.subject == constant(JOB.name), _OF_JOB),
     and_(history.c.subject == constant(STORY.name), _OF_STORY),
 )
-_AFTER = tuple_(history.c.tx, history.c.id) > tuple_(
-    bindparam("tx", type_=history.c.tx.type), bindparam("id", type_=history.c.id.type)
-)
+_here = tuple_(history.c.tx, history.c.id)
 _ORDER = (history.c.tx, history.c.id)
 
 
-def _next(*settled: ColumnElement[bool]) -> Query[HistoryRow]:
-    wanted = select(history).where(_AFTER, _VISIBLE, *settled)
-    return Query(wanted.order_by(*_ORDER).limit(bindparam("most")), HistoryRow)
+def _at(prefix: str) -> Any:
+    return tuple_(
+        bindparam(f"{prefix}tx", type_=history.c.tx.type), bindparam(f"{prefix}id", type_=history.c.id.type)
+    )
 
 
-def _last(*settled: ColumnElement[bool]) -> Query[_Newest]:
-    newest: Select[Any] = select(history.c.tx, history.c.id).where(*settled)
-    return Query(newest.order_by(history.c.tx.desc(), history.c.id.desc()).limit(1), _Newest)
+_AFTER = _here > _at("")
+_BETWEEN = and_(_AFTER, _here <= _at("until_"))
+_SETTLED = history.c.tx < bindparam("settled", type_=BigInteger)
+_OPEN = Query(text(_OLDEST_OPEN).columns(settled=BigInteger), _Settled)
+_NEWEST = Query(
+    select(*_ORDER).where(_SETTLED).order_by(history.c.tx.desc(), history.c.id.desc()).limit(1), _Place
+)
+_NEXT = Query(
+    select(history).where(_BETWEEN, _VISIBLE).order_by(*_ORDER).limit(bindparam("most")), HistoryRow
+)
+#: Where a stretch ends, if there is so much.
+_STRETCH = Query(
+    select(*_ORDER).where(_BETWEEN).order_by(*_ORDER).offset(bindparam("length", type_=BigInteger)).limit(1),
+    _Place,
+)
+#: A number that no transaction of this server has had yet is another server's.
+_DISOWN = Statement(
+    update(history)
+    .values(tx=literal_column("0"))
+    .where(history.c.tx >= literal_column("pg_snapshot_xmax(pg_current_snapshot())::text::bigint"))
+)
 
 
-_NEXT = {True: _next(), False: _next(history.c.tx < _SETTLED)}
-_LAST = {True: _last(), False: _last(history.c.tx < _SETTLED)}
+def _administers(viewer: ColumnElement[bool]) -> ColumnElement[bool]:
+    return and_(
+        memberships.c.library_id == jobs.c.library_id,
+        memberships.c.role == constant(Role.ADMIN.value),
+        viewer,
+    )
 
 
-def events_after(session: Session, viewer: UUID, place: StreamPlace, most: int = BATCH) -> list[HistoryRow]:
-    """Return the next transitions that the viewer may see."""
-    return session.all(_NEXT[session.is_sqlite], viewer=viewer, tx=place.tx, id=place.id, most=most)
+def _own() -> Query[HistoryRow]:
+    """A viewer's next events by way of what they may see. It costs the same however long the history is.
+
+    Materialized, because PostgreSQL would rather walk the whole history in its order than sort a few rows.
+    """
+    viewer = bindparam("viewer", type_=Uuid())
+    own_jobs = union(
+        select(jobs.c.id).where(jobs.c.created_by_user_id == viewer),
+        select(jobs.c.id).join(memberships, _administers(memberships.c.user_id == viewer)),
+    ).cte("own_jobs")
+    own = union(
+        select(constant(MEDIA.name).label("subject"), library_media.c.media_id.label("id"))
+        .join(memberships, memberships.c.library_id == library_media.c.library_id)
+        .where(memberships.c.user_id == viewer),
+        select(constant(JOB.name), own_jobs.c.id),
+        select(constant(STORY.name), stories.c.id).join(own_jobs, own_jobs.c.id == stories.c.job_id),
+    ).cte("own")
+    found = (
+        select(history)
+        .join(own, and_(own.c.id == history.c.subject_id, own.c.subject == history.c.subject))
+        .where(_BETWEEN)
+        .cte("found")
+        .prefix_with("MATERIALIZED")
+    )
+    ordered = select(found).order_by(found.c.tx, found.c.id).limit(bindparam("most"))
+    return Query(ordered, HistoryRow)
+
+
+def _look_for_all(dialect: Dialect) -> Select[Any]:
+    """The next rows of the history, each with those of the viewers who may see it."""
+    rows = (
+        select(history)
+        .where(_AFTER, _SETTLED)
+        .order_by(*_ORDER)
+        .limit(bindparam("most"))
+        .cte("page")
+        .prefix_with("MATERIALIZED")
+    )
+
+    def among(column: ColumnElement[Any]) -> ColumnElement[bool]:
+        if dialect.name == "sqlite":
+            given = func.json_each(bindparam("viewers")).table_valued("value")
+            return column.in_(select(given.c.value))
+        return column == any_(bindparam("viewers", type_=ARRAY(Uuid())))
+
+    def of(subject: str) -> ColumnElement[bool]:
+        return rows.c.subject == constant(subject)
+
+    creator, member = jobs.c.created_by_user_id, memberships.c.user_id
+    of_job = and_(of(JOB.name), jobs.c.id == rows.c.subject_id)
+    of_story = and_(of(STORY.name), stories.c.id == rows.c.subject_id)
+    job_of_story = jobs.c.id == stories.c.job_id
+    admin = _administers(among(member))
+    seen = union(
+        select(rows.c.id, member.label("viewer"))
+        .select_from(rows)
+        .join(library_media, and_(of(MEDIA.name), library_media.c.media_id == rows.c.subject_id))
+        .join(memberships, memberships.c.library_id == library_media.c.library_id)
+        .where(among(member)),
+        select(rows.c.id, creator).select_from(rows).join(jobs, of_job).where(among(creator)),
+        select(rows.c.id, member).select_from(rows).join(jobs, of_job).join(memberships, admin),
+        select(rows.c.id, creator)
+        .select_from(rows)
+        .join(stories, of_story)
+        .join(jobs, job_of_story)
+        .where(among(creator)),
+        select(rows.c.id, member)
+        .select_from(rows)
+        .join(stories, of_story)
+        .join(jobs, job_of_story)
+        .join(memberships, admin),
+    ).subquery("seen")
+    return select(rows, seen.c.viewer).outerjoin(seen, seen.c.id == rows.c.id).order_by(rows.c.tx, rows.c.id)
+
+
+_OWN = _own()
+_LOOK = Query(_look_for_all, _SeenRow)
+
+
+def look(session: Session, viewers: Collection[UUID], place: StreamPlace) -> News:
+    """Return what is new for any of these viewers, by one query for all of them."""
+    given = json.dumps([viewer.hex for viewer in viewers]) if session.is_sqlite else list(viewers)
+    found = session.all(
+        _LOOK, viewers=given, tx=place.tx, id=place.id, settled=_settled_before(session), most=BATCH
+    )
+    rows: dict[UUID, list[HistoryRow]] = {}
+    for row in found:
+        if row.viewer is not None:
+            rows.setdefault(row.viewer, []).append(HistoryRow._make(row[:-1]))
+    length = len({row.id for row in found})
+    return News(rows, StreamPlace.of(found[-1]) if found else place, length == BATCH)
+
+
+def events_after(
+    session: Session, viewer: UUID, place: StreamPlace, until: StreamPlace, most: int = BATCH
+) -> Passage:
+    """Return the next transitions that the viewer may see, up to a place that everybody's transactions have passed.
+
+    The history of all is read for a stretch. If hardly anything there is the viewer's, their own items are asked.
+    """
+    span = {"viewer": viewer, "tx": place.tx, "id": place.id, "most": most}
+    bounds = {"until_tx": until.tx, "until_id": until.id}
+    end = session.first(_STRETCH, tx=place.tx, id=place.id, length=STRETCH, **bounds)
+    if end is None:
+        rows, reached = session.all(_NEXT, **span, **bounds), until
+    else:
+        rows, reached = session.all(_NEXT, **span, until_tx=end.tx, until_id=end.id), StreamPlace.of(end)
+        if len(rows) < most and len(rows) * SPARSE < STRETCH:
+            rows, reached = session.all(_OWN, **span, **bounds), until
+    return Passage(rows, StreamPlace.of(rows[-1]) if len(rows) == most else reached)
 
 
 def newest_place(session: Session) -> StreamPlace:
-    """Return the end of the stream of all viewers: while it stays the same, nobody has anything new to read."""
-    row = session.first(_LAST[session.is_sqlite])
-    return StreamPlace(0, 0) if row is None else StreamPlace(row.tx, row.id)
+    """Return the end of the stream of all viewers."""
+    row = session.first(_NEWEST, settled=_settled_before(session))
+    return StreamPlace(0, 0) if row is None else StreamPlace.of(row)
+
+
+def disown_restored(session: Session) -> int:
+    """Mark the rows of a dump from another server as old, and return how many there were.
+
+    Otherwise each would be sent as news when this server's transactions reach its number.
+    """
+    return 0 if session.is_sqlite else session.run(_DISOWN)
+
+
+def _settled_before(session: Session) -> int:
+    if session.is_sqlite:
+        return _ALL
+    (row,) = session.all(_OPEN)
+    return row.settled

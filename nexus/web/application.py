@@ -95,7 +95,7 @@ def create(app: App, readiness: Readiness | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-        feed = api.state.feed = Feed(app.sessions)
+        feed = api.state.feed = Feed(app.sessions, app.settings.streams_per_user)
         loop = asyncio.get_running_loop()
         app.imports.listener = partial(loop.call_soon_threadsafe, feed.nudge)
         yield

@@ -239,8 +239,9 @@ def test_the_stream_names_its_type_and_request_and_is_not_cached(me: Caller) -> 
 
 def test_an_idle_stream_sends_heartbeats(me: Caller) -> None:
     with follow(me) as stream:
-        assert stream.block() == [": still here"]
-        assert stream.block() == [": still here"]
+        for _ in range(2):
+            said, _ = stream.block()
+            assert said == ": still here"
 
 
 def test_a_stream_sends_heartbeats_while_others_are_busy(app: App, me: Caller) -> None:
@@ -255,8 +256,9 @@ def test_a_stream_sends_heartbeats_while_others_are_busy(app: App, me: Caller) -
     with follow(me) as stream:
         writer.start()
         try:
-            assert stream.block() == [": still here"]
-            assert stream.block() == [": still here"]
+            for _ in range(2):
+                said, _ = stream.block()
+                assert said == ": still here"
         finally:
             enough.set()
             writer.join()

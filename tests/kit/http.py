@@ -167,7 +167,7 @@ class Stream:
         """The next event, skipping heartbeats."""
         while True:
             fields = dict(line.split(": ", 1) for line in self.block() if not line.startswith(":"))
-            if fields:
+            if "event" in fields:
                 return Event(fields["event"], fields["id"], json.loads(fields["data"]))
 
     def take(self, count: int) -> list[Event]:
@@ -175,7 +175,7 @@ class Stream:
 
     def heartbeat(self) -> None:
         """Wait for a heartbeat."""
-        while not all(line.startswith(":") for line in self.block()):
+        while not self.block()[0].startswith(":"):
             pass
 
 

@@ -102,7 +102,7 @@ _MEANINGS = {
     404: "It does not exist, or is not visible to you.",
     409: "Not possible in its present state.",
     413: "The request is too large.",
-    429: "The day's allowance is used up, or a draft was requested a moment ago.",
+    429: "An allowance is used up, too much is open at once, or a draft was requested a moment ago.",
     502: "The file store gave no place to upload to.",
     503: "A part of the server is unavailable.",
     504: "The file store was too slow.",
