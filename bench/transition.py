@@ -19,7 +19,6 @@ from nexus.db.moves import LOG
 from nexus.db.session import Sessions, Statement, connect
 from nexus.db.tables import documents, fragments, history, media
 from nexus.extract import Extraction
-from nexus.media.documents import _WRITE, Found
 from nexus.media.lifecycle import (
     _READABLE,
     _START,
@@ -27,6 +26,7 @@ from nexus.media.lifecycle import (
     mark_ready_for_reading,
     worker_start_attempt,
 )
+from nexus.media.texts import _WRITE, Found
 
 LIMITS = {"sqlite": 0.4, "postgres": 0.7}
 MEDIA = 200

@@ -215,6 +215,7 @@ def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:
         link_life=timedelta(seconds=settings.link_seconds),
         upload_life=timedelta(hours=settings.upload_hours),
         check_seconds=settings.check_seconds,
+        revision_life=timedelta(days=settings.revision_days),
     )
 
 

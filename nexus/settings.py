@@ -223,6 +223,9 @@ class Settings(BaseSettings):
         24, gt=0, description="How long after it began an upload can still be confirmed."
     )
     check_seconds: float = Field(60, gt=0, description="How long checking an uploaded file may take.")
+    revision_days: float = Field(
+        30, gt=0, description="How many days a version of an item is kept that no library holds any more."
+    )
     llm_base_url: str = Field(
         "",
         description="The address of a model with OpenAI's chat completions API; empty means OpenAI itself.",

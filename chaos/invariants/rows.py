@@ -30,17 +30,20 @@ TWICE = {
 #: What must never be true of an item.
 NEVER = {
     "a readable item has no text": f"SELECT m.id FROM media m WHERE {READABLE}"
-    " AND NOT EXISTS (SELECT 1 FROM fragments f WHERE f.media_id = m.id)",
+    " AND NOT EXISTS (SELECT 1 FROM fragments f WHERE f.media_id = m.id AND f.revision = m.revision)",
     "a readable item has no document": f"SELECT m.id FROM media m WHERE {READABLE}"
-    " AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.media_id = m.id)",
+    " AND NOT EXISTS (SELECT 1 FROM revisions d WHERE d.media_id = m.id AND d.number = m.revision)",
+    "a library holds a version that is gone": "SELECT l.media_id AS id FROM library_media l"
+    " WHERE l.revision IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM revisions d WHERE d.media_id = l.media_id AND d.number = l.revision)",
     "an unreadable item has text left": f"SELECT m.id FROM media m WHERE NOT {READABLE}"
     " AND EXISTS (SELECT 1 FROM fragments f WHERE f.media_id = m.id)",
     "an unreadable item has a document left": f"SELECT m.id FROM media m WHERE NOT {READABLE}"
-    " AND EXISTS (SELECT 1 FROM documents d WHERE d.media_id = m.id)",
+    " AND EXISTS (SELECT 1 FROM revisions d WHERE d.media_id = m.id)",
     "an unreadable item has passages left": f"SELECT m.id FROM media m WHERE NOT {READABLE}"
     " AND EXISTS (SELECT 1 FROM chunks c WHERE c.media_id = m.id)",
     "a passage has no fragment": "SELECT c.media_id AS id FROM chunks c LEFT JOIN fragments f"
-    " ON f.media_id = c.media_id AND f.position = c.fragment WHERE f.media_id IS NULL",
+    " ON f.media_id = c.media_id AND f.revision = c.revision AND f.position = c.fragment WHERE f.media_id IS NULL",
     "a failed item has no reason": "SELECT id FROM media WHERE processing_status = 'failed'"
     " AND (failure_stage IS NULL OR coalesce(last_error_code, '') = '' OR coalesce(last_error_message, '') = '')",
     "an item that has not failed has a reason": "SELECT id FROM media WHERE processing_status <> 'failed'"
@@ -80,19 +83,19 @@ def check(database: Database) -> Iterator[Violation]:
 
 def _broken_texts(database: Database) -> Iterator[Violation]:
     """Fragments have no gaps; between the chunks of one, only white space is left out."""
-    passages: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in database.rows('SELECT media_id, fragment, start, "end" AS stop FROM chunks ORDER BY start'):
-        passages[row["media_id"], row["fragment"]].append(row)
-    cut = {media_id for media_id, _ in passages}
-    positions: dict[str, list[int]] = defaultdict(list)
-    for row in database.rows("SELECT media_id, position, text FROM fragments ORDER BY media_id, position"):
-        positions[row["media_id"]].append(row["position"])
-        if (
-            row["media_id"] in cut
-            and _left_out(row["text"], passages[row["media_id"], row["position"]]).strip()
-        ):
+    passages: dict[tuple[str, int, int], list[Row]] = defaultdict(list)
+    for row in database.rows(
+        'SELECT media_id, revision, fragment, start, "end" AS stop FROM chunks ORDER BY start'
+    ):
+        passages[row["media_id"], row["revision"], row["fragment"]].append(row)
+    cut = {(media_id, revision) for media_id, revision, _ in passages}
+    positions: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for row in database.rows("SELECT media_id, revision, position, text FROM fragments ORDER BY 1, 2, 3"):
+        text = row["media_id"], row["revision"]
+        positions[text].append(row["position"])
+        if text in cut and _left_out(row["text"], passages[*text, row["position"]]).strip():
             yield Violation("nothing is half done", f"passages of {row['media_id']} leave out some text")
-    for media_id, found in positions.items():
+    for (media_id, _), found in positions.items():
         if found != list(range(found[0], found[0] + len(found))):
             yield Violation("nothing is half done", f"the text of {media_id} has a gap")
 

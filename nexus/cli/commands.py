@@ -192,10 +192,30 @@ def refresh(
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per media.")] = False,
 ) -> None:
-    """Refresh readable media; their text stays until the new one replaces it."""
+    """Read the sources of items again. If a text has changed, your libraries hold the new version."""
     from nexus.cli.refresh import refresh_items
 
     refresh_items(data_dir, user, ids or [], outdated=outdated, as_json=as_json)
+
+
+@app.command()
+def revisions(
+    item: Annotated[UUID, typer.Argument(help="The item's id.", metavar="ID", show_default=False)],
+    use: Annotated[
+        int | None, typer.Option(min=1, help="Hold this version from now on.", show_default=False)
+    ] = None,
+    diff: Annotated[
+        tuple[int, int] | None,
+        typer.Option(help="Compare two versions word by word.", metavar="N M", show_default=False),
+    ] = None,
+    user: User = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per version.")] = False,
+) -> None:
+    """List the versions of an item; use another one, or compare two."""
+    from nexus.cli.revisions import show_revisions
+
+    show_revisions(data_dir, user, item, use=use, diff=diff, as_json=as_json)
 
 
 @app.command()

@@ -22,8 +22,8 @@ from nexus.errors import ExtractorNotImplemented, InvalidRequest, NexusError, pu
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fetched, Hints, Source, StoredFile
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher
-from nexus.media.documents import count_words
 from nexus.media.inspect import looks_like
+from nexus.media.texts import count_words
 from nexus.media.workbench import as_fetched
 from nexus.settings import Settings
 from nexus.states.media import Kind

@@ -1,4 +1,4 @@
-"""`nexus refresh`: reads readable items again."""
+"""`nexus refresh`: reads the sources of items again."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ ELSEWHERE = "left to a worker"
 def refresh_items(
     data_dir: Path | None, user: UUID | None, media_ids: Sequence[UUID], *, outdated: bool, as_json: bool
 ) -> None:
+    """Refresh these items, or all that an older extractor read, and say how each ended."""
     if bool(media_ids) == outdated:
-        raise Refused(
-            "Name what to refresh by its id, or give --outdated for everything that an older extractor has read.",
-            MISUSED,
+        why = (
+            "Name the items to refresh by their ids, or give --outdated for all that an older extractor read."
         )
+        raise Refused(why, MISUSED)
     with opened(data_dir) as app:
         viewer = acting_user(app.settings, user)
         chosen = _outdated(app, viewer) if outdated else list(dict.fromkeys(media_ids))
@@ -55,14 +56,14 @@ def _tell(app: App, viewer: UUID, media_id: UUID, *, as_json: bool) -> bool:
 
 
 def _refreshed(app: App, viewer: UUID, media_id: UUID) -> tuple[str, str | None, str | None]:
-    """Refresh an item right here, unless Celery workers do it or another process was faster."""
+    """Refresh an item here and now, unless Celery workers do it or another process was faster."""
     try:
-        refresh.request(app.sessions, app.queue, media_id, viewer, None)
+        asked, _ = refresh.request(app.sessions, app.queue, media_id, viewer, None)
     except ApiError as error:
         return "refused", error.code, error.message
-    done = None if app.queue.works_elsewhere else app.kernel.run(Work(refresh.REFRESH, media_id))
+    done = None if app.queue.works_elsewhere else app.kernel.run(Work(refresh.REFRESH, asked))
     with app.sessions.read() as session:
-        left = refresh.present(session, media_id)
+        left = refresh.present(session, media_id, viewer)
     if left is not None and left.error_code is not None:
         return "failed", public_code(left.error_code), left.error_message
     return done or ELSEWHERE, None, None

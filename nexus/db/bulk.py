@@ -29,13 +29,13 @@ from sqlalchemy import (
 from sqlalchemy.sql.selectable import TableValuedAlias
 from sqlalchemy.types import TypeEngine
 
-from nexus.db.moves import Missed, Move, Moved, Subject, logged, move
-from nexus.db.rows import IdRow
+from nexus.db.moves import Missed, Move, Subject, logged, move
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import insert_all
 from nexus.states.machine import Edge
 
 S = TypeVar("S", bound=Enum)
+R = TypeVar("R", bound=tuple[Any, ...])
 #: Rows to write, for each of several tables.
 Rows = Mapping[Table, Sequence[Mapping[str, Any]]]
 #: Finds a value that comes with each row, by name.
@@ -43,10 +43,11 @@ Given = Callable[[str], ColumnElement[Any]]
 _as_json = json.JSONEncoder(default=str, ensure_ascii=False).encode
 
 
-class BulkMove(Generic[S]):
+class BulkMove(Generic[S, R]):
     """`values` come with each row, besides its id and fence; `sets` makes the columns to write from them.
 
-    The tables `beside` have a media_id: rows of media that did not move are not written.
+    The tables `beside` have a media_id: rows of media that did not move are not written. `shared` maps columns of those
+    tables to columns of the moved row, from which they are filled. Like `Move`, it returns a `row` for each that moved.
     """
 
     def __init__(
@@ -54,30 +55,43 @@ class BulkMove(Generic[S]):
         subject: Subject[S],
         edge: Edge[S],
         *,
+        row: type[R],
         values: Mapping[str, TypeEngine[Any]],
         sets: Callable[[Given], Mapping[str, Any]],
         beside: Sequence[Table],
+        shared: Mapping[str, str] = {},
     ) -> None:
         self.one = Move(
             subject,
             edge,
+            row=row,
             sets=sets(lambda name: bindparam(name, type_=values[name])),
             fenced=True,
         )
         self._beside = {table: Statement(insert_all(table)) for table in beside}
-        self.query = Query(lambda _: _all_at_once(subject, edge, values, sets, beside), IdRow)
+        self._shared = shared
+        self.query = Query(lambda _: _all_at_once(subject, edge, row, values, sets, beside, shared), row)
 
     def __call__(
         self, session: Session, moves: Sequence[Mapping[str, Any]], rows: Rows, *, actor: str
-    ) -> set[UUID]:
-        """Make the moves, each with a row_id, a fence and the values; return the ids that moved."""
+    ) -> list[R]:
+        """Make the moves, each with a row_id, a fence and the values; return the rows that moved."""
         if not session.is_sqlite:
             written = {table.name: _as_json(rows[table]) for table in self._beside}
             given = {"moves": _as_json(moves), "now": session.now, "actor": actor, "error_code": None}
-            return {row.id for row in session.all(self.query, **given, **written)}
-        moved = {row.id for row in self.one.each(session, moves, actor=actor)}
+            return session.all(self.query, **given, **written)
+        moved = self.one.each(session, moves, actor=actor)
+        known = {row.id: row for row in moved}  # type: ignore[attr-defined]
         for table, statement in self._beside.items():
-            session.run_many(statement, [row for row in rows[table] if row["media_id"] in moved])
+            shared = {name: of for name, of in self._shared.items() if name in table.c}
+            session.run_many(
+                statement,
+                [
+                    {**given, **{name: getattr(known[given["media_id"]], of) for name, of in shared.items()}}
+                    for given in rows[table]
+                    if given["media_id"] in known
+                ],
+            )
         return moved
 
     def missed(self, session: Session, row_id: UUID, actor: str, fence: int) -> Missed[S]:
@@ -88,9 +102,11 @@ class BulkMove(Generic[S]):
 def _all_at_once(
     subject: Subject[S],
     edge: Edge[S],
+    answer: type[Any],
     values: Mapping[str, TypeEngine[Any]],
     sets: Callable[[Given], Mapping[str, Any]],
     beside: Sequence[Table],
+    shared: Mapping[str, str],
 ) -> Select[Any]:
     given = _recordset("moves", {"row_id": Uuid(), "fence": subject.fence.type, **values})
     key = subject.table.c.id
@@ -102,17 +118,18 @@ def _all_at_once(
     moved = (
         move(subject, edge, sets=sets(lambda name: row.c[name]))
         .where(key == row.c.row_id, subject.fence == row.c.fence)
-        .returning(*subject.columns(Moved))
+        .returning(*subject.columns(answer))
         .cte("moved")
     )
-    return select(moved.c.id).add_cte(
-        logged(moved, subject, edge), *(_written(moved, table) for table in beside)
+    return select(*moved.c).add_cte(
+        logged(moved, subject, edge), *(_written(moved, table, shared) for table in beside)
     )
 
 
-def _written(moved: CTE, table: Table) -> CTE:
-    given = _recordset(table.name, {name: one.type for name, one in table.c.items()})
-    rows = select(*given.c).join_from(given, moved, moved.c.id == given.c.media_id)
+def _written(moved: CTE, table: Table, shared: Mapping[str, str]) -> CTE:
+    given = _recordset(table.name, {name: one.type for name, one in table.c.items() if name not in shared})
+    values = [moved.c[shared[name]] if name in shared else given.c[name] for name in table.columns.keys()]  # noqa: SIM118 it yields columns
+    rows = select(*values).join_from(given, moved, moved.c.id == given.c.media_id)
     return insert(table).from_select(list(table.c.keys()), rows).cte(f"written_{table.name}")
 
 

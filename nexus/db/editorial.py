@@ -67,6 +67,8 @@ jobs = Table(
     Column("updated_at", Moment, nullable=False),
     #: The request that left a step to a worker, for log lines.
     Column("request_id", String(128)),
+    #: The revision of the item that its text was taken from; None if it was fetched or entered for the job.
+    Column("media_revision", Integer),
     CheckConstraint(f"status IN ({quoted(job.Status)})", name="status"),
     CheckConstraint(f"{_JOB_FAILED} = (error_code IS NOT NULL)", name="failed_has_code"),
     CheckConstraint(f"{_JOB_FAILED} = (error_message IS NOT NULL)", name="failed_has_message"),

@@ -13,6 +13,7 @@ from nexus.db.tables import (
     WAITING,
     audit,
     duplicates,
+    earlier_holdings,
     history,
     invitations,
     libraries,
@@ -82,11 +83,13 @@ Index(
     "ix_library_media_order", library_media.c.library_id, library_media.c.added_at, library_media.c.media_id
 )
 Index("ix_library_media_media", library_media.c.media_id)
+Index("ix_earlier_holdings_revision", earlier_holdings.c.media_id, earlier_holdings.c.revision)
+Index("uq_refreshes_request", refreshes.c.media_id, refreshes.c.requested_by, unique=True)
 Index(
     "ix_refreshes_waiting",
     refreshes.c.requested_by,
     refreshes.c.run_after,
-    refreshes.c.media_id,
+    refreshes.c.id,
     **_where(REFRESH_WAITING),
 )
 Index(

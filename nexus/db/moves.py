@@ -181,7 +181,7 @@ class Move(Generic[S, R]):
             return answer if dialect.name == "sqlite" else _with_history(answer, subject, edge)
 
         self.query: Query[R] = Query(clause, row)
-        self._fence = "fence" if row is Moved else subject.fence.name
+        self._fence = "fence" if "fence" in row._fields else subject.fence.name
 
     def __call__(
         self, session: Session, row_id: UUID, *, actor: str, error_code: str | None = None, **values: Any

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from nexus.states import job, story
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Kind, Origin, Stage, Status
 
 
 class IdRow(NamedTuple):
@@ -45,10 +45,14 @@ class MediaRow(NamedTuple):
     created_at: datetime
     updated_at: datetime
     request_id: str | None
+    revision: int
+    newest_revision: int
+    last_revision: int
 
 
 class FileRow(NamedTuple):
     media_id: UUID
+    revision: int
     storage_path: str
     content_type: str
     size_bytes: int
@@ -64,9 +68,14 @@ class UploadRow(NamedTuple):
     expires_at: datetime
 
 
-class DocumentRow(NamedTuple):
+class RevisionRow(NamedTuple):
     media_id: UUID
-    revision: int
+    number: int
+    title: str | None
+    content_hash: str
+    origin: Origin
+    made_by: UUID | None
+    private_to: UUID | None
     extractor: str
     byline: str | None
     site: str | None
@@ -75,14 +84,19 @@ class DocumentRow(NamedTuple):
     lead_image: str | None
     excerpt: str | None
     words: int
+    pieces: int
+    characters: int
     outline: str
     fetched_url: str | None
+    written_at: datetime
+    seen_at: datetime
+    seen_by: str
     etag: str | None
     last_modified: str | None
-    written_at: datetime
 
 
 class RefreshRow(NamedTuple):
+    id: UUID
     media_id: UUID
     requested_by: UUID
     requested_at: datetime
@@ -149,6 +163,7 @@ class JobRow(NamedTuple):
     created_at: datetime
     updated_at: datetime
     request_id: str | None
+    media_revision: int | None
 
 
 class StoryRow(NamedTuple):

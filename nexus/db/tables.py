@@ -15,6 +15,7 @@ from sqlalchemy import (
     DateTime,
     FetchedValue,
     ForeignKey,
+    ForeignKeyConstraint,
     Insert,
     Integer,
     LargeBinary,
@@ -28,7 +29,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from nexus.states.media import FILE_KINDS, HELD, Kind, Stage, Status
+from nexus.states.media import FILE_KINDS, HELD, Kind, Origin, Stage, Status
 
 metadata = MetaData(
     naming_convention={
@@ -163,6 +164,13 @@ media = Table(
     Column("updated_at", Moment, nullable=False),
     #: The request that made it due, for the log lines of the work.
     Column("request_id", String(128)),
+    #: The base revision: what libraries show that hold no other. 0 before there is one; a failed item may have its file
+    #: alone.
+    Column("revision", Integer, nullable=False, server_default="0"),
+    #: The newest revision that everybody may read; 0 before there is one.
+    Column("newest_revision", Integer, nullable=False, server_default="0"),
+    #: The last number that was given out. A number is never used twice, because objects are stored under it.
+    Column("last_revision", Integer, nullable=False, server_default="0"),
     CheckConstraint(f"kind IN ({quoted(Kind)})", name="kind"),
     CheckConstraint(f"processing_status IN ({quoted(Status)})", name="status"),
     CheckConstraint(f"failure_stage IN ({quoted(Stage)})", name="stage"),
@@ -180,6 +188,8 @@ media_file = Table(
     "media_file",
     metadata,
     Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    #: The revision that it was fetched for; 0 for the file of an upload, which every revision of its text shares.
+    Column("revision", Integer, primary_key=True, autoincrement=False),
     Column("storage_path", Text, nullable=False),
     Column("content_type", Text, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
@@ -209,44 +219,20 @@ duplicates = Table(
     Column("at", Moment, nullable=False),
 )
 
-library_media = Table(
-    "library_media",
-    metadata,
-    Column("library_id", ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
-    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
-    Column("added_at", Moment, nullable=False),
-)
-
-fragments = Table(
-    "fragments",
+#: One text of an item, which never changes: fragments, chunks and pictures belong to it.
+revisions = Table(
+    "revisions",
     metadata,
     Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    #: Made from the text, so that it stays the same in a new revision if the text does. Unique within a media.
-    Column("id", Uuid, nullable=False),
-    Column("text", Text, nullable=False),
-    #: Sanitized. Its text content is exactly `text`, so offsets are the same in both.
-    Column("html", Text),
-)
-
-#: Parts of fragments, of a size to search and quote: where in the fragment's text each begins and ends.
-chunks = Table(
-    "chunks",
-    metadata,
-    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    #: The position of its fragment.
-    Column("fragment", Integer, nullable=False),
-    Column("start", Integer, nullable=False),
-    Column("end", Integer, nullable=False),
-)
-
-#: What is known about a readable media's text. Every refresh that changes it increases the revision.
-documents = Table(
-    "documents",
-    metadata,
-    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
-    Column("revision", Integer, nullable=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("title", Text),
+    #: The same for the same title, text, html, facts and pictures.
+    Column("content_hash", String(64), nullable=False),
+    Column("origin", String(16), nullable=False),
+    #: Who asked for it; None for the first text of an item.
+    Column("made_by", ForeignKey("users.id")),
+    #: Set for a text that a user entered: nobody else may ever read it.
+    Column("private_to", ForeignKey("users.id")),
     #: The package that read it, with its version.
     Column("extractor", Text, nullable=False),
     Column("byline", Text),
@@ -256,33 +242,108 @@ documents = Table(
     Column("lead_image", Text),
     Column("excerpt", Text),
     Column("words", Integer, nullable=False),
+    #: How many fragments and characters it has, to see that none is missing.
+    Column("pieces", Integer, nullable=False),
+    Column("characters", BigInteger, nullable=False),
     #: The table of contents as JSON: a list of title, level and anchor.
     Column("outline", Text, nullable=False),
-    #: The final address of the fetch, and what makes the next fetch conditional.
+    #: The final address of the fetch.
     Column("fetched_url", Text),
+    Column("written_at", Moment, nullable=False),
+    #: When and by which extractor the same text was found last, and what makes the next fetch conditional.
+    Column("seen_at", Moment, nullable=False),
+    Column("seen_by", Text, nullable=False),
     Column("etag", Text),
     Column("last_modified", Text),
-    Column("written_at", Moment, nullable=False),
+    CheckConstraint(f"origin IN ({quoted(Origin)})", name="origin"),
+    CheckConstraint("(origin = 'entered') = (private_to IS NOT NULL)", name="entered_is_private"),
 )
 
-#: Pictures from inside a file. They are in the database so that they are replaced together with their text.
+library_media = Table(
+    "library_media",
+    metadata,
+    Column("library_id", ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("added_at", Moment, nullable=False),
+    #: The revision that the library holds; None while it holds the base revision, whichever that is.
+    Column("revision", Integer),
+    #: When the library took another revision.
+    Column("moved_at", Moment),
+    ForeignKeyConstraint(["media_id", "revision"], ["revisions.media_id", "revisions.number"]),
+)
+
+#: Revisions that a library held before: its members can read them and go back to them for a while.
+earlier_holdings = Table(
+    "earlier_holdings",
+    metadata,
+    Column("library_id", Uuid, primary_key=True),
+    Column("media_id", Uuid, primary_key=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("until", Moment, nullable=False),
+    ForeignKeyConstraint(
+        ["library_id", "media_id"], ["library_media.library_id", "library_media.media_id"], ondelete="CASCADE"
+    ),
+    ForeignKeyConstraint(
+        ["media_id", "revision"], ["revisions.media_id", "revisions.number"], ondelete="CASCADE"
+    ),
+)
+
+
+def _of_revision() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["media_id", "revision"], ["revisions.media_id", "revisions.number"], ondelete="CASCADE"
+    )
+
+
+fragments = Table(
+    "fragments",
+    metadata,
+    Column("media_id", Uuid, primary_key=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("position", Integer, primary_key=True),
+    #: Made from the text, so that it stays the same in a new revision if the text does. Unique within a revision.
+    Column("id", Uuid, nullable=False),
+    Column("text", Text, nullable=False),
+    #: Sanitized. Its text content is exactly `text`, so offsets are the same in both.
+    Column("html", Text),
+    _of_revision(),
+)
+
+#: Parts of fragments, of a size to search and quote: where in the fragment's text each begins and ends.
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("media_id", Uuid, primary_key=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("position", Integer, primary_key=True),
+    #: The position of its fragment.
+    Column("fragment", Integer, nullable=False),
+    Column("start", Integer, nullable=False),
+    Column("end", Integer, nullable=False),
+    _of_revision(),
+)
+
+#: Pictures from inside a file. They are in the database so that they come and go together with their text.
 assets = Table(
     "assets",
     metadata,
-    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("media_id", Uuid, primary_key=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
     Column("name", String(128), primary_key=True),
     Column("content_type", String(64), nullable=False),
     Column("data", LargeBinary, nullable=False),
+    _of_revision(),
 )
 
 #: Refreshes that nobody has begun.
 REFRESH_WAITING = "error_code IS NULL AND lease_expires_at IS NULL"
 
-#: A readable media that is to be refreshed. The row goes when that is done; one that failed says why.
+#: A readable item that a user wants refreshed. The row goes when that is done; one that failed says why.
 refreshes = Table(
     "refreshes",
     metadata,
-    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
+    Column("id", Uuid, primary_key=True),
+    Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), nullable=False),
     Column("requested_by", ForeignKey("users.id"), nullable=False),
     Column("requested_at", Moment, nullable=False),
     #: The fence, as processing_attempts is for a media.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, ClauseElement, Column, Table, bindparam
+from sqlalchemy import ClauseElement, Column, ColumnElement, Select, Table, bindparam
 from sqlalchemy.engine import Dialect
 
 from nexus.db.session import Query, R, Statement
 
-Values = Mapping[Column[Any], BindParameter[Any]]
+Values = Mapping[Column[Any], ColumnElement[Any]]
 
 
 def upsert(table: Table, values: Values, on_conflict: Callable[[Any], ClauseElement]) -> Statement:
@@ -23,6 +23,13 @@ def upsert_returning(
 ) -> Query[R]:
     """The same for a statement that answers with rows."""
     return Query(lambda dialect: on_conflict(_insert(dialect)(table).values(values)), row)
+
+
+def upsert_from(
+    table: Table, columns: Sequence[str], rows: Select[Any], on_conflict: Callable[[Any], ClauseElement]
+) -> Statement:
+    """The same for rows that a SELECT finds. It needs a WHERE, or SQLite misreads the clause."""
+    return Statement(lambda dialect: on_conflict(_insert(dialect)(table).from_select(columns, rows)))
 
 
 def insert_or_nothing(table: Table) -> Statement:

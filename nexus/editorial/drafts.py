@@ -92,12 +92,12 @@ def create_job_from_item(session: Session, viewer: UUID, library_id: UUID, media
     found = queries.get(session, media_id, viewer)
     if not found.capabilities.can_read:
         raise JobNotReady("Its text is not there yet. Wait until it can be read.")
-    body = reader.beginning(session, media_id, jobs.MOST_TEXT)
+    body = reader.beginning(session, media_id, found.row.revision, jobs.MOST_TEXT)
     if len(body) < jobs.LEAST_TEXT:
         raise JobNotReady("There is too little text in it for a story. Paste the text instead.")
     title = (found.row.title or body.splitlines()[0])[: jobs.MOST_TITLE].strip()
     job_id = jobs.queue_job_for_item(session, viewer, library_id, found.row.canonical_url)
-    jobs.adopt_text(session, job_id, title, body, media_id, str(viewer))
+    jobs.adopt_text(session, job_id, title, body, media_id, found.row.revision, str(viewer))
     return job_id
 
 

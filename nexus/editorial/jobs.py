@@ -81,7 +81,15 @@ _FETCHED = Move(
     fenced=True,
 )
 _EXTRACTED = Move(JOB_ROWS, edges.EXTRACTED, sets={**_TEXT, "media_id": bindparam("media_id")}, fenced=True)
-_ADOPT = Move(JOB_ROWS, edges.ADOPT, sets={**_TEXT, "media_id": bindparam("media_id")})
+_ADOPT = Move(
+    JOB_ROWS,
+    edges.ADOPT,
+    sets={
+        **_TEXT,
+        "media_id": bindparam("media_id"),
+        "media_revision": bindparam("revision", type_=jobs.c.media_revision.type),
+    },
+)
 _MANUAL = Move(
     JOB_ROWS,
     edges.MANUAL_ENTRY,
@@ -231,9 +239,12 @@ def mark_extracted(
     return _EXTRACTED(session, job_id, actor=actor, fence=attempt, title=title, text=body, media_id=media_id)
 
 
-def adopt_text(session: Session, job_id: UUID, title: str, body: str, media_id: UUID, actor: str) -> bool:
+def adopt_text(
+    session: Session, job_id: UUID, title: str, body: str, media_id: UUID, revision: int, actor: str
+) -> bool:
     """QUEUED → READY_TO_GENERATE, with the text of an item that can be read already."""
-    row = _ADOPT(session, job_id, actor=actor, title=title, text=body[:MOST_TEXT], media_id=media_id)
+    text = body[:MOST_TEXT]
+    row = _ADOPT(session, job_id, actor=actor, title=title, text=text, media_id=media_id, revision=revision)
     return not isinstance(row, Missed)
 
 

@@ -31,8 +31,8 @@ from nexus.extract.builtin import PDF_TYPE
 from nexus.fetch import page_type
 from nexus.media import extraction, lifecycle
 from nexus.media.add import hold_article
-from nexus.media.documents import Found
 from nexus.media.extraction import Nothing
+from nexus.media.texts import Found
 from nexus.media.workbench import Bench, Tools, as_fetched
 from nexus.queue import Work
 from nexus.states.job import EXTRACTED_ON, HELD, Status

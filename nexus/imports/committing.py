@@ -24,10 +24,10 @@ from nexus.imports.staging import Batch, StagedSource
 from nexus.libraries import access, audit, catalog
 from nexus.libraries.audit import AuditEvent
 from nexus.libraries.catalog import hold_media
-from nexus.media import documents
-from nexus.media.documents import Cut, Found, Kept, Readable
+from nexus.media import revisions
 from nexus.media.files import CONTENT_TYPES, Files
 from nexus.media.lifecycle import mark_all_ready_for_reading, reset_failed, start_all
+from nexus.media.texts import Cut, Found, Kept, Readable
 from nexus.media.uploads import stand_in_line
 from nexus.states.media import Kind
 from nexus.storage import StorageError
@@ -290,7 +290,7 @@ def _write(session: Session, files: Files, viewer: UUID, library_id: UUID, group
             for one in group
         ],
     )
-    documents.write_chunks(session, {one.media_id: one.cut for one in group})
+    revisions.write_chunks(session, {one.media_id: one.cut for one in group})
 
 
 def _attempts(session: Session, viewer: UUID, one: Prepared) -> int:
@@ -316,7 +316,7 @@ def _row(session: Session, viewer: UUID, one: Candidate) -> dict[str, object]:
 def _found(files: Files, one: Prepared) -> Found:
     source = one.candidate.source
     path = files.path(one.media_id, source.kind)
-    kept = Kept(path, content_type(source.kind), one.candidate.checked.size, source.name)
+    kept = Kept(0, path, content_type(source.kind), one.candidate.checked.size, source.name)
     return Found(one.extraction, one.extractor, kept=kept)
 
 

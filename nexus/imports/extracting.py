@@ -14,7 +14,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Extractor, Fetched, 
 from nexus.extract.sandbox import CancelToken, ReadCancelled, SandboxClosed
 from nexus.imports.checking import Candidate, open_source
 from nexus.libraries import quota
-from nexus.media.extraction import storable
+from nexus.media.texts import storable
 from nexus.media.workbench import Tools, as_fetched
 from nexus.states.media import Kind
 

@@ -40,8 +40,8 @@ from nexus.imports.extracting import extract_text, extractor_of
 from nexus.imports.progress import FileOutcome, ImportProgress
 from nexus.imports.staging import Batch, StagedSource, Staging
 from nexus.imports.workspaces import Workspace
-from nexus.media.documents import Cut
 from nexus.media.files import GRACE
+from nexus.media.texts import Cut
 from nexus.media.workbench import Tools
 from nexus.states.attempt import Phase
 

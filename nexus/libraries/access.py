@@ -6,7 +6,18 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, and_, bindparam, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session
@@ -37,6 +48,20 @@ class Membership(NamedTuple):
 
 class _Uploader(NamedTuple):
     user_id: UUID
+
+
+#: The revision that a library holds.
+HOLDS = func.coalesce(library_media.c.revision, media.c.revision)
+
+
+def shown_revision() -> ColumnElement[int]:
+    """Return the revision that a viewer sees, in a query that groups their holdings of a media; 0 without any.
+
+    That is the newest which the libraries hold that they administer; only without any, what others share with them
+    counts. So nobody's copy changes unless they ask.
+    """
+    own = func.max(case((memberships.c.role == Role.ADMIN.value, HOLDS)))
+    return func.coalesce(func.nullif(own, literal_column("0")), func.max(HOLDS), type_=Integer)
 
 
 def _shared(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:

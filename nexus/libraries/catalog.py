@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import bindparam, delete, exists, select
+from sqlalchemy import and_, bindparam, case, delete, exists, select
 
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Statement
@@ -19,8 +19,9 @@ from nexus.db.tables import (
     media,
     media_file,
     memberships,
+    revisions,
 )
-from nexus.db.upserts import insert_or_nothing
+from nexus.db.upserts import insert_or_nothing, upsert
 from nexus.errors import Forbidden, InvalidRequest, NotFound
 from nexus.libraries import access, audit, members
 from nexus.libraries.access import Role
@@ -32,7 +33,7 @@ NAME_LENGTH = 200
 
 @dataclass(frozen=True)
 class Gone:
-    """A media that no library holds any more. Its rows are deleted; its file in storage still has to be."""
+    """A file of a media that no library holds any more. Its rows are deleted; the file in storage still has to be."""
 
     media_id: UUID
     kind: Kind
@@ -48,6 +49,13 @@ class MyLibrary(NamedTuple):
     is_default: bool
     created_at: datetime
     role: Role
+
+
+class _SharedText(NamedTuple):
+    """The revision that somebody sees, if others may read it too."""
+
+    base: int
+    number: int
 
 
 class _Held(NamedTuple):
@@ -105,7 +113,35 @@ _DROP_EVERYWHERE = Query(
     .returning(library_media.c.library_id),
     _Holder,
 )
-_HOLD = insert_or_nothing(library_media)
+#: Somebody who adds an item later than others gets the newest text that everybody may read.
+_NEWEST = (
+    select(case((media.c.newest_revision > media.c.revision, media.c.newest_revision)))
+    .where(media.c.id == bindparam("media_id"))
+    .scalar_subquery()
+)
+_HOLD = upsert(
+    library_media,
+    {
+        **{library_media.c[name]: bindparam(name) for name in ("library_id", "media_id", "added_at")},
+        library_media.c.revision: _NEWEST,
+    },
+    lambda new: new.on_conflict_do_nothing(),
+)
+_SHOWN = (
+    select(media.c.id, media.c.revision.label("base"), access.shown_revision().label("number"))
+    .join_from(library_media, memberships, memberships.c.library_id == library_media.c.library_id)
+    .join(media, media.c.id == library_media.c.media_id)
+    .where(media.c.id == bindparam("media_id"), memberships.c.user_id == bindparam("viewer"))
+    .group_by(media.c.id)
+    .subquery("shown")
+)
+_SHARED_TEXT = Query(
+    select(_SHOWN.c.base, _SHOWN.c.number)
+    .join(revisions, and_(revisions.c.media_id == _SHOWN.c.id, revisions.c.number == _SHOWN.c.number))
+    .where(revisions.c.private_to.is_(None)),
+    _SharedText,
+)
+_HOLD_REVISION = insert_or_nothing(library_media)
 _LOCK_MEDIA = Query(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update(), IdRow)
 _HOLDERS = exists(
     select(library_media.c.media_id).where(library_media.c.media_id == media.c.id).correlate(media)
@@ -175,7 +211,7 @@ def delete_library(session: Session, library_id: UUID, viewer: UUID) -> list[Gon
 
 
 def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> None:
-    """Put a media that the viewer can read into a library that the viewer can change.
+    """Put a media that the viewer can read into a library that the viewer can change, with the text that they see.
 
     Only its uploader may put a file into a library. The media is locked first: what is asked of it afterwards stays
     true until it is held.
@@ -186,9 +222,21 @@ def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) 
     access.require_readable(session, media_id, viewer)
     if access.uploader_of(session, media_id) not in {None, viewer}:
         raise Forbidden("Only the uploader can put this file into a library. Ask them to.")
-    is_new = session.run(_HOLD, library_id=library_id, media_id=media_id, added_at=session.now) > 0
-    if is_new and not place.is_default:
+    if _hold_shown(session, library_id, media_id, viewer) and not place.is_default:
         audit.record(session, AuditEvent.ITEM_SHARED, viewer, library_id=library_id, subject_id=media_id)
+
+
+def _hold_shown(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> bool:
+    """Put a media into a library, in the revision that the viewer sees; return whether it is new there.
+
+    The viewer's own text is not for others: instead of it, the library gets the newest that everybody may read.
+    """
+    held = {"library_id": library_id, "media_id": media_id, "added_at": session.now}
+    shown = session.first(_SHARED_TEXT, media_id=media_id, viewer=viewer)
+    if shown is None:
+        return session.run(_HOLD, **held) > 0
+    revision = None if shown.number == shown.base else shown.number
+    return session.run(_HOLD_REVISION, revision=revision, moved_at=None, **held) > 0
 
 
 def hold_media(session: Session, library_id: UUID, *media_ids: UUID) -> None:
@@ -247,10 +295,11 @@ def _drop(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> l
 
 
 def _delete_unheld(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]:
-    file = session.first(_FILE, media_id=media_id)
+    files = session.all(_FILE, media_id=media_id)
     deleted = session.first(_DELETE_UNHELD, media_id=media_id)
     if deleted is None:
         return []
     session.run(_DELETE_HISTORY, media_id=media_id)
     audit.record(session, AuditEvent.ITEM_DELETED, viewer, subject_id=media_id, about=deleted.kind.value)
-    return [Gone(media_id, deleted.kind, None if file is None else file.storage_path)]
+    paths: list[str | None] = [file.storage_path for file in files]
+    return [Gone(media_id, deleted.kind, path) for path in paths or [None]]

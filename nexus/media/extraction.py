@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, TypeVar
 
 from nexus import logging
-from nexus.db.tables import UNSTORABLE
-from nexus.errors import EmptyContent, ExtractionFailed, ExtractorNotImplemented, WorkError
-from nexus.extract import Extraction, Facts, Fragment, Heading, Source
+from nexus.errors import ExtractionFailed, ExtractorNotImplemented, WorkError
+from nexus.extract import Source
 from nexus.extract.registry import extractor_origin
-from nexus.extract.safe_html import safe_extraction
 from nexus.extract.sandbox import SandboxClosed
-from nexus.media.documents import Found, Kept
+from nexus.media.texts import Found, Kept, storable
 from nexus.media.workbench import Bench, Material, Tools, Unchanged
 
 log = logging.get(__name__)
-T = TypeVar("T", Facts, Fragment, Heading)
 
 
 @dataclass(frozen=True)
@@ -62,36 +58,3 @@ def attempt(tools: Tools, media: Material, number: int, bench: Bench | None = No
         log.warning("extractor_crashed", media_id=str(media.id), reason=type(error).__name__, where=where)
         return Nothing(ExtractionFailed(), bench.kept)
     return Found(extraction, extractor_origin(extractor), bench.fetched, bench.kept)
-
-
-def storable(found: Extraction) -> Extraction:
-    """Remove what no database can hold and no browser may be shown. Raises EmptyContent if no text is left."""
-    found = safe_extraction(found)
-    fragments = tuple(map(_storable, found.fragments))
-    if not any(fragment.text.strip() for fragment in fragments):
-        raise EmptyContent
-    return Extraction(
-        title=None if found.title is None else UNSTORABLE.sub("", found.title).strip() or None,
-        fragments=fragments,
-        facts=_storable(found.facts),
-        outline=tuple(map(_storable, found.outline)),
-        assets=found.assets,
-    )
-
-
-def _storable(part: T) -> T:
-    """Return the same part if all of its texts are storable, or else a mended copy."""
-    texts = {name: value for name, value in vars(part).items() if isinstance(value, str)}
-    mended: dict[str, Any] = {
-        name: UNSTORABLE.sub("", value) for name, value in texts.items() if not _is_storable(value)
-    }
-    return replace(part, **mended) if mended else part
-
-
-def _is_storable(text: str) -> bool:
-    """Encoding a text is many times faster than searching it for halves of characters."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text

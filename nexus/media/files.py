@@ -25,7 +25,7 @@ from nexus.db.tables import media, media_file, uploads
 from nexus.errors import ApiError, NotFound, NotReady, StorageFull
 from nexus.libraries import catalog
 from nexus.libraries.catalog import Gone
-from nexus.media import documents, queries
+from nexus.media import holdings, revisions
 from nexus.states.capabilities import Capabilities
 from nexus.states.media import FILE_KINDS, Kind, Status
 from nexus.storage import Link, NoRoom, Storage, StorageError
@@ -64,6 +64,8 @@ class Files:
     #: An upload that was begun longer ago can't be confirmed any more.
     upload_life: timedelta
     check_seconds: float
+    #: A revision that no library has held for this long is removed.
+    revision_life: timedelta
 
     def path(self, media_id: UUID, kind: Kind) -> str:
         """Return where an uploaded or imported file is."""
@@ -77,22 +79,6 @@ class Files:
             log.warning("object_left_behind", reason=str(error))
             return False
         return True
-
-
-def link(session: Session, files: Files, media_id: UUID) -> Link:
-    """Return a link to the file of an item that the caller may read. Raises NotFound if it has none."""
-    found = documents.file_of(session, media_id)
-    if found is None:
-        raise NotFound
-    try:
-        return files.storage.sign_download(
-            found.storage_path,
-            download_name(found.filename, found.content_type),
-            found.content_type,
-            files.link_life,
-        )
-    except StorageError as error:
-        raise refusal(error) from error
 
 
 def refusal(error: StorageError) -> ApiError:
@@ -139,13 +125,28 @@ def discard_all(files: Files, gone: Iterable[Gone]) -> None:
             files.remove(files.path(each.media_id, each.kind))
 
 
-def link_for(sessions: Sessions, files: Files, viewer: UUID, media_id: UUID) -> tuple[Link, Capabilities]:
-    """Return a new link to an item's file, and what else the viewer can do with the item. Raises NotFound."""
+def link_for(
+    sessions: Sessions, files: Files, viewer: UUID, media_id: UUID, number: int | None = None
+) -> tuple[Link, Capabilities]:
+    """Return a new link to the file of an item, or of a version of it, and what else the viewer can do with it.
+
+    Raises NotFound.
+    """
     with sessions.read() as session:
-        view = queries.get(session, media_id, viewer)
-        if not view.capabilities.can_download_file:
-            raise NotFound("This item has no file to download.")
-        return link(session, files, media_id), view.capabilities
+        view = holdings.view_version(session, media_id, viewer, number)
+        found = revisions.file_of(session, media_id, view.row.revision)
+    if found is None:
+        raise NotFound("This item has no file to download.")
+    try:
+        signed = files.storage.sign_download(
+            found.storage_path,
+            download_name(found.filename, found.content_type),
+            found.content_type,
+            files.link_life,
+        )
+    except StorageError as error:
+        raise refusal(error) from error
+    return signed, view.capabilities
 
 
 def delete_media(sessions: Sessions, files: Files, viewer: UUID, media_id: UUID) -> None:

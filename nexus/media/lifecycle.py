@@ -16,17 +16,17 @@ from uuid import UUID
 from sqlalchemy import bindparam, case, func, literal_column, null, select, text
 
 from nexus import logging
-from nexus.db.bulk import BulkMove
-from nexus.db.moves import MEDIA_ROWS, Missed, Move
+from nexus.db.bulk import BulkMove, Given
+from nexus.db.moves import MEDIA_ROWS, Missed, Move, Moved
 from nexus.db.rows import MediaRow
 from nexus.db.session import Query, Session
 from nexus.db.tables import WAITING, media
 from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout, WorkError
 from nexus.libraries import access
-from nexus.media import documents
-from nexus.media.documents import Found, Readable
+from nexus.media import revisions
+from nexus.media.texts import Found, Readable
 from nexus.states import media as edges
-from nexus.states.media import HELD, URL_KINDS, Kind, Stage, Status
+from nexus.states.media import HELD, Kind, Stage, Status
 from nexus.work.backlog import Backlog
 from nexus.work.handler import WORKER
 
@@ -83,21 +83,45 @@ _START = Move(MEDIA_ROWS, edges.START, row=MediaRow, sets=_START_SETS, guards=[_
 _START_ALL = BulkMove(
     MEDIA_ROWS,
     edges.START,
+    row=Moved,
     values={"until": media.c.lease_expires_at.type},
     sets=lambda given: {**_START_SETS, "lease_expires_at": given("until")},
     beside=(),
 )
-_READABLE = BulkMove(
-    MEDIA_ROWS,
-    edges.READABLE,
-    values={"title": media.c.title.type},
-    sets=lambda given: {
+
+
+class _Numbered(NamedTuple):
+    """An item that has become readable, and the number of its text."""
+
+    id: UUID
+    status_before: str | None
+    fence: int
+    revision: int
+
+
+def _readable(given: Given) -> Mapping[str, Any]:
+    """A text takes the next number, unless one was reserved for it."""
+    reserved, following = given("reserved"), media.c.last_revision + literal_column("1")
+    number = func.coalesce(reserved, following)
+    return {
         **_NO_LEASE,
         "tries": literal_column("0"),
         "processing_completed_at": bindparam("now"),
         "title": func.coalesce(given("title"), media.c.title),
-    },
-    beside=documents.TEXT,
+        "revision": number,
+        "newest_revision": number,
+        "last_revision": case((reserved.is_(None), following), else_=media.c.last_revision),
+    }
+
+
+_READABLE = BulkMove(
+    MEDIA_ROWS,
+    edges.READABLE,
+    row=_Numbered,
+    values={"title": media.c.title.type, "reserved": media.c.revision.type},
+    sets=_readable,
+    beside=revisions.TEXT,
+    shared={"number": "revision", "revision": "revision"},
 )
 _EMBED = Move(MEDIA_ROWS, edges.EMBED, row=MediaRow, sets=_CLAIM, guards=[_DUE])
 _EMBEDDED = Move(
@@ -153,7 +177,7 @@ def start_all(session: Session, attempts: Mapping[UUID, int], lease: timedelta =
     """Start several items at once, each with the number of attempts it has had; return those that are started."""
     until = session.now + lease
     moves = [{"row_id": media_id, "fence": attempt, "until": until} for media_id, attempt in attempts.items()]
-    return _START_ALL(session, moves, {}, actor=WORKER)
+    return {row.id for row in _START_ALL(session, moves, {}, actor=WORKER)}
 
 
 def claim_due(
@@ -178,15 +202,20 @@ def mark_ready_for_reading(session: Session, media_id: UUID, attempt: int, found
 
 def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> set[UUID]:
     """Make several items readable at once; return those that are readable now."""
-    moves = [{"row_id": one.media_id, "fence": one.attempt, "title": one.title} for one in ready]
-    moved = _READABLE(session, moves, documents.text_rows(ready, session.now), actor=WORKER)
-    documents.write_rest(session, [one for one in ready if one.media_id in moved])
+    moves = [
+        {"row_id": one.media_id, "fence": one.attempt, "title": one.title, "reserved": one.reserved}
+        for one in ready
+    ]
+    moved = _READABLE(session, moves, revisions.text_rows(ready, session.now), actor=WORKER)
+    numbers = {row.id: row.revision for row in moved}
+    revisions.write_rest(session, [(numbers[one.media_id], one) for one in ready if one.media_id in numbers])
+    readable = set(numbers)
     for one in ready:
-        if one.media_id not in moved:
+        if one.media_id not in readable:
             missed = _READABLE.missed(session, one.media_id, WORKER, one.attempt)
             if _is_done("mark_ready_for_reading", one.media_id, one.attempt, missed):
-                moved.add(one.media_id)
-    return moved
+                readable.add(one.media_id)
+    return readable
 
 
 def worker_start_embedding(
@@ -283,10 +312,11 @@ def reset_failed(
     row = move(session, media_id, actor=str(actor_user_id), stage=stage.value, request_id=request_id)
     if isinstance(row, Missed):
         raise InvalidState
-    if stage is Stage.UPLOAD or (stage is not Stage.EMBED and row.kind in URL_KINDS):
-        documents.drop_file(session, media_id)
     if stage is not Stage.EMBED:
-        documents.drop(session, media_id)
+        revisions.drop_base(session, media_id)
+        revisions.drop_fetched(session, media_id)
+    if stage is Stage.UPLOAD:
+        revisions.drop_upload(session, media_id)
     return row
 
 

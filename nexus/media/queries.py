@@ -26,12 +26,13 @@ from sqlalchemy import (
 )
 
 from nexus.db.session import Query, Session
-from nexus.db.tables import fragments, library_media, media, media_file, memberships
+from nexus.db.tables import fragments, library_media, media, memberships
 from nexus.errors import InvalidRequest, NotFound
 from nexus.libraries import access, catalog
+from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
 from nexus.states import capabilities
 from nexus.states.capabilities import Capabilities
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Status
 
 T = TypeVar("T")
 PAGE = 50
@@ -43,41 +44,6 @@ SHAPES = 128
 NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
 
 
-class ItemRow(NamedTuple):
-    """An item, its file, and what the viewer may do with it."""
-
-    id: UUID
-    kind: Kind
-    title: str | None
-    processing_status: Status
-    failure_stage: Stage | None
-    last_error_code: str | None
-    last_error_message: str | None
-    processing_attempts: int
-    tries: int
-    run_after: datetime
-    processing_started_at: datetime | None
-    processing_completed_at: datetime | None
-    failed_at: datetime | None
-    requested_url: str | None
-    canonical_url: str | None
-    provider: str | None
-    provider_id: str | None
-    external_playback_url: str | None
-    created_by_user_id: UUID
-    created_at: datetime
-    updated_at: datetime
-    has_file: bool
-    file_name: str | None
-    file_size: int | None
-    has_text: bool
-    managed: bool
-    #: When the first of the viewer's libraries got it.
-    held_since: datetime
-    #: When the latest of the listed libraries got it; for a single item, the same as `held_since`.
-    added_at: datetime
-
-
 class FragmentRow(NamedTuple):
     id: UUID
     position: int
@@ -85,27 +51,22 @@ class FragmentRow(NamedTuple):
     html: str | None
 
 
-_WITH_FILE = media_file.c.media_id == media.c.id
-_HAS_TEXT = exists(select(fragments.c.media_id).where(fragments.c.media_id == media.c.id).correlate(media))
-_ITEM: list[ColumnElement[Any]] = [
-    *(media.c[name] for name in ItemRow._fields if name in media.c),
-    media_file.c.media_id.is_not(None).label("has_file"),
-    media_file.c.filename.label("file_name"),
-    media_file.c.size_bytes.label("file_size"),
-    _HAS_TEXT.label("has_text"),
-    access.MANAGED.label("managed"),
-]
 _DATES = ("created_at", "updated_at", "processing_started_at", "processing_completed_at", "failed_at")
-_ONE = Query(
-    select(*_ITEM, access.HELD_SINCE.label("held_since"), access.HELD_SINCE.label("added_at"))
-    .outerjoin_from(media, media_file, _WITH_FILE)
-    .where(media.c.id == bindparam("media_id"), access.READABLE),
-    ItemRow,
+_SEEN_ONE = (
+    select(*SEEN, func.max(library_media.c.added_at).label("added_at"))
+    .join_from(library_media, memberships, memberships.c.library_id == library_media.c.library_id)
+    .join(media, media.c.id == library_media.c.media_id)
+    .where(library_media.c.media_id == bindparam("media_id"), HELD_BY_VIEWER)
+    .group_by(media.c.id)
+    .subquery("seen")
 )
+_ONE = Query(item_rows(_SEEN_ONE, _SEEN_ONE.c.revision), ItemRow)
+_ONE_AT = Query(item_rows(_SEEN_ONE, bindparam("number", type_=Integer)), ItemRow)
 _FRAGMENTS = Query(
     select(fragments.c.id, fragments.c.position, fragments.c.text, fragments.c.html)
     .where(
         fragments.c.media_id == bindparam("media_id"),
+        fragments.c.revision == bindparam("number"),
         fragments.c.position > bindparam("after", type_=BigInteger),
     )
     .order_by(fragments.c.position)
@@ -124,6 +85,11 @@ class View:
     #: When the viewer's libraries got it, if somebody else had it before.
     late_since: datetime | None = None
 
+    @property
+    def newer_revision(self) -> int | None:
+        """A newer version that the viewer can take, if there is one."""
+        return self.row.newest_revision if 0 < self.row.revision < self.row.newest_revision else None
+
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
@@ -139,9 +105,15 @@ class Part(Page[T]):
     capabilities: Capabilities
 
 
-def get(session: Session, media_id: UUID, viewer: UUID) -> View:
-    """Return one item. Raises NotFound if there is none that the viewer may read."""
-    row = session.first(_ONE, media_id=media_id, viewer=viewer)
+def get(session: Session, media_id: UUID, viewer: UUID, number: int | None = None) -> View:
+    """Return one item as its viewer sees it, or at a revision that the caller has found for them.
+
+    Raises NotFound if there is none that the viewer may read.
+    """
+    if number is None:
+        row = session.first(_ONE, media_id=media_id, viewer=viewer)
+    else:
+        row = session.first(_ONE_AT, media_id=media_id, viewer=viewer, number=number)
     if row is None:
         raise NotFound
     return _view(row)
@@ -183,12 +155,15 @@ def newest(
     )
 
 
-def text(
-    session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
-) -> Part[FragmentRow]:
-    """List the fragments of an item in reading order. Raises NotFound if the viewer may not read it."""
-    found = get(session, media_id, viewer)
-    rows = session.all(_FRAGMENTS, media_id=media_id, after=number_in(cursor, -1), most=most + 1)
+def text(session: Session, found: View, cursor: str | None = None, most: int = PAGE) -> Part[FragmentRow]:
+    """List the fragments of the revision that a view shows, in reading order."""
+    rows = session.all(
+        _FRAGMENTS,
+        media_id=found.row.id,
+        number=found.row.revision,
+        after=number_in(cursor, -1),
+        most=most + 1,
+    )
     more = len(rows) > most
     return Part(rows[:most], cursor_after(rows[most - 1].position) if more else None, found.capabilities)
 
@@ -204,6 +179,7 @@ def _view(row: ItemRow) -> View:
         has_file=row.has_file,
         has_plain_text=row.has_text,
         has_playback_url=row.external_playback_url is not None,
+        has_own_text=row.is_entered,
     )
     may_retry = row.managed and row.processing_status is Status.FAILED
     return View(row, derived, may_retry, late_since)
@@ -223,7 +199,7 @@ def _listing(count: int, by_status: bool, resumed: bool, most: int) -> Query[Ite
     walks = [_walk(place, by_status, resumed, most, alone=count == 1) for place in range(count)]
     merged = (union_all(*walks) if count > 1 else walks[0]).subquery("merged")
     query = select(merged.c.media_id, func.max(merged.c.added_at).label("added_at"))
-    return _latest(query, merged, None, most, alone=count == 1)
+    return _latest(query, merged, None, most)
 
 
 @lru_cache(SHAPES)
@@ -243,26 +219,23 @@ def _long_listing(by_status: bool, resumed: bool, most: int) -> Query[ItemRow]:
     return _latest(query, library_media, having, most)
 
 
-def _latest(
-    query: Select[Any], held: Any, having: ColumnElement[bool] | None, most: int, *, alone: bool = False
-) -> Query[ItemRow]:
-    """The next items that a query holds, each once, the latest added first.
-
-    If only one library is asked, its date is the one that counts.
-    """
+def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None, most: int) -> Query[ItemRow]:
+    """The next items that a query holds, each once, the latest added first."""
     grouped = query.group_by(held.c.media_id)
     if having is not None:
         grouped = grouped.having(having)
     order = (func.max(held.c.added_at).desc(), held.c.media_id.desc())
     latest = grouped.order_by(*order).limit(_written_out(most)).subquery("latest")
-    since = latest.c.added_at if alone else access.HELD_SINCE
-    return Query(
-        select(*_ITEM, since.label("held_since"), latest.c.added_at)
-        .join_from(media, latest, latest.c.media_id == media.c.id)
-        .outerjoin(media_file, _WITH_FILE)
-        .order_by(latest.c.added_at.desc(), media.c.id.desc()),
-        ItemRow,
+    seen = (
+        select(*SEEN, latest.c.added_at)
+        .join_from(latest, library_media, library_media.c.media_id == latest.c.media_id)
+        .join(memberships, memberships.c.library_id == library_media.c.library_id)
+        .join(media, media.c.id == latest.c.media_id)
+        .where(HELD_BY_VIEWER)
+        .group_by(media.c.id, latest.c.added_at)
+        .subquery("seen")
     )
+    return Query(item_rows(seen, seen.c.revision).order_by(seen.c.added_at.desc(), seen.c.id.desc()), ItemRow)
 
 
 def _written_out(most: int) -> ColumnElement[int]:

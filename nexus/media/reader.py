@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, bindparam, func, select
+from sqlalchemy import BigInteger, and_, bindparam, func, select
 
-from nexus.db.rows import DocumentRow, FileRow, RefreshRow
+from nexus.db.rows import FileRow, RefreshRow, RevisionRow
 from nexus.db.session import Query, Session
-from nexus.db.tables import assets, fragments, media_file
+from nexus.db.tables import assets, fragments
 from nexus.errors import NotFound, NotReady
 from nexus.extract import Heading
-from nexus.libraries import access
-from nexus.media import documents, queries, refresh
+from nexus.media import holdings, refresh, revisions
 from nexus.media.files import CONTENT_TYPES, Files
+from nexus.media.queries import View
 from nexus.states.capabilities import Capabilities
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError
@@ -47,32 +48,26 @@ class _Ends(NamedTuple):
     last: int | None
 
 
-_OF_MEDIA = fragments.c.media_id == bindparam("media_id")
+_OF_TEXT = and_(fragments.c.media_id == bindparam("media_id"), fragments.c.revision == bindparam("number"))
 _PLACE = bindparam("place", type_=BigInteger)
 _PIECES = select(fragments.c.position, fragments.c.text, fragments.c.html).limit(bindparam("most"))
-_ONWARD = Query(
-    _PIECES.where(_OF_MEDIA, fragments.c.position >= _PLACE).order_by(fragments.c.position), Piece
-)
+_ONWARD = Query(_PIECES.where(_OF_TEXT, fragments.c.position >= _PLACE).order_by(fragments.c.position), Piece)
 _BEFORE = Query(
-    _PIECES.where(_OF_MEDIA, fragments.c.position < _PLACE).order_by(fragments.c.position.desc()), Piece
+    _PIECES.where(_OF_TEXT, fragments.c.position < _PLACE).order_by(fragments.c.position.desc()), Piece
 )
 _ENDS = Query(
     select(func.min(fragments.c.position).label("first"), func.max(fragments.c.position).label("last")).where(
-        _OF_MEDIA
+        _OF_TEXT
     ),
     _Ends,
 )
 _PICTURE = Query(
     select(assets.c.content_type, assets.c.data).where(
-        assets.c.media_id == bindparam("media_id"), assets.c.name == bindparam("name")
+        assets.c.media_id == bindparam("media_id"),
+        assets.c.revision == bindparam("number"),
+        assets.c.name == bindparam("name"),
     ),
     Picture,
-)
-_PDF = Query(
-    select(media_file).where(
-        media_file.c.media_id == bindparam("media_id"), media_file.c.content_type == CONTENT_TYPES[Kind.PDF]
-    ),
-    FileRow,
 )
 
 
@@ -80,7 +75,7 @@ _PDF = Query(
 class Document:
     """The text of an item as a whole."""
 
-    row: DocumentRow
+    row: RevisionRow
     capabilities: Capabilities
     outline: list[Heading]
     #: At an even pace, and at least one.
@@ -106,37 +101,38 @@ class Passage:
         )
 
 
-def document(session: Session, media_id: UUID, viewer: UUID) -> Document:
-    """Return what is known about an item's text. Raises NotFound if the viewer may not read it, or it has none."""
-    found = queries.get(session, media_id, viewer)
-    row = documents.read(session, media_id)
+def document(session: Session, found: View, viewer: UUID) -> Document:
+    """Return what is known about the text that a view shows. Raises NotFound if it shows none."""
+    row = revisions.read(session, found.row.id, found.row.revision)
     if row is None:
         raise NotFound("There is no text to read yet. Look at its state.")
     outline = [Heading(*line) for line in json.loads(row.outline)]
     minutes = max(1, round(row.words / WORDS_PER_MINUTE))
-    return Document(row, found.capabilities, outline, minutes, refresh.present(session, media_id))
+    return Document(row, found.capabilities, outline, minutes, refresh.present(session, found.row.id, viewer))
 
 
-def onward(session: Session, media_id: UUID, start: int = 0) -> Passage:
-    """Return the passage from a position on, or the last one if the text ends before that.
+def onward(session: Session, media_id: UUID, number: int, start: int = 0) -> Passage:
+    """Return the passage of a revision from a position on, or the last one if the text ends before that.
 
-    The caller has checked that the viewer may read the item.
+    The caller has checked that the viewer may read this revision.
     """
-    rows = session.all(_ONWARD, media_id=media_id, place=start, most=PIECES)
-    return _passage(session, media_id, _enough(rows)) if rows else before(session, media_id, start)
+    rows = session.all(_ONWARD, media_id=media_id, number=number, place=start, most=PIECES)
+    if not rows:
+        return before(session, media_id, number, start)
+    return _passage(session, media_id, number, _enough(rows))
 
 
-def before(session: Session, media_id: UUID, end: int) -> Passage:
+def before(session: Session, media_id: UUID, number: int, end: int) -> Passage:
     """Return the passage that ends right before a position. The caller has checked as for `onward`."""
-    rows = session.all(_BEFORE, media_id=media_id, place=end, most=PIECES)
-    return _passage(session, media_id, _enough(rows)[::-1])
+    rows = session.all(_BEFORE, media_id=media_id, number=number, place=end, most=PIECES)
+    return _passage(session, media_id, number, _enough(rows)[::-1])
 
 
-def beginning(session: Session, media_id: UUID, most: int) -> str:
-    """Return up to `most` characters from the start of a text, with a blank line between fragments."""
+def beginning(session: Session, media_id: UUID, number: int, most: int) -> str:
+    """Return up to `most` characters from the start of a revision, with a blank line between fragments."""
     parts: list[str] = []
     length, place = 0, 0
-    while rows := session.all(_ONWARD, media_id=media_id, place=place, most=PIECES):
+    while rows := session.all(_ONWARD, media_id=media_id, number=number, place=place, most=PIECES):
         parts += [row.text.strip() for row in rows]
         length += sum(len(row.text) for row in rows)
         place = rows[-1].position + 1
@@ -145,18 +141,24 @@ def beginning(session: Session, media_id: UUID, most: int) -> str:
     return "\n\n".join(filter(None, parts))[:most].strip()
 
 
-def picture(session: Session, media_id: UUID, viewer: UUID, name: str) -> Picture:
-    """Return a picture in an item's text. Raises NotFound, also if the viewer may not read the item."""
-    access.require_readable(session, media_id, viewer)
-    found = session.first(_PICTURE, media_id=media_id, name=name)
-    if found is None:
+def whole_text(session: Session, media_id: UUID, viewer: UUID, number: int) -> str:
+    """Return the text of a version of an item, as one. Raises NotFound if the viewer may not read it."""
+    holdings.find_version(session, media_id, viewer, number)
+    return beginning(session, media_id, number, sys.maxsize)
+
+
+def picture(session: Session, found: View, name: str) -> Picture:
+    """Return a picture in the text that a view shows. Raises NotFound."""
+    row = session.first(_PICTURE, media_id=found.row.id, number=found.row.revision, name=name)
+    if row is None:
         raise NotFound
-    return found
+    return row
 
 
-def pdf(session: Session, media_id: UUID) -> FileRow | None:
-    """Return the file of an item if it is a PDF."""
-    return session.first(_PDF, media_id=media_id)
+def pdf(session: Session, media_id: UUID, number: int) -> FileRow | None:
+    """Return the file of a revision if it is a PDF."""
+    file = revisions.file_of(session, media_id, number)
+    return file if file is not None and file.content_type == CONTENT_TYPES[Kind.PDF] else None
 
 
 def stream(files: Files, file: FileRow) -> Iterator[bytes]:
@@ -181,10 +183,10 @@ def _enough(rows: list[Piece]) -> list[Piece]:
     return rows
 
 
-def _passage(session: Session, media_id: UUID, rows: list[Piece]) -> Passage:
+def _passage(session: Session, media_id: UUID, number: int, rows: list[Piece]) -> Passage:
     if not rows:
         return Passage([], None, None)
-    (ends,) = session.all(_ENDS, media_id=media_id)
+    (ends,) = session.all(_ENDS, media_id=media_id, number=number)
     first, last = rows[0].position, rows[-1].position
     return Passage(
         rows,

@@ -1,8 +1,8 @@
-"""Refreshing a readable item: the new text takes the old one's place in one transaction, or nothing changes.
+"""Refreshing an item: its source is read again, and only the libraries of the user who asked move to the new text.
 
-The item keeps its status: it is readable all the while. The request waits in a row of its own, which a worker claims
-with an attempt number as fence and a lease that it renews. A request that comes while a worker is at it asks for
-another refresh: `tries` is 0 then, and whatever becomes of the older one, the row is due again at once.
+The item keeps its status, and every text that it had stays as it was. Each user's request waits in a row of its own,
+which a worker claims with an attempt number as fence and a lease that it renews. If the same user asks again meanwhile,
+`tries` is set to 0, and whatever becomes of the older request, the row is due again at once.
 """
 
 from __future__ import annotations
@@ -10,38 +10,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
-from typing import Any
-from uuid import UUID
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
 
 from sqlalchemy import (
     ColumnElement,
+    and_,
     bindparam,
     case,
     delete,
-    func,
     literal_column,
     null,
-    or_,
     select,
     text,
     update,
 )
 
-from nexus.db.rows import DocumentRow, IdRow, MediaRow, RefreshRow
+from nexus.db.rows import IdRow, MediaRow, RefreshRow, RevisionRow
 from nexus.db.session import Query, Session, Sessions, Statement
-from nexus.db.tables import REFRESH_WAITING, media, one_of, refreshes
-from nexus.db.tables import documents as documents_table
-from nexus.db.upserts import upsert
+from nexus.db.tables import REFRESH_WAITING, library_media, media, memberships, one_of, refreshes
+from nexus.db.tables import revisions as revision_table
+from nexus.db.upserts import upsert_returning
 from nexus.errors import InvalidState, JobTimeout, WorkError
 from nexus.extract.registry import extractor_origin
 from nexus.libraries import access
-from nexus.media import documents, extraction
-from nexus.media.documents import Found, Readable
+from nexus.libraries.access import Role
+from nexus.media import extraction, holdings, revisions
 from nexus.media.extraction import Nothing
 from nexus.media.files import discard
+from nexus.media.texts import Found, Readable
 from nexus.media.workbench import Bench, Tools, Unchanged
 from nexus.queue import Queue, Work
-from nexus.states.media import URL_KINDS, Status
+from nexus.states.media import Status
 from nexus.work.backlog import Backlog
 from nexus.work.handler import WORKER, Claim, Ended, Handler, Hold
 from nexus.work.retry import Again, backoff, decide
@@ -49,16 +49,16 @@ from nexus.work.retry import Again, backoff, decide
 REFRESH = "refresh"
 BACKLOG = Backlog(
     refreshes,
-    key=refreshes.c.media_id,
+    key=refreshes.c.id,
     fence=refreshes.c.attempt,
     user=refreshes.c.requested_by,
     waiting=REFRESH_WAITING,
 )
-#: Readable, and nobody is making vectors of the present text.
+#: Readable, and no worker is making vectors of the text.
 AT_REST = frozenset({Status.READY_FOR_READING, Status.READY})
 
 _NO_ERROR = {"error_code": null(), "error_message": null()}
-_ONE = refreshes.c.media_id == bindparam("row_id")
+_ONE = refreshes.c.id == bindparam("row_id")
 _MINE = (_ONE, refreshes.c.attempt == bindparam("fence"), refreshes.c.lease_expires_at.is_not(None))
 _DUE = refreshes.c.run_after <= bindparam("now", type_=refreshes.c.run_after.type)
 _UNTIL = bindparam("until", type_=refreshes.c.lease_expires_at.type)
@@ -66,15 +66,22 @@ _RUN_AFTER = bindparam("run_after", type_=refreshes.c.run_after.type)
 #: Of a row that is held: nobody has asked again since it was claimed.
 _IS_LATEST = refreshes.c.tries > literal_column("0")
 
+
+class _Newest(NamedTuple):
+    newest_revision: int
+
+
 _AT_REST = Query(
-    select(media.c.id)
+    select(media.c.newest_revision)
     .where(media.c.id == bindparam("media_id"), one_of(media.c.processing_status, AT_REST))
     .with_for_update(key_share=True),
-    IdRow,
+    _Newest,
 )
-_REQUEST = upsert(
+_REQUEST = upsert_returning(
+    IdRow,
     refreshes,
     {
+        refreshes.c.id: bindparam("id"),
         refreshes.c.media_id: bindparam("media_id"),
         refreshes.c.requested_by: bindparam("user_id"),
         refreshes.c.requested_at: bindparam("now"),
@@ -82,16 +89,15 @@ _REQUEST = upsert(
         refreshes.c.request_id: bindparam("request_id"),
     },
     lambda new: new.on_conflict_do_update(
-        index_elements=[refreshes.c.media_id],
+        index_elements=[refreshes.c.media_id, refreshes.c.requested_by],
         set_={
-            "requested_by": new.excluded.requested_by,
             "requested_at": new.excluded.requested_at,
             "run_after": new.excluded.run_after,
             "request_id": new.excluded.request_id,
             "tries": literal_column("0"),
             **_NO_ERROR,
         },
-    ),
+    ).returning(refreshes.c.id),
 )
 
 
@@ -115,11 +121,11 @@ _CLAIM_ONE = _claim(_ONE)
 @cache
 def _claim_due(most: int) -> Query[RefreshRow]:
     picked = BACKLOG.pick(most).cte("picked")
-    return _claim(refreshes.c.media_id.in_(select(picked.c.id)))
+    return _claim(refreshes.c.id.in_(select(picked.c.id)))
 
 
 def _let_go(**values: ColumnElement[Any]) -> Statement:
-    """The end of an attempt. These values are of what it was claimed for: a newer request is due at once."""
+    """The end of an attempt. The values are about the request that it was claimed for: a newer one is due at once."""
     of_latest = {name: case((_IS_LATEST, value), else_=refreshes.c[name]) for name, value in values.items()}
     return Statement(update(refreshes).where(*_MINE).values(lease_expires_at=null(), **of_latest))
 
@@ -135,43 +141,69 @@ _RELEASE = _let_go(
     tries=refreshes.c.tries - bindparam("uncounted", type_=refreshes.c.tries.type),
 )
 _MEDIA = Query(select(media).where(media.c.id == bindparam("media_id")), MediaRow)
-_RENAME = Statement(
-    update(media)
-    .where(media.c.id == bindparam("media_id"))
-    .values(
-        title=func.coalesce(bindparam("title", type_=media.c.title.type), media.c.title),
-        updated_at=bindparam("now"),
-    )
+_PRESENT = Query(
+    select(refreshes).where(
+        refreshes.c.media_id == bindparam("media_id"), refreshes.c.requested_by == bindparam("user_id")
+    ),
+    RefreshRow,
 )
-_PRESENT = Query(select(refreshes).where(refreshes.c.media_id == bindparam("media_id")), RefreshRow)
-_OUTDATED = Query(
-    select(media.c.id)
-    .outerjoin(documents_table, documents_table.c.media_id == media.c.id)
+_SHOWN = (
+    select(media.c.id, access.shown_revision().label("number"))
+    .join_from(library_media, memberships, memberships.c.library_id == library_media.c.library_id)
+    .join(media, media.c.id == library_media.c.media_id)
     .where(
+        memberships.c.user_id == bindparam("viewer"),
+        memberships.c.role == Role.ADMIN.value,
         one_of(media.c.processing_status, AT_REST),
         media.c.kind == bindparam("kind"),
-        or_(documents_table.c.extractor.is_(None), documents_table.c.extractor != bindparam("extractor")),
-        access.READABLE,
-        access.MANAGED,
     )
-    .order_by(media.c.id),
+    .group_by(media.c.id)
+    .subquery("shown")
+)
+_OUTDATED = Query(
+    select(_SHOWN.c.id)
+    .join(
+        revision_table,
+        and_(revision_table.c.media_id == _SHOWN.c.id, revision_table.c.number == _SHOWN.c.number),
+    )
+    .where(revision_table.c.private_to.is_(None), revision_table.c.seen_by != bindparam("extractor"))
+    .order_by(_SHOWN.c.id),
     IdRow,
 )
 
 
-def request(sessions: Sessions, queue: Queue, media_id: UUID, viewer: UUID, request_id: str | None) -> bool:
-    """Ask for a refresh; whether a worker was told. Raises NotFound, Forbidden, or InvalidState for what is not
-    readable."""
+class Due(NamedTuple):
+    """An item that is to be refreshed, and for whom."""
+
+    media: MediaRow
+    user_id: UUID
+
+
+def request(
+    sessions: Sessions, queue: Queue, media_id: UUID, viewer: UUID, request_id: str | None
+) -> tuple[UUID, bool]:
+    """Ask for a refresh; return the id of the request, and whether a worker was told.
+
+    Raises NotFound, Forbidden unless the viewer administers a library that holds the item, InvalidState if it is not
+    readable.
+    """
     with sessions.begin() as session:
-        access.require_manager(session, media_id, viewer)
+        holdings.require_holder(session, media_id, viewer)
         if session.first(_AT_REST, media_id=media_id) is None:
             raise InvalidState("Only what is readable can be refreshed. Retry what has failed.")
-        session.run(_REQUEST, media_id=media_id, user_id=viewer, now=session.now, request_id=request_id)
-    return queue.announce(Work(REFRESH, media_id))
+        (asked,) = session.all(
+            _REQUEST,
+            id=uuid4(),
+            media_id=media_id,
+            user_id=viewer,
+            now=session.now,
+            request_id=request_id,
+        )
+    return asked.id, queue.announce(Work(REFRESH, asked.id))
 
 
 def outdated(session: Session, tools: Tools, viewer: UUID) -> list[UUID]:
-    """What the viewer may change and another extractor, or an older version, has read."""
+    """List items of the viewer whose text was found by another extractor, or an older version of it."""
     return [
         row.id
         for kind, extractor in tools.extractors.items()
@@ -181,42 +213,43 @@ def outdated(session: Session, tools: Tools, viewer: UUID) -> list[UUID]:
     ]
 
 
-def present(session: Session, media_id: UUID) -> RefreshRow | None:
-    """What is asked for and not done, or has failed."""
-    return session.first(_PRESENT, media_id=media_id)
+def present(session: Session, media_id: UUID, viewer: UUID) -> RefreshRow | None:
+    """Return the refresh that the viewer asked for, if it is not done yet or has failed."""
+    return session.first(_PRESENT, media_id=media_id, user_id=viewer)
 
 
-class Refreshing(Handler[MediaRow, Found | Nothing | None]):
+class Refreshing(Handler[Due, Found | Nothing | None]):
     """A result of None says that nothing has changed. How a refresh ended is a few words for a person."""
 
     kind = REFRESH
     backlog = BACKLOG
-    log_event, log_id = "refresh", "media_id"
+    log_event, log_id = "refresh", "refresh_id"
     repeats = True
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
 
-    def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[MediaRow] | None:
+    def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[Due] | None:
         now = session.now
         row = session.first(_CLAIM_ONE, row_id=row_id, now=now, until=now + lease)
         return None if row is None else self._claimed(session, row)
 
     def claim_due(
         self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
-    ) -> list[Claim[MediaRow]]:
+    ) -> list[Claim[Due]]:
         now = session.now
         rows = session.all(_claim_due(most), lane=lane, user_id=user_id, now=now, until=now + lease)
         return [claim for row in rows if (claim := self._claimed(session, row)) is not None]
 
-    def do(self, claim: Claim[MediaRow]) -> Found | Nothing | None:
+    def do(self, claim: Claim[Due]) -> Found | Nothing | None:
+        media = claim.subject.media
         try:
-            bench = Bench(self._tools, claim.subject, self._known(claim.subject))
-            return extraction.attempt(self._tools, claim.subject, claim.hold.attempt, bench)
+            bench = Bench(self._tools, media, self._known(media))
+            return extraction.attempt(self._tools, media, claim.hold.attempt, bench)
         except Unchanged:
             return None
 
-    def settle(self, ended: Sequence[Ended[MediaRow, Found | Nothing | None]]) -> list[str]:
+    def settle(self, ended: Sequence[Ended[Due, Found | Nothing | None]]) -> list[str]:
         return [self._settled(one.claim, one.result) for one in ended]
 
     def put_down(
@@ -235,61 +268,50 @@ class Refreshing(Handler[MediaRow, Found | Nothing | None]):
         uncounted, run_after = 0 if again.counted else 1, session.now + again.wait
         return session.run(_RELEASE, run_after=run_after, uncounted=uncounted, **mine) > 0
 
-    def _claimed(self, session: Session, row: RefreshRow) -> Claim[MediaRow] | None:
-        subject = session.first(_MEDIA, media_id=row.media_id)
-        hold = Hold(Work(REFRESH, row.media_id), row.attempt)
-        return None if subject is None else Claim(hold, row.tries, subject, row.request_id)
+    def _claimed(self, session: Session, row: RefreshRow) -> Claim[Due] | None:
+        media = session.first(_MEDIA, media_id=row.media_id)
+        hold = Hold(Work(REFRESH, row.id), row.attempt)
+        return None if media is None else Claim(hold, row.tries, Due(media, row.requested_by), row.request_id)
 
-    def _known(self, row: MediaRow) -> DocumentRow | None:
-        """The document that is there, unless another extractor made it: then an unchanged page is worth reading too."""
-        extractor = self._tools.extractors.get(row.kind)
+    def _known(self, media: MediaRow) -> RevisionRow | None:
+        """The newest text, unless another extractor found it: then even an unchanged page is worth reading."""
+        extractor = self._tools.extractors.get(media.kind)
         with self._tools.sessions.read() as session:
-            known = documents.read(session, row.id)
-        return known if known and extractor and known.extractor == extractor_origin(extractor) else None
+            known = revisions.read(session, media.id, media.newest_revision)
+        return known if known and extractor and known.seen_by == extractor_origin(extractor) else None
 
-    def _settled(self, claim: Claim[MediaRow], result: Found | Nothing | None) -> str:
-        if result is None:
-            with self._tools.sessions.begin() as session:
-                return "unchanged" if _finish(session, claim.hold) else "stale"
-        if isinstance(result, Found):
-            return self._swap(claim, result)
-        if result.kept is not None:
-            discard(self._tools.sessions, self._tools.files, claim.subject.id, result.kept.storage_path)
-        again = decide(result.error, claim.tries, self._tools.backoff_seconds)
+    def _settled(self, claim: Claim[Due], result: Found | Nothing | None) -> str:
+        outcome = self._give_up(claim, result) if isinstance(result, Nothing) else self._move(claim, result)
+        if result is not None and result.kept is not None:
+            # Nobody needs the file if the result was refused, or if the same text was there.
+            discard(self._tools.sessions, self._tools.files, claim.subject.media.id, result.kept.storage_path)
+        return outcome
+
+    def _give_up(self, claim: Claim[Due], nothing: Nothing) -> str:
+        again = decide(nothing.error, claim.tries, self._tools.backoff_seconds)
         with self._tools.sessions.begin() as session:
-            if not self.put_down(session, claim.hold, again, result.error, WORKER):
+            if not self.put_down(session, claim.hold, again, nothing.error, WORKER):
                 return "stale"
         return "failed" if again is None else "released"
 
-    def _swap(self, claim: Claim[MediaRow], found: Found) -> str:
-        """Whichever of two files is not the item's afterwards goes: the old one, or the new one of a refused result."""
-        ready = Readable.of(claim.subject.id, claim.hold.attempt, found)
-        outcome, unneeded = self._exchange(claim, ready)
-        if unneeded is not None:
-            discard(self._tools.sessions, self._tools.files, claim.subject.id, unneeded)
-        return outcome
-
-    def _exchange(self, claim: Claim[MediaRow], ready: Readable) -> tuple[str, str | None]:
-        """How it ended, and the path of the file that is not needed any more."""
-        media_id = claim.subject.id
-        kept = None if ready.kept is None else ready.kept.storage_path
+    def _move(self, claim: Claim[Due], found: Found | None) -> str:
+        """Move the requester's libraries to the text that was found, or to the newest one if nothing has changed."""
+        media_id, user_id = claim.subject.media.id, claim.subject.user_id
+        ready = found and Readable.of(media_id, claim.hold.attempt, found)
         with self._tools.sessions.begin() as session:
-            if session.first(_AT_REST, media_id=media_id) is None:
+            present = session.first(_AT_REST, media_id=media_id)
+            if present is None:
                 # Its vectors are being made just now.
                 again = Again(backoff(self._tools.backoff_seconds, claim.tries))
-                released = self.put_down(session, claim.hold, again, None, WORKER)
-                return "released" if released else "stale", kept
+                return "released" if self.put_down(session, claim.hold, again, None, WORKER) else "stale"
             if not _finish(session, claim.hold):
-                return "stale", kept
-            session.run(_RENAME, media_id=media_id, title=ready.title, now=session.now)
-            before = documents.file_of(session, media_id) if claim.subject.kind in URL_KINDS else None
-            if before is not None:
-                documents.drop_file(session, media_id)
-            revision = documents.replace(session, ready)
-        return f"revision {revision}", before and before.storage_path
+                return "stale"
+            number = revisions.add(session, ready, user_id) if ready else present.newest_revision
+            moved = holdings.move_libraries(session, media_id, user_id, number)
+        return f"revision {number}" if moved else "unchanged"
 
 
 def _finish(session: Session, hold: Hold) -> bool:
-    """Nothing is left to do, unless somebody has asked again. False when the attempt is no longer the present one."""
+    """Nothing is left to do, unless the user has asked again. False if the attempt is no longer the present one."""
     mine = {"row_id": hold.work.id, "fence": hold.attempt}
     return session.run(_DONE, **mine) > 0 or session.run(_ANOTHER, **mine) > 0

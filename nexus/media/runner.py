@@ -11,11 +11,11 @@ from nexus import logging
 from nexus.db.rows import MediaRow
 from nexus.db.session import Session
 from nexus.errors import ExtractorNotImplemented, JobTimeout, WorkError
-from nexus.media import documents, extraction, lifecycle
-from nexus.media.documents import Found, Readable
+from nexus.media import extraction, lifecycle, revisions
 from nexus.media.extraction import Nothing
 from nexus.media.files import discard
 from nexus.media.lifecycle import EXTRACTION
+from nexus.media.texts import Found, Readable
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 from nexus.states.media import Kind, Stage
@@ -121,7 +121,7 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
             if not self.put_down(session, claim.hold, again, nothing.error, WORKER):
                 return Outcome.STALE
             if again is None and nothing.kept is not None:
-                documents.keep_files(session, {claim.subject.id: nothing.kept})
+                revisions.keep_file_alone(session, claim.subject.id, nothing.kept)
         return Outcome.FAILED if again is None else Outcome.RELEASED
 
 

@@ -382,6 +382,7 @@ def _settle(
     session.run(
         _WRITE_FILE,
         media_id=media_id,
+        revision=0,
         storage_path=files.path(media_id, kind),
         content_type=CONTENT_TYPES[kind],
         size_bytes=checked.size,

@@ -10,20 +10,20 @@ from pathlib import PurePosixPath
 from tempfile import TemporaryFile
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from nexus.db.rows import DocumentRow
+from nexus.db.rows import RevisionRow
 from nexus.db.session import Sessions
 from nexus.draft import Drafter
-from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable
+from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, NotFound
 from nexus.extract import Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Download, Fetcher, NotModified
 from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
-from nexus.media import documents
-from nexus.media.documents import Kept
-from nexus.media.files import Files
+from nexus.media import revisions
+from nexus.media.files import Files, discard
+from nexus.media.texts import Kept
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError
 from nexus.storage.names import fetched_path
@@ -77,13 +77,13 @@ class Bench:
     """One attempt at one item. It remembers what was fetched and kept: that is where the text comes from."""
 
     def __init__(
-        self, tools: Tools, media: Material, known: DocumentRow | None = None, attempt: int | None = None
+        self, tools: Tools, media: Material, known: RevisionRow | None = None, attempt: int | None = None
     ) -> None:
         self._tools = tools
         self._media = media
         #: The item's own attempt; None while it is refreshed.
         self._attempt = attempt
-        #: The present document, if it is enough to ask whether it has changed.
+        #: The newest revision, if it is enough to ask whether it has changed.
         self._known = known
         #: The item that usage is recorded with.
         self._charged_for: UUID | None = media.id
@@ -110,7 +110,7 @@ class Bench:
     def file(self) -> Iterator[StoredFile]:
         """Open a temporary copy, which nobody can change after it was checked."""
         with self._tools.sessions.read() as session:
-            found = documents.file_of(session, self._media.id)
+            found = revisions.file_of(session, self._media.id, 0)
         if found is None:
             raise FileMissing
         with _temporary_file() as copy:
@@ -143,20 +143,21 @@ class Bench:
         quota.record_transcription(self._tools.sessions, user, seconds, self._charged_for)
 
     def keep(self, fetched: Fetched) -> None:
-        """Store an answer under a name of this attempt's own. What the attempt before stored goes: its result would be
-        refused."""
-        files = self._tools.files
-        path = self._fetched_path(uuid4().hex if self._attempt is None else str(self._attempt))
-        try:
-            files.storage.put(path, [fetched.body], fetched.content_type)
-        except StorageError as error:
-            raise FileUnreachable from error
-        self.kept = Kept(path, fetched.content_type, len(fetched.body), file_name(fetched.url))
-        if self._attempt is not None and self._attempt > 1:
-            files.remove(self._fetched_path(str(self._attempt - 1)))
+        """Store an answer under a number of this attempt's own, so that a late one can't overwrite a later one's.
 
-    def _fetched_path(self, fetch: str) -> str:
-        return fetched_path(self._media.id, fetch, "pdf", self._tools.files.prefix)
+        What the attempt before stored goes, unless it is needed: its result would be refused.
+        """
+        files, sessions, media_id = self._tools.files, self._tools.sessions, self._media.id
+        try:
+            with sessions.begin() as session:
+                number = revisions.reserve_number(session, media_id)
+            path = fetched_path(media_id, number, "pdf", files.prefix)
+            files.storage.put(path, [fetched.body], fetched.content_type)
+        except (NotFound, StorageError) as error:
+            raise FileUnreachable from error
+        self.kept = Kept(number, path, fetched.content_type, len(fetched.body), file_name(fetched.url))
+        if self._attempt is not None and self._attempt > 1:
+            discard(sessions, files, media_id, fetched_path(media_id, number - 1, "pdf", files.prefix))
 
 
 def _temporary_file() -> BinaryIO:

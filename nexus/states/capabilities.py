@@ -65,15 +65,16 @@ def derive(
     has_file: bool = False,
     has_plain_text: bool = False,
     has_playback_url: bool = False,
+    has_own_text: bool = False,
 ) -> Capabilities:
     """A PDF can be read as soon as its file is stored, if it can be rendered; everything else once it has text.
 
-    A failed embedding takes nothing away from readers.
+    A failed embedding takes nothing away from readers. A text that the viewer entered is there in every state.
     """
     embedding_failed = status is Status.FAILED and (last_error_code or "").startswith(EMBEDDING_ERROR)
-    has_text = status in PUBLISHED or embedding_failed
+    has_text = status in PUBLISHED or embedding_failed or has_own_text
     renders = has_file and last_error_code not in UNRENDERABLE
-    can_read = renders if kind is Kind.PDF else has_text
+    can_read = (renders or has_own_text) if kind is Kind.PDF else has_text
     can_quote = can_read and (has_plain_text if kind is Kind.PDF else True)
     can_play = has_playback_url and (kind in PLAYABLE or has_text or last_error_code == NO_TRANSCRIPT)
     return Capabilities(

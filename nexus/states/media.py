@@ -41,6 +41,13 @@ class Stage(StrEnum):
     OTHER = "other"  #: none of these
 
 
+class Origin(StrEnum):
+    """Where a text comes from."""
+
+    EXTRACTED = "extracted"  #: from the item's address or file; everybody who holds the item may read it
+    ENTERED = "entered"  #: from a user, who pasted it or whose browser sent it; nobody else may read it
+
+
 S = Status
 PUBLISHED = frozenset({S.READY_FOR_READING, S.EMBEDDING, S.READY})
 HELD = frozenset({S.EXTRACTING, S.EMBEDDING})

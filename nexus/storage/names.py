@@ -21,9 +21,9 @@ def object_path(media_id: UUID, kind: str, prefix: str = "") -> str:
     return f"{prefix}media/{media_id}/original.{EXTENSIONS[kind]}"
 
 
-def fetched_path(media_id: UUID, fetch: str, extension: str, prefix: str = "") -> str:
-    """Return a path that only one fetch uses, so that a late one can't overwrite the file of a later one."""
-    return f"{prefix}media/{media_id}/fetched-{fetch}.{extension}"
+def fetched_path(media_id: UUID, revision: int, extension: str, prefix: str = "") -> str:
+    """Return `media/{media_id}/r{revision}/original.{ext}`: a path that only one fetch uses."""
+    return f"{prefix}media/{media_id}/r{revision}/original.{extension}"
 
 
 def incoming_path(path: str) -> str:
@@ -35,7 +35,7 @@ def incoming_path(path: str) -> str:
 def media_of(path: str, prefix: str = "") -> UUID | None:
     """Return the media that a path belongs to, or None if Nexus does not make such paths."""
     parts = path.removeprefix(prefix).split("/")
-    if not path.startswith(prefix) or len(parts) != 3 or parts[0] != "media":
+    if not path.startswith(prefix) or len(parts) not in {3, 4} or parts[0] != "media":
         return None
     try:
         return UUID(parts[1])

@@ -13,12 +13,37 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Boolean, ColumnElement, bindparam, delete, exists, func, literal_column, or_, select
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from nexus import logging
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Sessions, Statement
-from nexus.db.tables import duplicates, history, media, media_file, one_of, refreshes, uploads, users
+from nexus.db.tables import (
+    duplicates,
+    earlier_holdings,
+    history,
+    library_media,
+    media,
+    media_file,
+    one_of,
+    refreshes,
+    revisions,
+    uploads,
+    users,
+)
+from nexus.libraries.access import HOLDS
 from nexus.media.files import GRACE, IS_FILE, Files, locked
 from nexus.states.media import Kind, Status
 from nexus.storage import StorageError, Stored
@@ -43,6 +68,11 @@ class _Born(NamedTuple):
 class _StoredPath(NamedTuple):
     media_id: UUID
     storage_path: str
+
+
+class _Number(NamedTuple):
+    media_id: UUID
+    number: int
 
 
 class _Granted(NamedTuple):
@@ -89,6 +119,63 @@ _FILES = Query(
     select(media_file.c.media_id, media_file.c.storage_path).order_by(media_file.c.media_id), _StoredPath
 )
 
+#: A revision that no library has held for long. The newest that everybody may read stays, for those who add the item
+#: next.
+_IS_UNHELD = and_(
+    revisions.c.number != media.c.newest_revision,
+    revisions.c.written_at < bindparam("before", type_=revisions.c.written_at.type),
+    ~exists(
+        select(library_media.c.media_id)
+        .where(library_media.c.media_id == revisions.c.media_id, revisions.c.number == HOLDS)
+        .correlate(revisions, media)
+    ),
+    ~exists(
+        select(earlier_holdings.c.media_id)
+        .where(
+            earlier_holdings.c.media_id == revisions.c.media_id,
+            earlier_holdings.c.revision == revisions.c.number,
+            earlier_holdings.c.until >= bindparam("before", type_=earlier_holdings.c.until.type),
+        )
+        .correlate(revisions)
+    ),
+)
+_UNHELD = Query(
+    select(revisions.c.media_id, revisions.c.number)
+    .join(media, media.c.id == revisions.c.media_id)
+    .where(_IS_UNHELD)
+    .order_by(revisions.c.media_id, revisions.c.number),
+    _Number,
+)
+_STILL_UNHELD = Query(
+    select(revisions.c.media_id, revisions.c.number)
+    .join(media, media.c.id == revisions.c.media_id)
+    .where(
+        _IS_UNHELD, revisions.c.media_id == bindparam("media_id"), revisions.c.number == bindparam("number")
+    ),
+    _Number,
+)
+_DROP_REVISION = Statement(
+    delete(revisions).where(
+        revisions.c.media_id == bindparam("media_id"), revisions.c.number == bindparam("number")
+    )
+)
+_DROP_FILE = Query(
+    delete(media_file)
+    .where(
+        media_file.c.media_id == bindparam("media_id"),
+        media_file.c.revision == bindparam("number"),
+        media_file.c.revision > literal_column("0"),
+    )
+    .returning(media_file.c.media_id, media_file.c.storage_path),
+    _StoredPath,
+)
+#: If the base revision goes, no library holds it: the newest takes its place.
+_MOVE_BASE = Statement(
+    update(media)
+    .where(media.c.id == bindparam("media_id"), media.c.revision == bindparam("number"))
+    .values(revision=media.c.newest_revision)
+)
+
 #: An arbitrary number: nothing else in Nexus takes an advisory lock for a whole session.
 _UPKEEP: ColumnElement[int] = literal_column("7237110")
 _TRY_LOCK = Query(select(func.pg_try_advisory_lock(_UPKEEP, type_=Boolean).label("granted")), _Granted)
@@ -112,6 +199,7 @@ def find_leftovers(sessions: Sessions, files: Files, *, remove: bool) -> Generat
     yield from _abandoned(sessions, files, remove)
     yield from _old_test_runs(sessions, files, remove)
     yield from _broken_uploads(sessions, files, remove)
+    yield from _unheld_revisions(sessions, files, remove)
     if remove:
         _forget_duplicates(sessions)
 
@@ -137,7 +225,7 @@ def remove_safe_leftovers(
             continue
         if not _is_expected(sessions, media_id, stored.path) and _remove_orphan(sessions, files, stored.path):
             yield Leftover("orphans", ORPHAN, stored.path)
-    for remove in (_abandoned, _old_test_runs, _broken_uploads):
+    for remove in (_abandoned, _old_test_runs, _broken_uploads, _unheld_revisions):
         for each in remove(sessions, files, True):
             yield each
             if stopped():
@@ -232,6 +320,26 @@ def _broken_uploads(sessions: Sessions, files: Files, remove: bool) -> Iterator[
             log.warning("draft_left_behind", reason=str(error))
         else:
             yield Leftover("drafts", "an upload that broke off", part.path)
+
+
+def _unheld_revisions(sessions: Sessions, files: Files, remove: bool) -> Iterator[Leftover]:
+    """Each is looked at again under its item's lock, so that nobody can take it up while it goes."""
+    with sessions.read() as session:
+        before = session.now - files.revision_life
+        found = session.all(_UNHELD, before=before)
+    for one in found:
+        paths: list[str] = []
+        if remove:
+            with locked(sessions, one.media_id) as session:
+                which = {"media_id": one.media_id, "number": one.number}
+                if session.first(_STILL_UNHELD, before=before, **which) is None:
+                    continue
+                paths = [row.storage_path for row in session.all(_DROP_FILE, **which)]
+                session.run(_DROP_REVISION, **which)
+                session.run(_MOVE_BASE, **which)
+        for path in paths:
+            files.remove(path)
+        yield Leftover("revisions", "a version that no library holds", f"media/{one.media_id}/r{one.number}")
 
 
 def _forget_duplicates(sessions: Sessions) -> None:

@@ -49,6 +49,7 @@ from nexus.web.pages import sharing as page_sharing
 from nexus.web.pages import sign_in as page_sign_in
 from nexus.web.pages import stories as page_stories
 from nexus.web.pages import uploads as page_uploads
+from nexus.web.pages import versions as page_versions
 from nexus.web.views.render import refuse_as_page
 
 STATIC = Path(__file__).parent / "static"
@@ -76,6 +77,7 @@ ROUTERS = (
     health.router,
     storage_links.router,
     page_reader.router,
+    page_versions.router,
     page_imports.router,
     page_imports.form,
     page_imports.script,

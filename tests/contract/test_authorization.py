@@ -31,8 +31,8 @@ from nexus.libraries import access, catalog, invitations, members, tokens
 from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitee
 from nexus.media import uploads
-from nexus.media.documents import Found
 from nexus.media.lifecycle import mark_ready_for_reading
+from nexus.media.texts import Found
 from nexus.media.uploads import Expected
 from nexus.settings import Settings
 from nexus.states.media import Status
@@ -79,7 +79,11 @@ TABLE: dict[str, May | None] = {
     "GET /media/{media_id}/document": READERS,
     "GET /media/{media_id}/assets/{name}": READERS,
     "GET /media/{media_id}/history": READERS,
-    "POST /media/{media_id}/refresh": May(404, 403, 200, 200),
+    "GET /media/{media_id}/revisions": READERS,
+    "GET /media/{media_id}/revisions/{number}": READERS,
+    "GET /media/{media_id}/revisions/{number}/diff": READERS,
+    "POST /media/{media_id}/revisions/{number}/use": ADMINS,
+    "POST /media/{media_id}/refresh": ADMINS,
     "POST /media/{media_id}/retry": May(404, 403, 200, 200),
     "DELETE /media/{media_id}": May(404, 403, 200, 200),
     "GET /libraries": EVERYONE,
@@ -143,6 +147,9 @@ GUARDED = {call: may for call, may in TABLE.items() if may is not None}
 READABLE = {
     "GET /media/{media_id}/document",
     "GET /media/{media_id}/assets/{name}",
+    "GET /media/{media_id}/revisions/{number}",
+    "GET /media/{media_id}/revisions/{number}/diff",
+    "POST /media/{media_id}/revisions/{number}/use",
     "POST /media/{media_id}/refresh",
 }
 PICTURE = Asset("picture.png", "image/png", b"\x89PNG")
@@ -255,7 +262,9 @@ def call(
         user_id=user_id,
         token_id=media_id,
         name=PICTURE.name,
+        number=1,
     )
+    path += "?with=1" if path.endswith("/diff") else ""
     bodies = {
         "POST /media": {"kind": "web_article", "url": URL},
         "POST /media/url": {"kind": "web_article", "url": URL},

@@ -139,11 +139,11 @@ def test_a_refresh_whose_announcement_fails_waits_for_the_sweep(
     walk_media_to(app, media_id, Status.READY_FOR_READING)
     assert data(me.post(f"/media/{media_id}/refresh"))["enqueued"] is False
     with app.sessions.read() as session:
-        assert refresh.present(session, media_id) is not None
+        assert refresh.present(session, media_id, me.user) is not None
     with mended(app, clock) as later:
         sweep(later.tools, later.queue)
     with app.sessions.read() as session:
-        assert refresh.present(session, media_id) is None
+        assert refresh.present(session, media_id, me.user) is None
 
 
 def test_jobs_whose_announcements_fail_wait_for_a_worker(app: App, site: Site) -> None:

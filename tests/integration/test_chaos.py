@@ -71,7 +71,7 @@ def database_url(sqlite_url: str) -> str:
 #: Damage done to a readable item behind Nexus's back, and what must be reported.
 SPOILED = {
     "DELETE FROM fragments": "a readable item has no text",
-    "DELETE FROM documents": "a readable item has no document",
+    "DELETE FROM revisions": "a readable item has no document",
     "DELETE FROM library_media": "an item is in no library",
     "UPDATE media SET processing_status = 'pending'": "is pending",
     "UPDATE history SET to_status = 'ready' WHERE event = 'readable'": "is no edge",

@@ -118,6 +118,13 @@ def test_an_empty_database_is_healthy(app: App) -> None:
 
 GO_AWAY = "DELETE FROM {} WHERE media_id = :id"
 SET = "UPDATE media SET {} WHERE id = :id"
+_SAID = "'', 'x', 1, 1, 1, '[]', created_at, created_at, 'x'"
+_MADE = (
+    "INSERT INTO revisions (media_id, number, origin, private_to, content_hash, extractor, words, pieces, characters,"
+    " outline, written_at, seen_at, seen_by) SELECT id, {}, {}, " + _SAID + " FROM media WHERE id = :id"
+)
+LEFT_OVER = _MADE.format("1, 'extracted'", "NULL")
+MADE_PRIVATE = _MADE.format("7, 'entered'", "'00000000000000000000000000000001'")
 THAT = "WHERE subject_id = :id"
 LET_IN = "INSERT INTO memberships SELECT id, :library, 'member', created_at FROM users WHERE id != :owner"
 DAMAGES = [
@@ -126,9 +133,20 @@ DAMAGES = [
     ("media.failures", Status.READY, [SET.format("last_error_code = 'E_X'")]),
     ("media.leases", Status.EXTRACTING, [SET.format("lease_expires_at = NULL")]),
     ("media.leases", Status.PENDING, [SET.format("lease_expires_at = '2030-01-01 00:00:00.000000'")]),
-    ("media.text", Status.READY_FOR_READING, [GO_AWAY.format("fragments")]),
-    ("media.leftovers", Status.PENDING, ["INSERT INTO fragments VALUES (:id, 0, :id, 'old', NULL)"]),
-    ("media.leftovers", Status.FAILED, ["INSERT INTO fragments VALUES (:id, 0, :id, 'old', NULL)"]),
+    ("media.text", Status.READY_FOR_READING, [GO_AWAY.format("revisions")]),
+    ("media.text", Status.READY, [SET.format("newest_revision = 7, last_revision = 7")]),
+    ("media.leftovers", Status.PENDING, [LEFT_OVER]),
+    ("media.leftovers", Status.FAILED, [LEFT_OVER]),
+    ("revisions.held", Status.READY, ["UPDATE library_media SET revision = 7 WHERE media_id = :id"]),
+    ("revisions.whole", Status.READY, [GO_AWAY.format("fragments")]),
+    ("revisions.whole", Status.READY, [GO_AWAY.format("fragments") + " AND position = 1"]),
+    ("revisions.whole", Status.READY, ["UPDATE fragments SET text = 'less' WHERE media_id = :id"]),
+    ("revisions.numbers", Status.READY, [SET.format("last_revision = 0")]),
+    (
+        "revisions.private",
+        Status.READY,
+        [MADE_PRIVATE, "UPDATE library_media SET revision = 7 WHERE media_id = :id"],
+    ),
     ("media.held", Status.READY, [GO_AWAY.format("library_media")]),
     ("media.hashes", Status.READY, [SET.format("file_sha256 = 'f00'")]),
     ("history.last", Status.READY, [*DROP_GUARDS, SET.format("processing_status = 'ready_for_reading'")]),
@@ -284,7 +302,7 @@ def test_dangling_references_are_found(small: App, owner: UUID) -> None:
     damage(small, "DELETE FROM media WHERE id = :id", id=media_id)
     found = examine(small)["database.integrity"]
     assert found.verdict is CheckVerdict.PROBLEM
-    assert any("fragments refers to a missing row of media" in example for example in found.examples)
+    assert any("revisions refers to a missing row of media" in example for example in found.examples)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.machine.name)
@@ -305,7 +323,7 @@ def test_missing_or_weakened_guards_are_found(app: App, subject: Subject[Any]) -
 
 def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
     made = one_of_each(app, owner)
-    damage(app, GO_AWAY.format("fragments"), id=made[Status.READY])
+    damage(app, GO_AWAY.format("fragments"), GO_AWAY.format("revisions"), id=made[Status.READY])
     damage(app, GO_AWAY.format("library_media"), id=made[Status.FAILED])
     damage(
         app,
@@ -465,7 +483,7 @@ def test_a_database_that_does_not_exist_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_a_check_that_breaks_is_reported_as_a_problem(small: App, owner: UUID) -> None:
-    damage(small, "DROP TABLE fragments")
+    damage(small, "DROP TABLE revisions")
     found = examine(small)["media.text"]
     assert found.verdict is CheckVerdict.PROBLEM
     assert "could not be checked" in found.says

@@ -139,8 +139,9 @@ def test_a_refresh_whose_worker_is_killed_is_done_by_another(nexus: Nexus, pages
     pages.gate.set()
     nexus.worker()
     eventually(
-        lambda: "ships" in everything_of(nexus.app.sessions, media_id).texts[0], "another has refreshed it"
+        lambda: "ships" in "".join(everything_of(nexus.app.sessions, media_id).texts),
+        "another has refreshed it",
     )
     with nexus.app.sessions.read() as session:
-        assert refresh.present(session, media_id) is None
+        assert refresh.present(session, media_id, user) is None
     assert len(pages.asked) == 3

@@ -22,7 +22,7 @@ from nexus.extract.sandbox import Sandbox
 from nexus.imports.progress import FileOutcome
 from nexus.imports.service import ImportDesk, Imports
 from nexus.libraries import access
-from nexus.media import documents, refresh
+from nexus.media import refresh, revisions
 from nexus.settings import Settings
 from nexus.states.attempt import Status
 from nexus.states.media import Kind
@@ -105,7 +105,7 @@ def test_plugin_for_pdfs_serves_imports(app: App, desk: ImportDesk, books: list[
     assert found.row.title == "pdf one.pdf 1"
     assert "THE FERRY LEFT THE HARBOUR" in found.texts[0]
     with app.sessions.read() as session:
-        document = documents.read(session, media_id)
+        document = revisions.read(session, media_id, 1)
     assert document is not None
     assert document.extractor == extractor_origin(shout)
 

@@ -10,7 +10,6 @@ from structlog.testing import capture_logs
 
 from nexus.app import App, build
 from nexus.extract import Extraction
-from nexus.media.documents import Found
 from nexus.media.files import locked
 from nexus.media.lifecycle import (
     BACKLOG,
@@ -22,6 +21,7 @@ from nexus.media.lifecycle import (
     worker_start_attempt,
     worker_start_embedding,
 )
+from nexus.media.texts import Found
 from nexus.states.media import PUBLISHED, Kind, Stage, Status
 from tests.kit.clock import SetClock
 from tests.kit.media import (

@@ -15,10 +15,10 @@ from nexus.db.drivers import CommitUnanswered
 from nexus.db.rows import MediaRow
 from nexus.db.session import Row
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
-from nexus.media.documents import Found, Readable
 from nexus.media.extraction import Nothing
 from nexus.media.lifecycle import BACKLOG, mark_all_ready_for_reading
 from nexus.media.runner import Extracting
+from nexus.media.texts import Found, Readable
 from nexus.states.media import Kind, Status
 from nexus.work.handler import Claim, Ended
 from nexus.worker.outbox import Outbox

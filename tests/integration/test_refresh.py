@@ -1,4 +1,4 @@
-"""Refreshes: the old text stays until a new one replaces it, whatever happens on the way."""
+"""Refreshes: the old text stays until its user has a new one, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, select
 
 from nexus.app import App, build
 from nexus.db.session import Row, Statement
-from nexus.db.tables import documents, fragments, refreshes
+from nexus.db.tables import fragments, refreshes, revisions
 from nexus.errors import (
     ExtractionFailed,
     FetchBusy,
@@ -26,7 +26,7 @@ from nexus.errors import (
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fragment, Source
 from nexus.libraries import catalog
 from nexus.libraries.access import Role
-from nexus.media import refresh
+from nexus.media import queries, refresh
 from nexus.media.runner import Outcome
 from nexus.media.workbench import Unchanged
 from nexus.queue import Queue, Work
@@ -46,9 +46,13 @@ from tests.kit.media import (
 from tests.kit.settings import make_settings
 from tests.kit.work import extract_item, refresh_item, sweep
 
-_DOCUMENT = Statement(select(documents).where(documents.c.media_id == bindparam("media_id")))
+_REVISIONS = Statement(
+    select(revisions).where(revisions.c.media_id == bindparam("media_id")).order_by(revisions.c.number)
+)
 _FRAGMENTS = Statement(
-    select(fragments).where(fragments.c.media_id == bindparam("media_id")).order_by(fragments.c.position)
+    select(fragments)
+    .where(fragments.c.media_id == bindparam("media_id"), fragments.c.revision == bindparam("number"))
+    .order_by(fragments.c.position)
 )
 _REFRESH = Statement(select(refreshes).where(refreshes.c.media_id == bindparam("media_id")))
 
@@ -81,14 +85,24 @@ def one(app: App, statement: Statement, media_id: UUID) -> Row:
         return session.first(statement, media_id=media_id)
 
 
-def texts_of(app: App, media_id: UUID) -> list[str]:
+def fragments_of(app: App, media_id: UUID, user: UUID) -> list[Row]:
+    """The text that a user sees."""
     with app.sessions.read() as session:
-        return [row.text for row in session.all(_FRAGMENTS, media_id=media_id)]
+        number = queries.get(session, media_id, user).row.revision
+        return session.all(_FRAGMENTS, media_id=media_id, number=number)
 
 
-def ids_of(app: App, media_id: UUID) -> list[UUID]:
+def texts_of(app: App, media_id: UUID, user: UUID) -> list[str]:
+    return [row.text for row in fragments_of(app, media_id, user)]
+
+
+def ids_of(app: App, media_id: UUID, user: UUID) -> list[UUID]:
+    return [row.id for row in fragments_of(app, media_id, user)]
+
+
+def numbers_of(app: App, media_id: UUID) -> list[int]:
     with app.sessions.read() as session:
-        return [row.id for row in session.all(_FRAGMENTS, media_id=media_id)]
+        return [row.number for row in session.all(_REVISIONS, media_id=media_id)]
 
 
 @pytest.fixture
@@ -96,19 +110,20 @@ def user() -> UUID:
     return uuid4()
 
 
-def test_a_refresh_replaces_the_old_revision(app: App, user: UUID) -> None:
+def test_a_refresh_makes_a_new_revision(app: App, user: UUID) -> None:
     media_id = readable(app, user, "old")
     ask(app, media_id, user)
     reads("new", "more", title="A new title")
     assert refresh_item(app.tools, media_id) == "revision 2"
-    assert texts_of(app, media_id) == ["new", "more"]
-    row = row_of(app.sessions, media_id)
+    assert texts_of(app, media_id, user) == ["new", "more"]
+    with app.sessions.read() as session:
+        row = queries.get(session, media_id, user).row
     assert (row.title, row.processing_status, row.processing_attempts) == (
         "A new title",
         "ready_for_reading",
         1,
     )
-    assert one(app, _DOCUMENT, media_id).revision == 2
+    assert numbers_of(app, media_id) == [1, 2]
     assert one(app, _REFRESH, media_id) is None
 
 
@@ -117,24 +132,24 @@ def test_the_old_text_is_readable_during_a_refresh(app: App, user: UUID) -> None
     seen: list[list[str]] = []
 
     def extract(source: Source) -> Extraction:
-        seen.append(texts_of(app, source.media_id))
+        seen.append(texts_of(app, source.media_id, user))
         return Extraction.plain(None, "new")
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     ask(app, media_id, user)
     refresh_item(app.tools, media_id)
-    assert (seen, texts_of(app, media_id)) == ([["old"]], ["new"])
+    assert (seen, texts_of(app, media_id, user)) == ([["old"]], ["new"])
     assert row_of(app.sessions, media_id).title == "A title"
 
 
 def test_a_fragment_keeps_its_id_while_its_text_stays(app: App, user: UUID) -> None:
     media_id = readable(app, user, "one", "twice", "twice")
-    first = ids_of(app, media_id)
+    first = ids_of(app, media_id, user)
     assert len(set(first)) == 3
     ask(app, media_id, user)
     reads("zero", "twice", "one")
     refresh_item(app.tools, media_id)
-    second = ids_of(app, media_id)
+    second = ids_of(app, media_id, user)
     assert second[1:] == [first[1], first[0]]
     assert second[0] not in first
 
@@ -144,7 +159,7 @@ def test_a_failed_refresh_keeps_the_text_and_says_why(app: App, user: UUID) -> N
     ask(app, media_id, user)
     fails(ExtractionFailed("The page is empty now."))
     assert refresh_item(app.tools, media_id) == "failed"
-    assert texts_of(app, media_id) == ["old"]
+    assert texts_of(app, media_id, user) == ["old"]
     assert status_of(app.sessions, media_id) is Status.READY_FOR_READING
     told = one(app, _REFRESH, media_id)
     assert (told.error_code, told.error_message) == ("E_EXTRACTION_FAILED", "The page is empty now.")
@@ -164,7 +179,7 @@ def test_a_refresh_whose_extractor_breaks_keeps_the_text(app: App, user: UUID) -
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     assert refresh_item(app.tools, media_id) == "failed"
-    assert texts_of(app, media_id) == ["old"]
+    assert texts_of(app, media_id, user) == ["old"]
 
 
 def test_a_refresh_is_tried_three_times_after_transient_failures(
@@ -179,7 +194,7 @@ def test_a_refresh_is_tried_three_times_after_transient_failures(
         assert refresh_item(app.tools, media_id) is None, "it is put off"
         clock.forward(minutes=5)
     assert outcomes == ["released", "released", "failed"]
-    assert texts_of(app, media_id) == ["old"]
+    assert texts_of(app, media_id, user) == ["old"]
 
 
 def test_a_refresh_of_an_unchanged_page_changes_nothing(app: App, user: UUID) -> None:
@@ -191,7 +206,7 @@ def test_a_refresh_of_an_unchanged_page_changes_nothing(app: App, user: UUID) ->
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     assert refresh_item(app.tools, media_id) == "unchanged"
-    assert one(app, _DOCUMENT, media_id).revision == 1
+    assert numbers_of(app, media_id) == [1]
     assert one(app, _REFRESH, media_id) is None
 
 
@@ -200,8 +215,7 @@ def test_a_refresh_replaces_html_and_facts_with_the_text(app: App, user: UUID) -
     ask(app, media_id, user)
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = lambda source: Extraction(None, (Fragment("new", "<p>new</p>"),))
     refresh_item(app.tools, media_id)
-    with app.sessions.read() as session:
-        (row,) = session.all(_FRAGMENTS, media_id=media_id)
+    (row,) = fragments_of(app, media_id, user)
     assert (row.text, row.html) == ("new", "<p>new</p>")
 
 
@@ -221,7 +235,7 @@ def test_a_refresh_that_lost_its_lease_writes_nothing(app: App, user: UUID, cloc
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = slow
     outcome = refresh_item(app.tools, media_id)
     assert (outcome, inner) == ("stale", ["revision 2"])
-    assert texts_of(app, media_id) == ["by the second"]
+    assert texts_of(app, media_id, user) == ["by the second"]
 
 
 def lose_worker(app: App, media_id: UUID, clock: SetClock) -> None:
@@ -244,7 +258,7 @@ def test_a_refresh_whose_worker_is_gone_fails_with_a_timeout(app: App, user: UUI
         assert sweep(app.tools, LocalQueue()).released == 1
         clock.forward(hours=1)
     assert one(app, _REFRESH, media_id).error_code == "E_JOB_TIMEOUT"
-    assert texts_of(app, media_id) == ["old"]
+    assert texts_of(app, media_id, user) == ["old"]
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.EXTRACTING, Status.FAILED, Status.EMBEDDING])
@@ -262,7 +276,7 @@ def test_a_refresh_waits_for_a_running_embedding(app: App, user: UUID, clock: Se
     reads("new")
     attempt = start_embedding(app, media_id)
     assert refresh_item(app.tools, media_id) == "released"
-    assert texts_of(app, media_id) == ["old"]
+    assert texts_of(app, media_id, user) == ["old"]
     assert finish_embedding(app, media_id, attempt)
     clock.forward(minutes=1)
     assert refresh_item(app.tools, media_id) == "revision 2"
@@ -317,7 +331,7 @@ def test_a_refresh_that_is_asked_for_during_another_is_done_after_it(
     ask(app, media_id, user)
     extract = AskedMeanwhile(app, user, end, "second")
     assert str(refresh_item(app.tools, media_id)).startswith("revision ")
-    assert (texts_of(app, media_id), extract.begun) == (["second"], 2)
+    assert (texts_of(app, media_id, user), extract.begun) == (["second"], 2)
     assert one(app, _REFRESH, media_id) is None
     assert refresh_item(app.tools, media_id) is None
 
@@ -364,7 +378,7 @@ def test_workers_find_due_refreshes_by_polling(app: App, user: UUID) -> None:
 
     worker = Once(app)
     assert worker.run_once()
-    assert texts_of(app, media_id) == ["new"]
+    assert texts_of(app, media_id, user) == ["new"]
     assert not worker.run_once()
 
 
@@ -375,7 +389,7 @@ def test_a_wake_up_makes_a_worker_run_a_refresh(app: App, user: UUID) -> None:
     told = Told()
     sweep(app.tools, told)
     assert app.kernel.run(told.told[0]) == "revision 2"
-    assert texts_of(app, media_id) == ["new"]
+    assert texts_of(app, media_id, user) == ["new"]
     assert app.kernel.run(told.told[0]) is None
 
 
@@ -398,7 +412,10 @@ def test_the_sweep_announces_a_forgotten_refresh(app: App, user: UUID) -> None:
     ask(app, media_id, user)
     queue = Told()
     sweep(app.tools, queue)
-    assert queue.told == [Work(refresh.REFRESH, media_id)]
+    with app.sessions.read() as session:
+        asked = refresh.present(session, media_id, user)
+    assert asked is not None
+    assert queue.told == [Work(refresh.REFRESH, asked.id)]
 
 
 def test_an_item_read_by_an_older_extractor_is_outdated(app: App, user: UUID) -> None:
@@ -434,8 +451,8 @@ def test_one_of_many_workers_runs_a_refresh(clean_postgres: str, tmp_path: Path)
     app = build(make_settings(clean_postgres, tmp_path, database_pool=20))
     user = uuid4()
     media_id = readable(app, user, "old")
-    reads("new")
     for revision in range(2, 42):
+        reads(f"text {revision}")
         ask(app, media_id, user)
         results = at_once(8, lambda: refresh_item(app.tools, media_id))
         assert sorted(results, key=str) == [None] * 7 + [f"revision {revision}"]
@@ -453,7 +470,7 @@ def test_a_media_deleted_during_a_refresh_stays_deleted(app: App, user: UUID) ->
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     assert refresh_item(app.tools, media_id) == "stale"
-    assert texts_of(app, media_id) == []
+    assert numbers_of(app, media_id) == []
 
 
 def test_the_lease_of_a_refresh_is_as_short_as_any_and_renewed(app: App, user: UUID, clock: SetClock) -> None:
@@ -496,5 +513,5 @@ def test_no_refresh_is_lost_to_one_that_ends_at_the_same_moment(clean_postgres: 
         ask(app, media_id, user)
         refresh_item(app.tools, media_id)  # a worker that is told of the second request
         worker.join()
-        assert (one(app, _REFRESH, media_id), texts_of(app, media_id)) == (None, [str(number)])
+        assert (one(app, _REFRESH, media_id), texts_of(app, media_id, user)) == (None, [str(number)])
     app.close()

@@ -7,14 +7,15 @@ from sqlalchemy import bindparam, insert
 
 from nexus.app import App
 from nexus.db.session import Statement
-from nexus.db.tables import fragments
 from nexus.errors import Forbidden, InvalidState, NotFound
-from nexus.extract import AVAILABLE_EXTRACTORS
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.libraries import access
 from nexus.libraries.access import Role
 from nexus.media import submit
 from nexus.media.add import add_url
 from nexus.media.lifecycle import retry_media
+from nexus.media.revisions import TEXT, text_rows
+from nexus.media.texts import Found, Readable
 from nexus.states.media import Kind, Stage, Status
 from tests.kit.clock import SetClock
 from tests.kit.media import (
@@ -46,7 +47,7 @@ CLEARED = (
     "processing_completed_at",
     "lease_expires_at",
 )
-_LEFTOVER = Statement(insert(fragments).values({c: bindparam(c.name) for c in fragments.c}))
+_LEFTOVERS = [Statement(insert(table).values({c: bindparam(c.name) for c in table.c})) for table in TEXT]
 
 
 def retry(app: App, media_id: UUID, user: UUID) -> None:
@@ -58,8 +59,11 @@ def failed_file(app: App, user: UUID, stage: Stage) -> UUID:
     """A stored upload that failed at a stage and left fragments behind."""
     media_id = new_file(app, user, "c" * 64, stored=True)
     attempt = start_extraction(app, media_id)
+    half = Readable.of(media_id, attempt, Found(Extraction.plain(None, "half of it"), "tests"))
     with app.sessions.begin() as session:
-        session.run(_LEFTOVER, media_id=media_id, position=0, id=uuid4(), text="half of it", html=None)
+        for statement, rows in zip(_LEFTOVERS, text_rows([half], session.now).values(), strict=True):
+            for row in rows:
+                session.run(statement, **row, number=1, revision=1)
     assert fail_media(app, media_id, attempt, stage, "E_ANY", "It failed.")
     return media_id
 

@@ -20,7 +20,6 @@ from nexus.errors import InvalidState, NotFound
 from nexus.extract import Extraction
 from nexus.libraries import catalog
 from nexus.media.add import add_url
-from nexus.media.documents import Found
 from nexus.media.lifecycle import (
     BACKLOG,
     mark_embedded,
@@ -31,6 +30,7 @@ from nexus.media.lifecycle import (
     worker_start_attempt,
     worker_start_embedding,
 )
+from nexus.media.texts import Found
 from nexus.states.media import MEDIA, Stage, Status
 from nexus.work.retry import MAX_TRIES
 from tests.kit.clock import SetClock

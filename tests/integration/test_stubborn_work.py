@@ -19,7 +19,6 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.libraries import catalog
 from nexus.libraries.quota import Operation
 from nexus.media import queries, refresh, submit
-from nexus.media.documents import Found
 from nexus.media.lifecycle import (
     BACKLOG,
     EXTRACTION,
@@ -29,6 +28,7 @@ from nexus.media.lifecycle import (
     worker_start_attempt,
 )
 from nexus.media.runner import Extracting, Outcome
+from nexus.media.texts import Found
 from nexus.queue import Work
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind, Status

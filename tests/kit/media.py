@@ -15,7 +15,6 @@ from nexus.extract import Extraction, Source
 from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
 from nexus.media.add import add_url, hold_media
-from nexus.media.documents import Found
 from nexus.media.lifecycle import (
     mark_embedded,
     mark_failed,
@@ -23,6 +22,7 @@ from nexus.media.lifecycle import (
     worker_start_attempt,
     worker_start_embedding,
 )
+from nexus.media.texts import Found
 from nexus.states.media import MEDIA, Kind, Stage, Status
 
 TEXTS = ("the first piece", "the second piece")
@@ -102,6 +102,7 @@ def new_file(
             session.run(
                 _STORED,
                 media_id=media_id,
+                revision=0,
                 storage_path=path,
                 content_type="application/pdf",
                 size_bytes=3,

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+from sqlalchemy import bindparam, select
+
 from nexus.app import kernel_for
+from nexus.db.rows import IdRow
+from nexus.db.session import Query
+from nexus.db.tables import refreshes
 from nexus.editorial.steps import STEP, Stepping
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.refresh import REFRESH
@@ -16,6 +21,13 @@ from nexus.work.backlog import FIRST
 from nexus.work.kernel import Swept
 from nexus.work.turns import Turns
 
+_REFRESHES = Query(
+    select(refreshes.c.id)
+    .where(refreshes.c.media_id == bindparam("media_id"))
+    .order_by(refreshes.c.requested_at),
+    IdRow,
+)
+
 
 def extract_item(tools: Tools, media_id: UUID) -> str | None:
     """How it ended, or None if it was not due."""
@@ -23,7 +35,11 @@ def extract_item(tools: Tools, media_id: UUID) -> str | None:
 
 
 def refresh_item(tools: Tools, media_id: UUID) -> str | None:
-    return kernel_for(tools).run(Work(REFRESH, media_id))
+    """Do the refreshes of an item that users asked for; how the last one ended, or None if none was due."""
+    with tools.sessions.read() as session:
+        asked = [row.id for row in session.all(_REFRESHES, media_id=media_id)]
+    ends = [kernel_for(tools).run(Work(REFRESH, each)) for each in asked]
+    return next((end for end in reversed(ends) if end is not None), None)
 
 
 def take_step(tools: Tools, job_id: UUID) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexus.media.documents import count_words
+from nexus.media.texts import count_words
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,14 @@
 """What must be true of the rows in the database. `nexus doctor` runs a query for each promise to find offenders."""
 
-from nexus.upkeep.promises import editorial, history, libraries, media
+from nexus.upkeep.promises import editorial, history, libraries, media, revisions
 from nexus.upkeep.promises.promise import Promise, offenders
 
 __all__ = ["PROMISES", "Promise", "offenders"]
 
-PROMISES = (*media.PROMISES, *libraries.PROMISES, *editorial.PROMISES, *history.PROMISES)
+PROMISES = (
+    *media.PROMISES,
+    *revisions.PROMISES,
+    *libraries.PROMISES,
+    *editorial.PROMISES,
+    *history.PROMISES,
+)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from sqlalchemy import and_, exists, not_, or_, select
 
-from nexus.db.tables import fragments, library_media, media, one_of
+from nexus.db.tables import library_media, media, one_of, revisions
 from nexus.states.media import FILE_KINDS, PUBLISHED, Stage, Status
 from nexus.upkeep.promises.promise import REPORT, RESTORE, Promise, against, rows
 
-_HAS_TEXT = exists(select(fragments.c.media_id).where(fragments.c.media_id == media.c.id).correlate(media))
+_PUBLIC = (revisions.c.media_id == media.c.id, revisions.c.private_to.is_(None))
+_HAS_TEXT = exists(select(revisions.c.media_id).where(*_PUBLIC).correlate(media))
+_HAS_BASE = and_(
+    *(
+        exists(select(revisions.c.media_id).where(*_PUBLIC, revisions.c.number == number).correlate(media))
+        for number in (media.c.revision, media.c.newest_revision)
+    )
+)
 _IS_FAILED = media.c.processing_status == Status.FAILED.value
 _EMBED_FAILED = and_(_IS_FAILED, media.c.failure_stage == Stage.EMBED.value)
 _UNREAD = frozenset({Status.PENDING, Status.EXTRACTING})
@@ -44,7 +51,7 @@ PROMISES = (
         "Every readable item has text.",
         "Readable items without text.",
         "Delete them and add them again.",
-        rows(media, or_(one_of(media.c.processing_status, PUBLISHED), _EMBED_FAILED), ~_HAS_TEXT),
+        rows(media, or_(one_of(media.c.processing_status, PUBLISHED), _EMBED_FAILED), ~_HAS_BASE),
     ),
     Promise(
         "media.leftovers",

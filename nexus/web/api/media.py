@@ -8,11 +8,12 @@ from uuid import UUID
 from fastapi import Query, Request, Response
 
 from nexus.errors import InvalidRequest
-from nexus.media import files, history, queries, reader, refresh, submit
+from nexus.media import differences, files, history, holdings, queries, reader, refresh, submit
 from nexus.states.media import Status
 from nexus.web.api import uploads
 from nexus.web.api.schemas import (
     BegunOut,
+    DifferenceOut,
     DocumentOut,
     Done,
     EventPage,
@@ -23,8 +24,11 @@ from nexus.web.api.schemas import (
     SubmittedOut,
     UploadBody,
     UrlBody,
+    UsedOut,
+    VersionList,
+    VersionTextOut,
 )
-from nexus.web.http.context import Cursor, Limit, Nexus, Viewer
+from nexus.web.http.context import Cursor, Limit, Nexus, Number, OtherNumber, Revision, Viewer
 from nexus.web.http.envelope import Data, answer, answers, request_id
 from nexus.web.http.files import picture
 from nexus.web.http.routing import Router
@@ -84,19 +88,26 @@ def get_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
 
 @router.get("/{media_id}/fragments", responses=answers(Data[FragmentPage], 404), summary="Get its text")
 def get_fragments(
-    nexus: Nexus, viewer: Viewer, media_id: UUID, cursor: Cursor = None, limit: Limit = queries.PAGE
+    nexus: Nexus,
+    viewer: Viewer,
+    media_id: UUID,
+    cursor: Cursor = None,
+    limit: Limit = queries.PAGE,
+    revision: Revision = None,
 ) -> Response:
     """In reading order."""
     with nexus.sessions.read() as session:
-        part = queries.text(session, media_id, viewer, cursor, limit)
+        found = holdings.view_version(session, media_id, viewer, revision)
+        part = queries.text(session, found, cursor, limit)
     return answer(FragmentPage.model_validate(part))
 
 
 @router.get("/{media_id}/document", responses=answers(Data[DocumentOut], 404), summary="About its text")
-def get_document(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
+def get_document(nexus: Nexus, viewer: Viewer, media_id: UUID, revision: Revision = None) -> Response:
     """What the text says about itself, its table of contents, and where it comes from."""
     with nexus.sessions.read() as session:
-        found = reader.document(session, media_id, viewer)
+        view = holdings.view_version(session, media_id, viewer, revision)
+        found = reader.document(session, view, viewer)
     return answer(DocumentOut.of(found))
 
 
@@ -105,10 +116,11 @@ def get_document(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
     responses={200: {"content": {"image/*": {}}}, **answers(None, 404)},
     summary="Get a picture in its text",
 )
-def get_asset(nexus: Nexus, viewer: Viewer, media_id: UUID, name: str) -> Response:
+def get_asset(nexus: Nexus, viewer: Viewer, media_id: UUID, name: str, revision: Revision = None) -> Response:
     """The html of a fragment refers to it as `asset:{name}`."""
     with nexus.sessions.read() as session:
-        found = reader.picture(session, media_id, viewer, name)
+        view = holdings.view_version(session, media_id, viewer, revision)
+        found = reader.picture(session, view, name)
     return picture(found)
 
 
@@ -116,9 +128,70 @@ def get_asset(nexus: Nexus, viewer: Viewer, media_id: UUID, name: str) -> Respon
     "/{media_id}/refresh", responses=answers(Data[RetriedOut], 403, 404, 409), summary="Refresh its text"
 )
 def refresh_media(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
-    """Reads its source again. The present text stays until a new one replaces it, and if the refresh fails."""
-    enqueued = refresh.request(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
+    """Reads its source again. If the text has changed, the libraries that you administer hold the new version then.
+
+    Everybody else keeps the version they have, and can take the new one.
+    """
+    _, enqueued = refresh.request(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
     return answer(RetriedOut(media_id=media_id, enqueued=enqueued))
+
+
+@router.get("/{media_id}/revisions", responses=answers(Data[VersionList], 404), summary="List its versions")
+def list_versions(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
+    """What your libraries hold and have held, and newer versions that you can take; the newest first."""
+    with nexus.sessions.read() as session:
+        held = queries.get(session, media_id, viewer)
+        found = holdings.list_versions(session, held, viewer)
+    about = {"revision": held.row.revision, "capabilities": held.capabilities}
+    return answer(VersionList.model_validate({"items": found, **about}))
+
+
+@router.get(
+    "/{media_id}/revisions/{number}", responses=answers(Data[VersionTextOut], 404), summary="Read a version"
+)
+def get_version(
+    nexus: Nexus,
+    viewer: Viewer,
+    media_id: UUID,
+    number: Number,
+    cursor: Cursor = None,
+    limit: Limit = queries.PAGE,
+) -> Response:
+    """With its text in reading order."""
+    with nexus.sessions.read() as session:
+        found = holdings.find_version(session, media_id, viewer, number)
+        view = queries.get(session, media_id, viewer, number)
+        part = queries.text(session, view, cursor, limit)
+    return answer(VersionTextOut.model_validate({**found._asdict(), **vars(part)}))
+
+
+@router.get(
+    "/{media_id}/revisions/{number}/diff",
+    responses=answers(Data[DifferenceOut], 404),
+    summary="Compare two versions",
+)
+def compare_versions(
+    nexus: Nexus, viewer: Viewer, media_id: UUID, number: Number, other: OtherNumber
+) -> Response:
+    """Side by side, with the words marked that only one of them has."""
+    with nexus.sessions.read() as session:
+        before = reader.whole_text(session, media_id, viewer, other)
+        after = reader.whole_text(session, media_id, viewer, number)
+        can = queries.get(session, media_id, viewer, number).capabilities
+    found = differences.compare(before, after)
+    about = {"number": number, "compared_with": other, "capabilities": can}
+    return answer(DifferenceOut.model_validate({**vars(found), **about}))
+
+
+@router.post(
+    "/{media_id}/revisions/{number}/use",
+    responses=answers(Data[UsedOut], 403, 404),
+    summary="Use a version",
+)
+def use_version(nexus: Nexus, viewer: Viewer, media_id: UUID, number: Number) -> Response:
+    """The libraries that you administer hold this version from now on. You can go back the same way."""
+    moved = holdings.use_version(nexus.sessions, media_id, viewer, number)
+    return answer(UsedOut(media_id=media_id, revision=number, moved=moved))
 
 
 @router.get("/{media_id}/history", responses=answers(Data[EventPage], 404), summary="Get its history")

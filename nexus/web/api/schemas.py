@@ -147,6 +147,8 @@ class MediaOut(Answer):
         description="Since when one of your libraries has held it; no date is earlier."
     )
     updated_at: Moment
+    revision: int = Field(description="The version that your libraries hold; 0 before there is a text.")
+    newer_revision: int | None = Field(description="A newer version that you can take, if there is one.")
     capabilities: CapabilitiesOut
     may_retry: bool
     is_uploader: bool = Field(
@@ -165,6 +167,7 @@ class MediaOut(Answer):
                 **row,
                 "capabilities": view.capabilities,
                 "may_retry": view.may_retry,
+                "newer_revision": view.newer_revision,
                 "is_uploader": is_own and view.row.kind in FILE_KINDS,
             }
         )
@@ -233,7 +236,62 @@ class DocumentOut(Answer):
             "refresh": found.refresh,
             "capabilities": found.capabilities,
         }
-        return cls.model_validate({**found.row._asdict(), **about})
+        return cls.model_validate({**found.row._asdict(), "revision": found.row.number, **about})
+
+
+class VersionOut(Answer):
+    number: int
+    title: str | None
+    origin: str = Field(examples=["extracted"], description="`extracted`, or `entered` by you.")
+    extractor: str = Field(examples=["nexus 0.1.0"])
+    words: int
+    fetched_url: str | None = Field(description="The address after all redirects.")
+    written_at: Moment
+    seen_at: Moment = Field(description="When a refresh last found the same text.")
+    is_held: bool = Field(description="One of your libraries holds it.")
+    was_held: bool = Field(description="One of your libraries held it before.")
+
+
+class VersionList(Answer):
+    items: list[VersionOut]
+    revision: int = Field(description="The one that you read.")
+    capabilities: CapabilitiesOut
+
+
+class VersionTextOut(VersionOut):
+    """A version with its text. `next_cursor` gets the next page of it."""
+
+    items: list[FragmentOut]
+    next_cursor: str | None
+    capabilities: CapabilitiesOut
+
+
+class UsedOut(Answer):
+    media_id: UUID
+    revision: int
+    moved: int = Field(description="How many of the libraries that you administer held another version.")
+
+
+class SpanOut(Answer):
+    text: str
+    is_marked: bool = Field(description="Whether the other version does not have it.")
+
+
+class BesideOut(Answer):
+    before: list[SpanOut]
+    after: list[SpanOut]
+    left_out: int = Field(description="How many equal paragraphs are left out here.")
+
+
+class DifferenceOut(Answer):
+    """Two versions side by side: `before` is the text of the version it is compared with, `after` its own."""
+
+    number: int
+    compared_with: int
+    words_added: int
+    words_removed: int
+    rows: list[BesideOut]
+    capabilities: CapabilitiesOut
 
 
 class EventOut(Answer):

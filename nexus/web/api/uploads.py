@@ -11,7 +11,7 @@ from nexus.app import App
 from nexus.media import files, uploads
 from nexus.media.uploads import Begun
 from nexus.web.api.schemas import BegunOut, ConfirmedOut, LinkOut, UploadBody
-from nexus.web.http.context import Nexus, Viewer
+from nexus.web.http.context import Nexus, Revision, Viewer
 from nexus.web.http.envelope import Data, answer, answers, request_id
 from nexus.web.http.routing import Router
 from nexus.web.http.scopes import adds
@@ -46,9 +46,11 @@ def confirm_upload(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Reques
 @router.get(
     "/{media_id}/file", responses=answers(Data[LinkOut], 404, 503), summary="Get a link to the original file"
 )
-def get_file(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
+def get_file(
+    nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request, revision: Revision = None
+) -> Response:
     """The link works for five minutes."""
-    link, capabilities = files.link_for(nexus.sessions, nexus.files, viewer, media_id)
+    link, capabilities = files.link_for(nexus.sessions, nexus.files, viewer, media_id, revision)
     url = _absolute(nexus, request, link.url)
     return answer(
         LinkOut.model_validate({"url": url, "expires_at": link.expires_at, "capabilities": capabilities})

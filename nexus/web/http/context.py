@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Path, Query, Request
 
 from nexus import logging
 from nexus.app import App
@@ -91,3 +91,7 @@ Operator = Annotated[None, Depends(_operator)]
 Browser = Annotated[SignIn | None, Depends(_browser)]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=queries.MOST, description="How many at most.")]
+_NUMBERS: dict[str, Any] = {"ge": 1, "lt": 2**31}
+Number = Annotated[int, Path(**_NUMBERS, description="The number of a version.")]
+OtherNumber = Annotated[int, Query(alias="with", **_NUMBERS, description="The version to compare it with.")]
+Revision = Annotated[int | None, Query(**_NUMBERS, description="Another version than the one that you read.")]

@@ -17,7 +17,7 @@ from nexus.libraries import invitations
 from nexus.media import files, queries, submit
 from nexus.media.queries import Page, View
 from nexus.states.media import Status
-from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer
+from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.views.items import FILTERS, show_item
 from nexus.web.views.openapi import read_openapi
@@ -71,8 +71,8 @@ def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> R
 
 
 @router.get("/items/{media_id}/file")
-def file(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
-    link, _ = files.link_for(nexus.sessions, nexus.files, viewer, media_id)
+def file(nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = None) -> Response:
+    link, _ = files.link_for(nexus.sessions, nexus.files, viewer, media_id, revision)
     return go(link.url)
 
 

@@ -13,18 +13,19 @@ from nexus.db.rows import FileRow
 from nexus.db.session import Session
 from nexus.errors import NotFound
 from nexus.libraries import people
-from nexus.media import history, queries, reader, refresh
+from nexus.media import history, holdings, queries, reader, refresh
 from nexus.media.history import Doing
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.states.capabilities import UNRENDERABLE
 from nexus.states.media import FILE_KINDS
 from nexus.storage.names import disposition, download_name
-from nexus.web.http.context import Nexus, PageViewer
+from nexus.web.http.context import Nexus, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.files import picture
 from nexus.web.views.items import show_event, show_item, show_reading, show_refresh
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router, policy
+from nexus.web.views.versions import show_choice
 
 router = page_router(prefix="/items")
 
@@ -54,14 +55,18 @@ def item(
     start: Start = None,
     end: End = None,
     view: str = "",
+    revision: Revision = None,
 ) -> Response:
+    """The item as the viewer holds it, or another version that they may read."""
     at_a_place = start is not None or end is not None
     with nexus.sessions.read() as session:
-        found = queries.get(session, media_id, viewer)
+        held = queries.get(session, media_id, viewer)
+        versions = holdings.list_versions(session, held, viewer)
+        found = held if revision is None else holdings.view_version(session, media_id, viewer, revision)
         document = _document(session, found, viewer)
         passage = _passage(session, found, start, end)
         has_pdf = _pdf(session, found) is not None
-        asked = refresh.present(session, media_id)
+        asked = refresh.present(session, media_id, viewer)
         events = _events(session, media_id, viewer)
         uploader = _uploader(session, found, viewer)
     return page(
@@ -69,7 +74,10 @@ def item(
         "item.html",
         headers=_pictures(nexus),
         item=show_item(found, nexus.tools.extractors, viewer),
-        reading=show_reading(found, view or ("text" if at_a_place else ""), document, passage, has_pdf),
+        reading=show_reading(
+            found, view or ("text" if at_a_place else ""), document, passage, has_pdf, revision
+        ),
+        choice=show_choice(held, versions, revision),
         document=document,
         refresh=show_refresh(found, asked, nexus.tools.extractors),
         history=[show_event(row, viewer) for row in events],
@@ -79,11 +87,17 @@ def item(
 
 @router.get("/{media_id}/text")
 def text(
-    request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, start: Start = None, end: End = None
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    media_id: UUID,
+    start: Start = None,
+    end: End = None,
+    revision: Revision = None,
 ) -> Response:
     """More of the text, for htmx to append."""
     with nexus.sessions.read() as session:
-        found = queries.get(session, media_id, viewer)
+        found = holdings.view_version(session, media_id, viewer, revision)
         passage = _passage(session, found, start, end)
         has_pdf = _pdf(session, found) is not None
     return fragment(
@@ -91,21 +105,22 @@ def text(
         "prose.html",
         headers=_pictures(nexus),
         item=show_item(found, nexus.tools.extractors, viewer),
-        reading=show_reading(found, "text", None, passage, has_pdf),
+        reading=show_reading(found, "text", None, passage, has_pdf, revision),
         document=None,
     )
 
 
 @router.get("/{media_id}/assets/{name}")
-def asset(nexus: Nexus, viewer: PageViewer, media_id: UUID, name: str) -> Response:
+def asset(nexus: Nexus, viewer: PageViewer, media_id: UUID, name: str, revision: Revision = None) -> Response:
     with nexus.sessions.read() as session:
-        return picture(reader.picture(session, media_id, viewer, name))
+        found = holdings.view_version(session, media_id, viewer, revision)
+        return picture(reader.picture(session, found, name))
 
 
 @router.get("/{media_id}/pdf")
-def pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+def pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = None) -> Response:
     with nexus.sessions.read() as session:
-        file = _pdf(session, queries.get(session, media_id, viewer))
+        file = _pdf(session, holdings.view_version(session, media_id, viewer, revision))
     if file is None:
         raise NotFound("This item has no PDF to show.")
     headers = {
@@ -136,10 +151,10 @@ def refresh_state(
     with nexus.sessions.read() as session:
         found = queries.get(session, media_id, viewer)
         document = _document(session, found, viewer)
-        asked = refresh.present(session, media_id)
+        asked = refresh.present(session, media_id, viewer)
     said, headers = "", dict[str, str]()
     if asked is None:
-        said = _NEW if document and document.row.revision > since else _SAME
+        said = _NEW if document and document.row.number != since else _SAME
         headers = changed(media_id)
     return fragment(
         request,
@@ -152,11 +167,11 @@ def refresh_state(
 
 
 def _document(session: Session, found: View, viewer: UUID) -> Document | None:
-    """None for an item without text, and for a text from before documents were kept."""
+    """None for an item without text."""
     if not found.capabilities.can_read:
         return None
     try:
-        return reader.document(session, found.row.id, viewer)
+        return reader.document(session, found, viewer)
     except NotFound:
         return None
 
@@ -165,15 +180,15 @@ def _passage(session: Session, found: View, start: int | None, end: int | None) 
     if not (found.capabilities.can_read and found.row.has_text):
         return _NOTHING
     if end is not None:
-        return reader.before(session, found.row.id, end)
-    return reader.onward(session, found.row.id, start or 0)
+        return reader.before(session, found.row.id, found.row.revision, end)
+    return reader.onward(session, found.row.id, found.row.revision, start or 0)
 
 
 def _pdf(session: Session, found: View) -> FileRow | None:
     """The PDF that a browser can show, uploaded or fetched."""
     if not found.capabilities.can_download_file or found.row.last_error_code in UNRENDERABLE:
         return None
-    return reader.pdf(session, found.row.id)
+    return reader.pdf(session, found.row.id, found.row.revision)
 
 
 def _uploader(session: Session, found: View, viewer: UUID) -> str | None:

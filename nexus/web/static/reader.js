@@ -101,7 +101,8 @@
     return true;
   }
 
-  const PLACE = `nexus:place:${media}`;
+  // A place is a place in one version of the text.
+  const PLACE = `nexus:place:${media}:${byId("reader").dataset.revision}`;
   let settled = false;
   let waiting = 0;
 
@@ -133,7 +134,8 @@
   // Open the page that begins there.
   function loadFrom(place) {
     settled = false; // that page remembers
-    location.replace(`?from=${place.fragment}`);
+    const version = byId("reader").dataset.version;
+    location.replace(`?from=${place.fragment}${version ? `&revision=${version}` : ""}`);
   }
 
   function tellResumed() {

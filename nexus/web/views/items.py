@@ -20,7 +20,7 @@ from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
 from nexus.states.media import FILE_KINDS, PUBLISHED, Kind, Stage, Status
 from nexus.web.api.schemas import actor_of
-from nexus.web.views.passages import address_within, fragments_as_html, same_words
+from nexus.web.views.passages import address_within, asset_address, fragments_as_html, same_words
 
 KINDS = {
     Kind.WEB_ARTICLE: "Article",
@@ -52,7 +52,7 @@ EVENTS = {
     "retry_embedding": "Retried",
 }
 ACTORS = {"you": "you", "worker": "a worker", "sweep": "the sweep", "someone": "another reader"}
-NOT_REFRESHED = "The refresh failed; the text stays as it was"
+NOT_REFRESHED = "The refresh failed; your version stays as it was"
 ASSET = "asset:"
 #: How many levels of a table of contents are indented.
 DEEPEST = 4
@@ -154,6 +154,8 @@ class Reading:
     #: What can be shown, the default first.
     views: tuple[str, ...]
     revision: int
+    #: The version that the page was asked for; None for the one that the viewer holds.
+    version: int | None
     passage: Passage
     #: Position and html of each fragment.
     pieces: list[tuple[int, Markup]]
@@ -214,7 +216,12 @@ def show_item(view: View, processors: Container[Kind], viewer: UUID) -> ShownIte
 
 
 def show_reading(
-    found: View, asked: str, document: Document | None, passage: Passage, has_pdf: bool
+    found: View,
+    asked: str,
+    document: Document | None,
+    passage: Passage,
+    has_pdf: bool,
+    version: int | None = None,
 ) -> Reading:
     """Show the view that was asked for if there is one, or else the default of the kind: for a PDF, its pages."""
     order = ("pages", "text") if found.row.kind == Kind.PDF else ("text", "pages")
@@ -225,11 +232,12 @@ def show_reading(
     return Reading(
         view=view,
         views=views,
-        revision=document.row.revision if document else 0,
+        revision=document.row.number if document else 0,
+        version=version,
         passage=passage,
-        pieces=fragments_as_html(passage, media_id, title),
-        contents=_below(_contents(document.outline, media_id, passage), title) if document else [],
-        lead_image=_lead_image(document.row.lead_image, media_id, passage) if document else None,
+        pieces=fragments_as_html(passage, media_id, title, version),
+        contents=_below(_contents(document.outline, media_id, passage, version), title) if document else [],
+        lead_image=_lead_image(document.row.lead_image, media_id, passage, version) if document else None,
         published=_day(document.row.published) if document else None,
     )
 
@@ -243,7 +251,7 @@ def show_refresh(
     if refresh is not None and refresh.error_code is not None:
         failure = told(NOT_REFRESHED, refresh.error_message or "", refresh.error_code)
     return ShownRefresh(
-        may_request=row.managed and at_rest,
+        may_request=row.administers and at_rest,
         requested=refresh is not None and failure is None,
         failure=failure,
         said=said,
@@ -291,7 +299,7 @@ def told(stage: str, message: str, code: str) -> Failure:
     return Failure(stage, first + dot.strip(), rest, public_code(code) or "")
 
 
-def _contents(outline: list[Heading], media_id: UUID, passage: Passage) -> list[Entry]:
+def _contents(outline: list[Heading], media_id: UUID, passage: Passage, version: int | None) -> list[Entry]:
     """Nest the lines by level, as deep as a page can show."""
     top: list[Entry] = []
     above: list[tuple[int, list[Entry]]] = []
@@ -301,7 +309,7 @@ def _contents(outline: list[Heading], media_id: UUID, passage: Passage) -> list[
             continue
         while above and (above[-1][0] >= line.level or len(above) >= DEEPEST):
             above.pop()
-        href = address_within(line.anchor, int(place[1]), media_id, passage)
+        href = address_within(line.anchor, int(place[1]), media_id, passage, version).replace("&amp;", "&")
         entry = Entry(line.title, line.anchor, href)
         (above[-1][1] if above else top).append(entry)
         above.append((line.level, entry.entries))
@@ -315,7 +323,7 @@ def _below(entries: list[Entry], title: str) -> list[Entry]:
     return entries if len(entries) > 1 or (entries and entries[0].entries) else []
 
 
-def _lead_image(address: str | None, media_id: UUID, passage: Passage) -> str | None:
+def _lead_image(address: str | None, media_id: UUID, passage: Passage, version: int | None) -> str | None:
     """The picture above the beginning of a text, unless the text begins with one or contains it."""
     if not address or not passage.fragments or passage.before is not None:
         return None
@@ -323,7 +331,7 @@ def _lead_image(address: str | None, media_id: UUID, passage: Passage) -> str | 
     if _BEGINS_WITH_IMAGE.match(html) or str(escape(address)) in html:
         return None
     if address.startswith(ASSET):
-        return f"/items/{media_id}/assets/{address.removeprefix(ASSET)}"
+        return asset_address(media_id, address.removeprefix(ASSET), version)
     return safe_link(address)
 
 

@@ -14,12 +14,14 @@ _BLANK_LINES = re.compile(r"(\n\s*\n)")
 #: The tags that are not shown as they are. Text is escaped, so nothing else looks like a tag.
 _PLACED = re.compile(r"""<(?:a|img|/?table)\b(?:[^>"']|"[^"]*"|'[^']*')*+>""", re.IGNORECASE)
 _HEADING = re.compile(r"\s*<(h[12])\b([^>]*)>(.*?)</\1>", re.DOTALL)
-_ASSET = re.compile(r"""(\ssrc=)"asset:""")
+_ASSET = re.compile(r"""(\ssrc=)"asset:([^"]*)(?=")""")
 _WITHIN = re.compile(r"""(\shref=)"\#(f(\d{1,9})(?:-[^"]*)?)(?=")""")
 
 
-def fragments_as_html(passage: Passage, media_id: UUID, title: str) -> list[tuple[int, Markup]]:
-    """Return the position and html of each fragment.
+def fragments_as_html(
+    passage: Passage, media_id: UUID, title: str, revision: int | None
+) -> list[tuple[int, Markup]]:
+    """Return the position and html of each fragment. Addresses in it name the revision, if one is given.
 
     The text content of each html is exactly the fragment's text, so that offsets are the same in both. A first heading
     that only repeats the title is hidden.
@@ -30,12 +32,12 @@ def fragments_as_html(passage: Passage, media_id: UUID, title: str) -> list[tupl
         html = None if fragment.html is None else safe_html(fragment.html, fragment.text)
         if html is not None and number == 0 and passage.before is None:
             html = _hide_title(html, title)
-        whole = paragraphs(fragment.text) if html is None else _placed(html, media_id, passage)
+        whole = paragraphs(fragment.text) if html is None else _placed(html, media_id, passage, revision)
         shown.append((fragment.position, whole))
     return shown
 
 
-def _placed(html: str, media_id: UUID, passage: Passage) -> Markup:
+def _placed(html: str, media_id: UUID, passage: Passage, revision: int | None) -> Markup:
     """Give pictures and links within the document their addresses, and tables a frame to scroll in."""
 
     def placed(found: re.Match[str]) -> str:
@@ -44,9 +46,10 @@ def _placed(html: str, media_id: UUID, passage: Passage) -> Markup:
             return f"{tag}</div>"
         if tag[:6].lower() == "<table":
             return f'<div class="table-frame">{tag}'
-        tag = _ASSET.sub(rf'\1"/items/{media_id}/assets/', tag)
+        tag = _ASSET.sub(lambda name: f'{name[1]}"{asset_address(media_id, name[2], revision)}', tag)
         return _WITHIN.sub(
-            lambda link: f'{link[1]}"{address_within(link[2], int(link[3]), media_id, passage)}', tag
+            lambda link: f'{link[1]}"{address_within(link[2], int(link[3]), media_id, passage, revision)}',
+            tag,
         )
 
     return Markup(_PLACED.sub(placed, html))  # noqa: S704 - checked by the caller
@@ -63,9 +66,17 @@ def same_words(one: str, other: str) -> bool:
     return one.casefold().split() == other.casefold().split()
 
 
-def address_within(anchor: str, position: int, media_id: UUID, passage: Passage) -> str:
+def address_within(anchor: str, position: int, media_id: UUID, passage: Passage, revision: int | None) -> str:
     """Where a link within the document leads: on this page, or to the page that begins at that fragment."""
-    return f"#{anchor}" if passage.holds(position) else f"/items/{media_id}?from={position}#{anchor}"
+    if passage.holds(position):
+        return f"#{anchor}"
+    named = "" if revision is None else f"&amp;revision={revision}"
+    return f"/items/{media_id}?from={position}{named}#{anchor}"
+
+
+def asset_address(media_id: UUID, name: str, revision: int | None) -> str:
+    named = "" if revision is None else f"?revision={revision}"
+    return f"/items/{media_id}/assets/{name}{named}"
 
 
 def paragraphs(text: str) -> Markup:

@@ -11,12 +11,12 @@ import pytest
 from nexus.app import App
 from nexus.errors import FileUnreachable
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.media import documents, refresh, submit
+from nexus.media import refresh, revisions, submit
 from nexus.media.runner import Extracting, Outcome
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind
 from tests.kit import documents as sample_documents
-from tests.kit.media import new_media
+from tests.kit.media import new_media, row_of
 from tests.kit.servers.web_pages import Answer, Pages
 from tests.kit.uploads import Uploader, stored_paths
 from tests.kit.waiting import eventually
@@ -39,7 +39,8 @@ def read(app: App, me: Uploader, pages: Pages, path: str = "/paper") -> UUID:
 
 def file_of(app: App, media_id: UUID) -> str | None:
     with app.sessions.read() as session:
-        found = documents.file_of(session, media_id)
+        row = row_of(app.sessions, media_id)
+        found = revisions.file_of(session, media_id, row.newest_revision or row.revision)
     return found and str(found.storage_path)
 
 
@@ -135,12 +136,28 @@ def test_the_same_pdf_fetched_again_never_has_the_path_that_it_had(
     """So a late removal of the old one can't hit the new one."""
     media_id = read(app, uploader, pages)
     seen = [file_of(app, media_id)]
-    for _ in range(3):
+    for number in range(3):
+        pages["/paper"] = Answer(sample_documents.pdf(f"{TEXT} {number}"), "application/pdf")
         refresh.request(app.sessions, LocalQueue(), media_id, uploader.id, None)
         assert str(refresh_item(app.tools, media_id)).startswith("revision ")
         seen.append(file_of(app, media_id))
-        assert stored_paths(app) == [seen[-1]]
+        assert sorted(stored_paths(app)) == sorted(map(str, seen)), "every version keeps its file"
     assert len(set(seen)) == len(seen)
+
+
+def test_a_refresh_that_finds_the_same_pdf_keeps_one_file(app: App, uploader: Uploader, pages: Pages) -> None:
+    media_id = read(app, uploader, pages)
+    before = file_of(app, media_id)
+    refresh.request(app.sessions, LocalQueue(), media_id, uploader.id, None)
+    assert refresh_item(app.tools, media_id) == "unchanged"
+    assert (file_of(app, media_id), stored_paths(app)) == (before, [before])
+
+
+def test_a_fetched_file_is_stored_under_the_number_of_its_version(
+    app: App, uploader: Uploader, pages: Pages
+) -> None:
+    media_id = read(app, uploader, pages)
+    assert str(file_of(app, media_id)).endswith(f"media/{media_id}/r1/original.pdf")
 
 
 def test_a_refresh_that_finds_no_text_removes_its_file(app: App, uploader: Uploader, pages: Pages) -> None:

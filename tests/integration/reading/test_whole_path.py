@@ -8,16 +8,17 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import bindparam, select
+from sqlalchemy import and_, bindparam, select
 
 from nexus.app import App
 from nexus.db.session import Row, Statement
-from nexus.db.tables import assets, documents, fragments, media_file
+from nexus.db.tables import assets, fragments, media, media_file, revisions
 from nexus.libraries import catalog
-from nexus.media import refresh, submit
-from nexus.media.documents import Kept, keep_files
+from nexus.media import queries, refresh, submit
 from nexus.media.files import discard_all
+from nexus.media.revisions import keep_files
 from nexus.media.runner import Outcome
+from nexus.media.texts import Kept
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind
 from nexus.upkeep import clean
@@ -33,9 +34,12 @@ from tests.kit.work import extract_item, refresh_item
 
 pytestmark = pytest.mark.wall_clock
 
-_DOCUMENT = Statement(select(documents).where(documents.c.media_id == bindparam("media_id")))
+_DOCUMENT = Statement(select(revisions).where(revisions.c.media_id == bindparam("media_id")))
 _FRAGMENTS = Statement(
-    select(fragments).where(fragments.c.media_id == bindparam("media_id")).order_by(fragments.c.position)
+    select(fragments)
+    .join(media, and_(media.c.id == fragments.c.media_id, media.c.newest_revision == fragments.c.revision))
+    .where(fragments.c.media_id == bindparam("media_id"))
+    .order_by(fragments.c.position)
 )
 _ASSETS = Statement(select(assets).where(assets.c.media_id == bindparam("media_id")))
 _FILE = Statement(select(media_file).where(media_file.c.media_id == bindparam("media_id")))
@@ -63,7 +67,7 @@ def test_an_article_becomes_clean_text(app: App, pages: Pages) -> None:
     (document,) = rows(app, _DOCUMENT, media_id)
     assert row_of(app.sessions, media_id).title == "The harbour"
     assert (document.byline, document.site, document.language) == ("Ann Oar", "The Daily Boat", "en")
-    assert (document.revision, document.fetched_url) == (1, pages.url("/boats"))
+    assert (document.number, document.fetched_url) == (1, pages.url("/boats"))
     assert document.extractor.startswith("nexus ")
     assert document.words > 100
 
@@ -170,7 +174,7 @@ def test_a_fetched_pdf_without_text_can_still_be_downloaded(app: App, pages: Pag
     assert extract_item(app.tools, media_id) is Outcome.READABLE
 
 
-def test_a_pdf_that_becomes_a_page_leaves_no_file(app: App, pages: Pages) -> None:
+def test_a_pdf_that_becomes_a_page_is_kept_with_its_version(app: App, pages: Pages) -> None:
     user = uuid4()
     pages["/paper"] = Answer(sample_documents.pdf("\n".join(SENTENCES)), "application/pdf")
     media_id = new_media(app, user, pages.url("/paper"))
@@ -178,7 +182,10 @@ def test_a_pdf_that_becomes_a_page_leaves_no_file(app: App, pages: Pages) -> Non
     pages["/paper"] = Answer(ARTICLE.encode())
     refresh.request(app.sessions, LocalQueue(), media_id, user, None)
     assert refresh_item(app.tools, media_id) == "revision 2"
-    assert (rows(app, _FILE, media_id), stored_paths(app)) == ([], [])
+    assert [row.revision for row in rows(app, _FILE, media_id)] == [1]
+    with app.sessions.read() as session:
+        assert not queries.get(session, media_id, user).capabilities.can_download_file
+        assert queries.get(session, media_id, user, 1).capabilities.can_download_file
 
 
 def test_a_page_that_has_not_changed_is_not_read_again(app: App, pages: Pages) -> None:
@@ -222,7 +229,7 @@ def test_a_text_file_is_read_by_its_name(app: App) -> None:
     path = app.files.path(media_id, Kind.TEXT)
     app.files.storage.put(path, [body], "text/markdown")
     with app.sessions.begin() as session:
-        keep_files(session, {media_id: Kept(path, "text/markdown", len(body), "boats.md")})
+        keep_files(session, {media_id: Kept(0, path, "text/markdown", len(body), "boats.md")})
     assert extract_item(app.tools, media_id) is Outcome.READABLE
     assert "<em>sail</em>" in rows(app, _FRAGMENTS, media_id)[0].html
 
@@ -273,7 +280,11 @@ def outcome(nexus: Nexus, media_id: UUID) -> tuple[object, ...]:
     row = row_of(nexus.app.sessions, media_id)
     found = rows(nexus.app, _FRAGMENTS, media_id)
     pictures = rows(nexus.app, _ASSETS, media_id)
-    facts = [tuple(one)[1:-1] for one in rows(nexus.app, _DOCUMENT, media_id)]
+    moved = {"media_id", "written_at", "seen_at"}
+    facts = [
+        {name: value for name, value in one._asdict().items() if name not in moved}
+        for one in rows(nexus.app, _DOCUMENT, media_id)
+    ]
     return (
         row.title,
         row.processing_status,

@@ -17,7 +17,7 @@ from nexus.extract.sandbox import Sandbox
 from nexus.imports import runner
 from nexus.imports.attempts import Registry
 from nexus.imports.workspaces import Workspace
-from nexus.media import documents
+from nexus.media import revisions, texts
 from nexus.storage.local import LocalStorage
 from tests.kit.faults.killed_in_storage import die
 
@@ -25,10 +25,10 @@ from tests.kit.faults.killed_in_storage import die
 MOMENTS: dict[str, tuple[Any, str, int]] = {
     "preflight": (runner, "check_source", 1),
     "parsing": (Sandbox, "read", 1),
-    "splitting": (documents, "split_chunks", 1),
+    "splitting": (texts, "split_chunks", 1),
     "storing": (LocalStorage, "put", 1),
     "before the commit": (Registry, "committing", 0),
-    "inside the transaction": (documents, "write_chunks", 0),
+    "inside the transaction": (revisions, "write_chunks", 0),
     "after the commit": (Registry, "complete", 0),
     "a full disk": (Workspace, "put", 3),
     "a lost disk": (Workspace, "get", 0),

@@ -1,0 +1,110 @@
+"""An item as one viewer sees it, as columns: for queries that find items by whatever means."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Subquery,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+)
+
+from nexus.db.tables import library_media, media, media_file, memberships, revisions
+from nexus.libraries import access
+from nexus.libraries.access import Role
+from nexus.states.media import Kind, Stage, Status
+
+
+class ItemRow(NamedTuple):
+    """An item, its file, and what the viewer may do with it."""
+
+    id: UUID
+    kind: Kind
+    title: str | None
+    processing_status: Status
+    failure_stage: Stage | None
+    last_error_code: str | None
+    last_error_message: str | None
+    processing_attempts: int
+    tries: int
+    run_after: datetime
+    processing_started_at: datetime | None
+    processing_completed_at: datetime | None
+    failed_at: datetime | None
+    requested_url: str | None
+    canonical_url: str | None
+    provider: str | None
+    provider_id: str | None
+    external_playback_url: str | None
+    created_by_user_id: UUID
+    created_at: datetime
+    updated_at: datetime
+    has_file: bool
+    file_name: str | None
+    file_size: int | None
+    has_text: bool
+    #: The revision that is shown; 0 if there is none.
+    revision: int
+    newest_revision: int
+    #: Whether it is the viewer's own text, which does not depend on the item's state.
+    is_entered: bool
+    #: Whether the viewer administers a library that holds it.
+    administers: bool
+    managed: bool
+    #: When the first of the viewer's libraries got it.
+    held_since: datetime
+    #: When the latest of the listed libraries got it.
+    added_at: datetime
+
+
+HELD_BY_VIEWER = memberships.c.user_id == bindparam("viewer")
+#: What an item is to a viewer, made from their libraries that hold it.
+SEEN: list[ColumnElement[Any]] = [
+    *(media.c[name] for name in ItemRow._fields if name in media.c and name != "revision"),
+    access.shown_revision().label("revision"),
+    (func.max(case((memberships.c.role == Role.ADMIN.value, 1), else_=0)) == literal_column("1")).label(
+        "administers"
+    ),
+    func.max(library_media.c.moved_at).label("moved_at"),
+    func.min(library_media.c.added_at).label("held_since"),
+]
+
+
+def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
+    """Return the rows of items that a query of `SEEN` found, with one of their revisions."""
+    shown = {
+        "title": func.coalesce(revisions.c.title, seen.c.title),
+        # A library that moves to another revision changes what its readers see, and nobody else's.
+        "updated_at": case((seen.c.moved_at > seen.c.updated_at, seen.c.moved_at), else_=seen.c.updated_at),
+        "has_file": media_file.c.media_id.is_not(None),
+        "file_name": media_file.c.filename,
+        "file_size": media_file.c.size_bytes,
+        "has_text": revisions.c.media_id.is_not(None),
+        "revision": number,
+        "is_entered": revisions.c.private_to.is_not(None),
+        "managed": or_(seen.c.created_by_user_id == bindparam("viewer"), seen.c.administers),
+    }
+    columns = [(shown[name] if name in shown else seen.c[name]).label(name) for name in ItemRow._fields]
+    return (
+        select(*columns)
+        .outerjoin_from(
+            seen, revisions, and_(revisions.c.media_id == seen.c.id, revisions.c.number == number)
+        )
+        .outerjoin(
+            media_file,
+            and_(
+                media_file.c.media_id == seen.c.id,
+                or_(media_file.c.revision == number, media_file.c.revision == literal_column("0")),
+            ),
+        )
+    )

@@ -1,0 +1,244 @@
+"""Revisions: every text of an item, with its pictures and its file, as rows that are written once and never changed.
+
+A text is written whole, in the transaction that makes its item readable or moves libraries to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import (
+    JSON,
+    Integer,
+    Select,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
+
+from nexus.db.bulk import Rows
+from nexus.db.rows import FileRow, RevisionRow
+from nexus.db.session import Query, Session, Statement
+from nexus.db.tables import (
+    assets,
+    chunks,
+    fragments,
+    insert_all,
+    library_media,
+    media,
+    media_file,
+    revisions,
+)
+from nexus.errors import NotFound
+from nexus.media.texts import Cut, Kept, Readable
+
+
+class _Number(NamedTuple):
+    number: int
+
+
+class _LastNumber(NamedTuple):
+    last_revision: int
+
+
+#: What every text is made of, in the order in which it is written.
+TEXT = (revisions, fragments)
+_WRITE = {table: Statement(insert_all(table)) for table in (*TEXT, assets, media_file)}
+_CHUNK = ["media_id", "revision", "position", "fragment", "start", "end"]
+_MEDIA_ID = bindparam("media_id", type_=chunks.c.media_id.type)
+_BASE = select(media.c.revision).where(media.c.id == _MEDIA_ID).scalar_subquery()
+
+
+def _chunks_sqlite() -> Select[Any]:
+    each = func.json_each(bindparam("chunks")).table_valued("key", "value")
+    numbers = [func.json_extract(each.c.value, literal_column(f"'$[{place}]'")) for place in range(3)]
+    return select(_MEDIA_ID, _BASE, each.c.key, *numbers)
+
+
+def _chunks_postgres() -> Select[Any]:
+    listed = func.json_array_elements(cast(bindparam("chunks"), JSON))
+    each = listed.table_valued("value", with_ordinality="place").render_derived()
+    numbers = [cast(each.c.value.op("->>")(literal_column(str(place))), Integer) for place in range(3)]
+    return select(_MEDIA_ID, _BASE, each.c.place - literal_column("1"), *numbers)
+
+
+#: A book has thousands of chunks: the database takes them apart faster than they are bound one by one.
+_WRITE_CHUNKS = Statement(
+    insert(chunks).from_select(_CHUNK, _chunks_sqlite()),
+    on_postgres=insert(chunks).from_select(_CHUNK, _chunks_postgres()),
+)
+_OF_NUMBER = (revisions.c.media_id == bindparam("media_id"), revisions.c.number == bindparam("number"))
+_ONE = Query(select(revisions).where(*_OF_NUMBER), RevisionRow)
+_SAME = Query(
+    select(revisions.c.number).where(
+        revisions.c.media_id == bindparam("media_id"),
+        revisions.c.content_hash == bindparam("content_hash"),
+        revisions.c.private_to.is_not_distinct_from(bindparam("owner", type_=revisions.c.private_to.type)),
+    ),
+    _Number,
+)
+_SEEN = Statement(
+    update(revisions)
+    .where(*_OF_NUMBER)
+    .values(
+        seen_at=bindparam("now"),
+        seen_by=bindparam("seen_by"),
+        etag=bindparam("etag"),
+        last_modified=bindparam("last_modified"),
+    )
+)
+_RESERVE = Query(
+    update(media)
+    .where(media.c.id == bindparam("media_id"))
+    .values(last_revision=media.c.last_revision + literal_column("1"))
+    .returning(media.c.last_revision),
+    _LastNumber,
+)
+_IS_NEWEST = Statement(
+    update(media).where(media.c.id == bindparam("media_id")).values(newest_revision=bindparam("number"))
+)
+_PUBLIC = (revisions.c.media_id == bindparam("media_id"), revisions.c.private_to.is_(None))
+_IS_PINNED = exists(
+    select(library_media.c.media_id)
+    .where(library_media.c.media_id == revisions.c.media_id, library_media.c.revision == revisions.c.number)
+    .correlate(revisions)
+)
+_DROP_TEXT = Statement(delete(revisions).where(*_PUBLIC, ~_IS_PINNED))
+_HAS_NO_BASE = Statement(
+    update(media)
+    .where(media.c.id == bindparam("media_id"))
+    .values(
+        revision=literal_column("0"),
+        newest_revision=func.coalesce(
+            select(func.max(revisions.c.number)).where(*_PUBLIC).scalar_subquery(), literal_column("0")
+        ),
+    )
+)
+_FILE = Query(
+    select(media_file)
+    .where(
+        media_file.c.media_id == bindparam("media_id"),
+        media_file.c.revision.in_([literal_column("0"), bindparam("number", type_=Integer)]),
+    )
+    .order_by(media_file.c.revision),
+    FileRow,
+)
+_DROP_FILE = Statement(
+    delete(media_file).where(
+        media_file.c.media_id == bindparam("media_id"), media_file.c.revision == bindparam("revision")
+    )
+)
+_HAS_TEXT = exists(
+    select(revisions.c.media_id)
+    .where(revisions.c.media_id == media_file.c.media_id, revisions.c.number == media_file.c.revision)
+    .correlate(media_file)
+)
+_DROP_FETCHED = Statement(
+    delete(media_file).where(
+        media_file.c.media_id == bindparam("media_id"),
+        media_file.c.revision > literal_column("0"),
+        ~_HAS_TEXT,
+    )
+)
+_IS_BASE = Statement(
+    update(media).where(media.c.id == bindparam("media_id")).values(revision=bindparam("number"))
+)
+
+
+def text_rows(ready: Sequence[Readable], now: datetime) -> Rows:
+    """Return the rows that every text has, by table and without their number, for `BulkMove`."""
+    written = {"written_at": now, "seen_at": now}
+    return {
+        revisions: [one.revision | written for one in ready],
+        fragments: [row for one in ready for row in one.fragments],
+    }
+
+
+def write_rest(session: Session, ready: Sequence[tuple[int, Readable]]) -> None:
+    """Write what only some texts have, each with its number: pictures, and the file that it was read from."""
+    pictures = [{**asset, "revision": number} for number, one in ready for asset in one.assets]
+    session.run_many(_WRITE[assets], pictures)
+    keep_files(session, {one.media_id: one.kept for _, one in ready if one.kept is not None})
+
+
+def add(session: Session, ready: Readable, made_by: UUID) -> int:
+    """Write a text as a new revision, or find the same one; return its number. The caller holds the item's row.
+
+    A text that everybody may read is found among those alone, and a user's own text among their own.
+    """
+    media_id, owner = ready.media_id, ready.revision["private_to"]
+    same = session.first(_SAME, media_id=media_id, content_hash=ready.revision["content_hash"], owner=owner)
+    if same is not None:
+        tags = {name: ready.revision[name] for name in ("seen_by", "etag", "last_modified")}
+        session.run(_SEEN, media_id=media_id, number=same.number, now=session.now, **tags)
+        return same.number
+    number = ready.reserved or reserve_number(session, media_id)
+    for table, rows in text_rows([ready], session.now).items():
+        numbered = {"number": number, "made_by": made_by} if table is revisions else {"revision": number}
+        session.run_many(_WRITE[table], [{**row, **numbered} for row in rows])
+    write_rest(session, [(number, ready)])
+    if owner is None:
+        session.run(_IS_NEWEST, media_id=media_id, number=number)
+    return number
+
+
+def reserve_number(session: Session, media_id: UUID) -> int:
+    """Return a number that no revision of the item has or will have. Raises NotFound if the item is gone."""
+    found = session.first(_RESERVE, media_id=media_id)
+    if found is None:
+        raise NotFound
+    return found.last_revision
+
+
+def drop_base(session: Session, media_id: UUID) -> None:
+    """Delete the text of an item that is to be extracted again, unless a library holds it by its number."""
+    session.run(_DROP_TEXT, media_id=media_id)
+    session.run(_HAS_NO_BASE, media_id=media_id)
+
+
+def write_chunks(session: Session, cuts: Mapping[UUID, Cut]) -> None:
+    """Write the chunks of several items that have just become readable."""
+    rows = [{"media_id": media_id, "chunks": cut.chunks} for media_id, cut in cuts.items()]
+    session.run_many(_WRITE_CHUNKS, rows)
+
+
+def keep_files(session: Session, kept: Mapping[UUID, Kept]) -> None:
+    """Give each item its file, for the revision that it was read for."""
+    rows = [{"media_id": media_id, **vars(file)} for media_id, file in kept.items()]
+    session.run_many(_DROP_FILE, [{name: row[name] for name in ("media_id", "revision")} for row in rows])
+    session.run_many(_WRITE[media_file], rows)
+
+
+def keep_file_alone(session: Session, media_id: UUID, kept: Kept) -> None:
+    """Give a failed item the file that no text could be read from."""
+    keep_files(session, {media_id: kept})
+    session.run(_IS_BASE, media_id=media_id, number=kept.revision)
+
+
+def drop_upload(session: Session, media_id: UUID) -> None:
+    """Forget the uploaded file of an item; the object stays in the store."""
+    session.run(_DROP_FILE, media_id=media_id, revision=0)
+
+
+def drop_fetched(session: Session, media_id: UUID) -> None:
+    """Forget the fetched files of an item that belong to no text; the objects stay in the store."""
+    session.run(_DROP_FETCHED, media_id=media_id)
+
+
+def read(session: Session, media_id: UUID, number: int) -> RevisionRow | None:
+    """Return one revision of an item. Who may read it is the caller's to check."""
+    return session.first(_ONE, media_id=media_id, number=number)
+
+
+def file_of(session: Session, media_id: UUID, number: int) -> FileRow | None:
+    """Return the file of a revision: the uploaded one, or the one that was fetched for it."""
+    return session.first(_FILE, media_id=media_id, number=number)

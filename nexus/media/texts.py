@@ -1,0 +1,204 @@
+"""A text that was found, and the rows that it becomes. Nothing here needs a database."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+from uuid import UUID, uuid5
+
+from nexus.db.tables import UNSTORABLE
+from nexus.errors import EmptyContent
+from nexus.extract import Extraction, Facts, Fetched, Fragment, Heading
+from nexus.extract.chunks import split_chunks
+from nexus.extract.safe_html import safe_extraction
+from nexus.states.media import Origin
+
+T = TypeVar("T", Facts, Fragment, Heading)
+
+#: For each byte of UTF-8: a space, the beginning of a character of a script that has none between words, or neither.
+_BYTES = bytes(
+    32 if chr(byte).isspace() and byte < 0x80 else ord("d") if 0xE3 <= byte <= 0xE9 else ord("a")
+    for byte in range(256)
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file in the store from which a text was read."""
+
+    #: The number that the text gets, reserved when the file was stored; 0 for the file of an upload.
+    revision: int
+    storage_path: str
+    content_type: str
+    size_bytes: int
+    filename: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A text, and where it comes from: the package that read it, what was fetched for it, and the file it kept."""
+
+    extraction: Extraction
+    extractor: str
+    fetched: Fetched | None = None
+    kept: Kept | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What is known about a text before it is written: its number of words, and its chunks as JSON.
+
+    Each chunk is the position of its fragment, and where in that it begins and ends.
+    """
+
+    words: int
+    chunks: str
+
+    @classmethod
+    def of(cls, extraction: Extraction) -> Cut:
+        spans = (
+            (place, *span)
+            for place, one in enumerate(extraction.fragments)
+            for span in split_chunks(one.text)
+        )
+        return cls(_words_of(extraction), json.dumps(list(spans)))
+
+
+@dataclass(frozen=True)
+class Readable:
+    """A text as the rows that it becomes, without its number, and the attempt that found it.
+
+    Made before a transaction is open.
+    """
+
+    media_id: UUID
+    attempt: int
+    title: str | None
+    fragments: list[dict[str, Any]]
+    revision: dict[str, Any]
+    assets: list[dict[str, Any]]
+    kept: Kept | None
+
+    @classmethod
+    def of(
+        cls, media_id: UUID, attempt: int, found: Found, words: int | None = None, owner: UUID | None = None
+    ) -> Readable:
+        """Make the rows. The words are counted unless the caller has done so; a text with an owner is theirs alone."""
+        text, fetched = found.extraction, found.fetched
+        pieces = list(_fragment_rows(media_id, text.fragments))
+        outline = json.dumps([[line.title, line.level, line.anchor] for line in text.outline])
+        revision = {
+            "media_id": media_id,
+            "title": text.title,
+            "content_hash": _content_hash(found, outline, pieces),
+            "origin": (Origin.EXTRACTED if owner is None else Origin.ENTERED).value,
+            "made_by": owner,
+            "private_to": owner,
+            "extractor": found.extractor,
+            "seen_by": found.extractor,
+            "words": _words_of(text) if words is None else words,
+            "pieces": len(pieces),
+            "characters": sum(len(piece["text"]) for piece in pieces),
+            "outline": outline,
+            "fetched_url": fetched and fetched.url,
+            "etag": fetched and fetched.etag,
+            "last_modified": fetched and fetched.last_modified,
+            **vars(text.facts),
+        }
+        pictures = [{"media_id": media_id, **vars(asset)} for asset in text.assets]
+        return cls(media_id, attempt, text.title, pieces, revision, pictures, found.kept)
+
+    @property
+    def reserved(self) -> int | None:
+        """The number that was reserved for it, if one was."""
+        return (self.kept and self.kept.revision) or None
+
+    @property
+    def is_all_text(self) -> bool:
+        """Whether `text_rows` are all of it: it has no pictures and no file."""
+        return not self.assets and self.kept is None
+
+    @property
+    def size(self) -> int:
+        """The characters of its text and html."""
+        return sum(len(row["text"]) + len(row["html"] or "") for row in self.fragments)
+
+
+def storable(found: Extraction) -> Extraction:
+    """Remove what no database can hold and no browser may be shown. Raises EmptyContent if no text is left."""
+    found = safe_extraction(found)
+    fragments = tuple(map(_storable, found.fragments))
+    if not any(fragment.text.strip() for fragment in fragments):
+        raise EmptyContent
+    return Extraction(
+        title=None if found.title is None else UNSTORABLE.sub("", found.title).strip() or None,
+        fragments=fragments,
+        facts=_storable(found.facts),
+        outline=tuple(map(_storable, found.outline)),
+        assets=found.assets,
+    )
+
+
+def count_words(text: str) -> int:
+    """Count what stands between spaces; in scripts without them, one word for every two characters.
+
+    Bytes are counted: with regular expressions it would take as long as a good part of the extraction.
+    """
+    shape = f" {text}".encode(errors="replace").translate(_BYTES)
+    return shape.count(b" a") + (shape.count(b"d") + 1) // 2
+
+
+def _words_of(extraction: Extraction) -> int:
+    return sum(count_words(fragment.text) for fragment in extraction.fragments)
+
+
+def _content_hash(found: Found, outline: str, pieces: Sequence[Mapping[str, Any]]) -> str:
+    """Two texts have the same hash only if a reader sees no difference: title, facts, text, html, pictures, file."""
+    text = found.extraction
+    digest = hashlib.sha256()
+    parts = (part for piece in pieces for part in (piece["text"], piece["html"]))
+    for part in (text.title, *vars(text.facts).values(), outline, *parts):
+        data = b"" if part is None else part.encode(errors="surrogatepass")
+        digest.update(b"%d:" % (-1 if part is None else len(data)))
+        digest.update(data)
+    for asset in sorted(text.assets, key=lambda asset: asset.name):
+        picture = hashlib.sha256(asset.data).hexdigest()
+        digest.update(f"{asset.name} {asset.content_type} {picture}".encode())
+    if found.kept is not None and found.kept.revision and found.fetched is not None:
+        digest.update(hashlib.sha256(found.fetched.body).digest())
+    return digest.hexdigest()
+
+
+def _fragment_rows(media_id: UUID, pieces: tuple[Fragment, ...]) -> Iterator[dict[str, Any]]:
+    """Ids are made from the text, with a number for texts that occur several times.
+
+    Fragments without any text are left out, but the others keep their positions, because the outline refers to them.
+    """
+    seen: Counter[str] = Counter()
+    for position, piece in enumerate(pieces):
+        if piece.text.strip() or piece.html:
+            seen[piece.text] += 1
+            name = uuid5(media_id, f"{seen[piece.text]} {piece.text}")
+            yield {"media_id": media_id, "position": position, "id": name, **vars(piece)}
+
+
+def _storable(part: T) -> T:
+    """Return the same part if all of its texts are storable, or else a mended copy."""
+    texts = {name: value for name, value in vars(part).items() if isinstance(value, str)}
+    mended: dict[str, Any] = {
+        name: UNSTORABLE.sub("", value) for name, value in texts.items() if not _is_storable(value)
+    }
+    return replace(part, **mended) if mended else part
+
+
+def _is_storable(text: str) -> bool:
+    """Encoding a text is many times faster than searching it for halves of characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text

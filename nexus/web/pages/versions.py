@@ -1,0 +1,55 @@
+"""The pages on which somebody looks at the versions of an item, compares two, and chooses one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+
+from nexus.media import differences, holdings, queries, reader
+from nexus.web.http.context import Nexus, Number, PageViewer
+from nexus.web.views.items import show_item
+from nexus.web.views.render import go, page, page_router
+from nexus.web.views.versions import show_choice
+
+router = page_router(prefix="/items/{media_id}/versions")
+
+Side = Annotated[int, Query(ge=1, lt=2**31)]
+
+
+@router.get("")
+def versions(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+    with nexus.sessions.read() as session:
+        held = queries.get(session, media_id, viewer)
+        found = holdings.list_versions(session, held, viewer)
+    return page(
+        request,
+        "versions.html",
+        item=show_item(held, nexus.tools.extractors, viewer),
+        choice=show_choice(held, found),
+    )
+
+
+@router.get("/compare")
+def compare(
+    request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, before: Side, after: Side
+) -> Response:
+    with nexus.sessions.read() as session:
+        held = queries.get(session, media_id, viewer)
+        sides = [holdings.find_version(session, media_id, viewer, number) for number in (before, after)]
+        texts = [reader.whole_text(session, media_id, viewer, number) for number in (before, after)]
+    return page(
+        request,
+        "versions_compared.html",
+        item=show_item(held, nexus.tools.extractors, viewer),
+        sides=show_choice(held, sides).versions,
+        difference=differences.compare(*texts),
+    )
+
+
+@router.post("/{number}/use")
+def use(nexus: Nexus, viewer: PageViewer, media_id: UUID, number: Number) -> Response:
+    holdings.use_version(nexus.sessions, media_id, viewer, number)
+    return go(f"/items/{media_id}")
