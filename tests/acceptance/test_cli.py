@@ -365,7 +365,7 @@ def test_a_data_file_that_is_no_database_is_reported_in_a_sentence(terminal: Ter
 
 
 def test_settings_are_also_read_from_a_file(terminal: Terminal) -> None:
-    (terminal.folder / ".env").write_text(
+    (terminal.data / ".env").write_text(
         "NEXUS_EXTRACTION=off\nNEXUS_PLUGINS=tests.kit.plugins.extract_by_url, json\n"
     )
     del terminal.environment["NEXUS_PLUGINS"]

@@ -308,7 +308,7 @@ def test_an_open_page_reports_a_server_restart_and_then_catches_up(tmp_path: Pat
         expect(page.get_by_text("Connection lost, reconnecting…")).to_be_visible()
         restarted.let(url.rpartition("/")[2])
         restarted.server.start()
-        elsewhere.goto(restarted.link)
+        elsewhere.goto(restarted.url)
         add(elsewhere, later)
         expect(badge(row(page, url))).to_have_text("Ready to read")
         expect(badge(row(page, later))).to_have_text("Ready to read")
