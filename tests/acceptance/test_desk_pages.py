@@ -140,7 +140,10 @@ def test_an_address_becomes_a_published_story_that_is_in_the_feed(
     expect(badge(page)).to_have_text("Published")
     page.goto(f"{live_site.url}/admin/stories")
     page.get_by_text("Follow the published stories").click()
-    with urllib.request.urlopen(page.get_by_label("Address of the feed").input_value()) as feed:
+    page.get_by_role("link", name="Make one on your account page").click()
+    page.get_by_label("Name of a new address").fill("My feed reader")
+    page.get_by_role("button", name="Make an address").click()
+    with urllib.request.urlopen(page.get_by_label("The new address").input_value()) as feed:
         assert b"<title>The whole fleet is out again</title>" in feed.read()
 
 
