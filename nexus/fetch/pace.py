@@ -50,9 +50,9 @@ class SiteState:
 
 class SiteBook(Protocol):
     def change(self, site: str, act: Callable[[SiteState, float], T]) -> T:
-        """Call `act` with what is known about a site and the time. Nobody else changes it meanwhile.
+        """Call `act` with what is known about a site and the time, and keep what it changes.
 
-        If `act` raises, nothing is changed.
+        Nobody else's change gets lost: `act` is called again if another one came first. If it raises, nothing changes.
         """
         ...
 

@@ -25,30 +25,35 @@ class _Page(NamedTuple):
     now: float
 
 
-_OF_BUCKET = site_pages.c.bucket == bindparam("of_bucket")
 _READ = Query(
     select(
-        site_pages.c.page, literal_column("extract(epoch from clock_timestamp())::float8", Float).label("now")
-    )
-    .where(_OF_BUCKET)
-    .with_for_update(),
+        site_pages.c.page,
+        literal_column("extract(epoch from clock_timestamp())::float8", Float).label("now"),
+    ).where(site_pages.c.bucket == bindparam("of_bucket")),
     _Page,
 )
 _NEW = insert_or_nothing(site_pages)
-_WRITE = Statement(update(site_pages).where(_OF_BUCKET).values(page=bindparam("page")))
+_WRITE = Statement(
+    update(site_pages)
+    .where(site_pages.c.bucket == bindparam("of_bucket"), site_pages.c.page == bindparam("before"))
+    .values(page=bindparam("page"))
+)
 
 
 class DatabaseBook:
+    """Writes a page only if it is still as it was read, and otherwise begins again: nobody holds a lock meanwhile."""
+
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
     def change(self, site: str, act: Callable[[SiteState, float], T]) -> T:
         bucket = bucket_of(site)
-        with self._sessions.begin() as session:
-            found = session.first(_READ, of_bucket=bucket)
-            while found is None:  # only the first time, and after a crash of the server
-                session.run(_NEW, bucket=bucket, page="{}")
+        with self._sessions.single() as session:
+            while True:
                 found = session.first(_READ, of_bucket=bucket)
-            page, result = change_page(found.page, site, act, found.now)
-            session.run(_WRITE, of_bucket=bucket, page=page)
-        return result
+                if found is None:  # only the first time, and after a crash of the server
+                    session.run(_NEW, bucket=bucket, page="{}")
+                    continue
+                page, result = change_page(found.page, site, act, found.now)
+                if page == found.page or session.run(_WRITE, of_bucket=bucket, before=found.page, page=page):
+                    return result

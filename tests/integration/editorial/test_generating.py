@@ -106,7 +106,7 @@ def test_a_models_draft_marks_claims_that_the_article_does_not_make(
     first, second = story["sections"]["whatHappened"]
     assert story["articleText"][first["start"] : first["end"]] == QUOTE
     assert (second["supported"], second["start"], second["end"]) == (False, None, None)
-    assert (story["model"], story["tokensUsed"], story["promptVersion"]) == ("test-model", 321, "story-1")
+    assert (story["model"], story["tokensUsed"], story["promptVersion"]) == ("test-model", 321, "story-2")
     assert used(app_with_model, me_with_model.user) == [321]
 
 
