@@ -215,12 +215,16 @@ class Sandbox:
 
     def _order_spare(self, nursery: NurseryHandle) -> None:
         with self._lock:
-            if self._closed or len(self._spares) >= self.processes:
-                return
+            enough = len(self._spares) >= self.processes
+        if enough:
+            return
         with suppress(NurseryGone):
             spare = nursery.fork()
             with self._lock:
-                self._spares.append(spare)
+                kept = not self._closed
+                self._spares += [spare] if kept else []
+            if not kept:
+                spare.leave()
 
     def _open_nursery(self) -> NurseryHandle:
         with self._lock:

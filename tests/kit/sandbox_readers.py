@@ -29,7 +29,7 @@ RICH = Extraction(
     (Fragment("one\n\ttwo\x00", "<p>one two</p>"), Fragment("", ""), Fragment("𝔘nicode \ufffe", None)),
     Facts("A. Writer", "", None, "de", "https://example.com/ä.png", "An\u2028excerpt"),
     (Heading("First", 1, "f0"), Heading("", 2, "f2-a")),
-    (Asset("a/b.png", "image/png", bytes(range(256))), Asset("", "", b"")),
+    (Asset("a-b.png", "image/png", bytes(range(256))), Asset("c.gif", "image/gif", b"")),
 )
 PR_GET_NO_NEW_PRIVS = 39
 DEEDS: dict[str, Callable[[str], Any]] = {

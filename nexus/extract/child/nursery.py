@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from types import ModuleType
 
 from nexus.extract.child import frames, jail, messages, parser
 from nexus.extract.child.messages import End, Ended, Forget, Fork, Learn, Learned, Order
@@ -58,6 +59,7 @@ class Nursery:
     def __init__(self, line: socket.socket) -> None:
         self._line = line
         self._children: dict[int, int] = {}
+        self._warm: set[ModuleType] = set()
         self._jail = jail.build_jail()
         gc.set_threshold(GARBAGE)
 
@@ -89,8 +91,10 @@ class Nursery:
         try:
             if ":" in order.name:
                 parser.load_reader(order.name)
-            else:
-                importlib.import_module(order.name)
+            module = importlib.import_module(order.name.partition(":")[0])
+            if module not in self._warm and hasattr(module, "warm_up"):
+                module.warm_up()
+            self._warm.add(module)
         except BaseException as error:
             return Learned(type(error).__name__)
         self._jail.close()
