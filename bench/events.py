@@ -34,6 +34,8 @@ LEAST = 0.75
 FEW, MANY = 3_400, 3_400_000
 #: Of the one who comes back, and of somebody else, who made nearly all of the history.
 OWN, FOREIGN = 10, 340
+#: One statement writes the history of somebody else so many times: a larger one would take too long for its connection.
+AT_ONCE = 500
 RESUMES = 15
 LIMIT = 1.5
 PATIENCE = 60.0
@@ -167,7 +169,8 @@ def _past(place: Place, backend: str, size: int) -> Past:
     viewer, other = uuid4(), uuid4()
     add_pending(sessions, viewer, OWN)
     add_pending(sessions, other, FOREIGN)
-    for user, times in ((viewer, 1), (other, size // FOREIGN), (viewer, 1)):
+    parts = [AT_ONCE] * (size // FOREIGN // AT_ONCE) or [size // FOREIGN]
+    for user, times in ((viewer, 1), *((other, part) for part in parts), (viewer, 1)):
         with sessions.engine.begin() as connection:
             given = user if backend == "postgres" else user.hex
             connection.execute(text(_LENGTHEN), {"times": times, "user": given})
