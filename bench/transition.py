@@ -17,7 +17,7 @@ from bench.places import Place, add_pending, dsn, path
 from bench.table import Line, interleaved, ratio
 from nexus.db.moves import LOG
 from nexus.db.session import Sessions, Statement, connect
-from nexus.db.tables import documents, fragments, history, media
+from nexus.db.tables import fragments, history, media, revisions
 from nexus.extract import Extraction
 from nexus.media.lifecycle import (
     _READABLE,
@@ -26,7 +26,8 @@ from nexus.media.lifecycle import (
     mark_ready_for_reading,
     worker_start_attempt,
 )
-from nexus.media.texts import _WRITE, Found
+from nexus.media.revisions import _WRITE
+from nexus.media.texts import Found
 
 LIMITS = {"sqlite": 0.4, "postgres": 0.7}
 MEDIA = 200
@@ -108,9 +109,9 @@ def _sqlite_by_hand(url: str, sessions: Sessions) -> ByHand:
     connection = sqlite3.connect(path(url), isolation_level=None)
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
-    claim, finish, log = _sql(sessions, _START.statement, _READABLE.one.statement, LOG)
-    fragment, document = _sql(sessions, _WRITE[fragments], _WRITE[documents])
-    columns = _WRITE[documents].on(sessions.engine.dialect).order or ()
+    claim, finish, log = _sql(sessions, _START.query, _READABLE.one.query, LOG)
+    fragment, document = _sql(sessions, _WRITE[fragments], _WRITE[revisions])
+    columns = _WRITE[revisions].on(sessions.engine.dialect).order or ()
 
     def take(media_id: UUID) -> None:
         key = media_id.hex
@@ -123,22 +124,29 @@ def _sqlite_by_hand(url: str, sessions: Sessions) -> ByHand:
         connection.execute("COMMIT")
         at = _stored(datetime.now(UTC))
         connection.execute("BEGIN IMMEDIATE")
-        row = connection.execute(finish, ("Title", at, at, key, attempt)).fetchone()
+        row = connection.execute(finish, ("Title", at, at, None, None, None, key, attempt)).fetchone()
         connection.execute(
             log, ("media", row[0], "readable", row[1], "ready_for_reading", at, "worker", attempt, None)
         )
-        connection.execute(fragment, (key, 0, uuid4().hex, TEXT, None))
         written = _document(key, at)
         connection.execute(document, [written[column] for column in columns])
+        connection.execute(fragment, (key, 1, 0, uuid4().hex, TEXT, None))
         connection.execute("COMMIT")
 
     return take
 
 
 def _document(media_id: object, at: object) -> dict[str, object]:
-    empty = dict.fromkeys(column.name for column in documents.c)
-    said = {"revision": 1, "extractor": "bench", "words": 4, "outline": "[]", "written_at": at}
-    return {**empty, **said, "media_id": media_id}
+    empty = dict.fromkeys(column.name for column in revisions.c)
+    said = {"number": 1, "extractor": "bench", "words": 4, "outline": "[]", "written_at": at, "pieces": 1}
+    also = {
+        "content_hash": "0" * 64,
+        "origin": "extracted",
+        "characters": 4,
+        "seen_at": at,
+        "seen_by": "bench",
+    }
+    return {**empty, **said, **also, "media_id": media_id}
 
 
 def _stored(moment: datetime) -> str:
@@ -148,7 +156,7 @@ def _stored(moment: datetime) -> str:
 def _postgres_by_hand(url: str, sessions: Sessions) -> ByHand:
     """On PostgreSQL, a move and everything it writes is one statement."""
     connection = psycopg.connect(dsn(url), autocommit=True)
-    claim, finish = _sql(sessions, _START.statement, _READABLE.statement)
+    claim, finish = _sql(sessions, _START.query, _READABLE.query)
     logged = {"actor": "worker", "error_code": None}
 
     def take(media_id: UUID) -> None:
@@ -159,9 +167,9 @@ def _postgres_by_hand(url: str, sessions: Sessions) -> ByHand:
         key = str(media_id)
         piece = {"media_id": key, "position": 0, "id": str(uuid4()), "text": TEXT, "html": None}
         values = {
-            "moves": json.dumps([{"row_id": key, "fence": row[8], "title": "Title"}]),
+            "moves": json.dumps([{"row_id": key, "fence": row[8], "title": "Title", "reserved": None}]),
             "fragments": json.dumps([piece]),
-            "documents": json.dumps([_document(key, str(now))]),
+            "revisions": json.dumps([_document(key, str(now))]),
             "now": now,
             **logged,
         }

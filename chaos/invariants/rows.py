@@ -34,8 +34,8 @@ NEVER = {
     "a readable item has no document": f"SELECT m.id FROM media m WHERE {READABLE}"
     " AND NOT EXISTS (SELECT 1 FROM revisions d WHERE d.media_id = m.id AND d.number = m.revision)",
     "a library holds a version that is gone": "SELECT l.media_id AS id FROM library_media l"
-    " WHERE l.revision IS NOT NULL"
-    " AND NOT EXISTS (SELECT 1 FROM revisions d WHERE d.media_id = l.media_id AND d.number = l.revision)",
+    " LEFT JOIN revisions d ON d.media_id = l.media_id AND d.number = l.revision"
+    " WHERE l.revision IS NOT NULL AND d.number IS NULL",
     "an unreadable item has text left": f"SELECT m.id FROM media m WHERE NOT {READABLE}"
     " AND EXISTS (SELECT 1 FROM fragments f WHERE f.media_id = m.id)",
     "an unreadable item has a document left": f"SELECT m.id FROM media m WHERE NOT {READABLE}"

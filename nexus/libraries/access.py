@@ -57,11 +57,18 @@ HOLDS = func.coalesce(library_media.c.revision, media.c.revision)
 def shown_revision() -> ColumnElement[int]:
     """Return the revision that a viewer sees, in a query that groups their holdings of a media; 0 without any.
 
-    That is the newest which the libraries hold that they administer; only without any, what others share with them
-    counts. So nobody's copy changes unless they ask.
+    That is what their default library holds, which nobody else can change. Without it, the newest counts which the
+    libraries hold that they administer, and without those, the newest that others share with them.
     """
-    own = func.max(case((memberships.c.role == Role.ADMIN.value, HOLDS)))
-    return func.coalesce(func.nullif(own, literal_column("0")), func.max(HOLDS), type_=Integer)
+    default = select(libraries.c.id).where(
+        libraries.c.owner_user_id == bindparam("viewer"), libraries.c.is_default
+    )
+    own = func.max(case((library_media.c.library_id == default.scalar_subquery(), HOLDS)))
+    administered = func.max(case((memberships.c.role == Role.ADMIN.value, HOLDS)))
+    none: ColumnElement[int] = literal_column("0")
+    return func.coalesce(
+        func.nullif(own, none), func.nullif(administered, none), func.max(HOLDS), type_=Integer
+    )
 
 
 def _shared(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:

@@ -5,10 +5,12 @@ uploads, inspect     a file becomes an item, once it is checked
 lifecycle            the edges that an item walks
 runner, extraction   claim an item, extract its text, write it
 workbench            what an extractor works with
-documents            a text as rows
+texts, revisions     a text that was found, and the rows that it becomes
+holdings             which revision a library holds, and how it takes another
+differences          two revisions side by side
+refresh              a source is read again, for one user
 files                where the bytes are, and when they may go
-refresh              an item's text is extracted again
-queries              what a viewer sees of items
+items, queries       what a viewer sees of items
 reader               what a viewer sees of a text
 history              what a viewer may know of what happened to an item
 """

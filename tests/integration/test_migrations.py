@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -17,6 +18,8 @@ from nexus.db import migrate, triggers
 from nexus.db.moves import SUBJECTS
 from nexus.db.session import connect
 from nexus.db.tables import metadata
+from nexus.extract import Extraction
+from nexus.media.texts import Found, Readable
 from tests.kit.databases import empty_postgres
 
 ROOT = Path(__file__).parents[2]
@@ -258,3 +261,135 @@ def test_the_database_refuses_an_invitation_to_nobody_or_to_two(empty_url: str, 
             )
         connection.rollback()
     engine.dispose()
+
+
+OLD = "0007"
+USER, LIBRARY = (f"{n:032x}" for n in (1, 2))
+ARTICLE, SCAN, BOOK, BARE = (f"{n:032x}" for n in (3, 4, 5, 6))
+THEN = "2026-01-02 03:04:05.000000"
+
+
+def old_rows(kind: str) -> list[str]:
+    """A database before there were revisions: an article at its fifth text, a scan without any, a book, and a text from
+    before documents were kept."""
+
+    def item(media_id: str, kind: str) -> list[str]:
+        return [
+            "INSERT INTO media (id, kind, title, run_after, created_by_user_id, created_at, updated_at) VALUES"
+            f" ('{media_id}', '{kind}', 'Title', '{THEN}', '{USER}', '{THEN}', '{THEN}')",
+            f"INSERT INTO library_media VALUES ('{LIBRARY}', '{media_id}', '{THEN}')",
+        ]
+
+    def text(media_id: str, *texts: str) -> list[str]:
+        return [
+            f"INSERT INTO fragments (media_id, position, id, text) VALUES ('{media_id}', {n}, '{media_id}', '{one}')"
+            for n, one in enumerate(texts)
+        ]
+
+    def document(media_id: str, number: int) -> str:
+        return (
+            "INSERT INTO documents (media_id, revision, extractor, words, outline, fetched_url, written_at) VALUES"
+            f" ('{media_id}', {number}, 'nexus 0', 2, '[]', 'https://a.example', '{THEN}')"
+        )
+
+    def file(media_id: str, path: str) -> str:
+        return f"INSERT INTO media_file VALUES ('{media_id}', '{path}', 'application/pdf', 3, 'a.pdf')"
+
+    picture = "x'00'" if kind == "sqlite" else "'\\x00'::bytea"
+    return [
+        f"INSERT INTO users VALUES ('{USER}', '{THEN}')",
+        f"INSERT INTO libraries VALUES ('{LIBRARY}', 'My library', '{USER}', true, '{THEN}')",
+        *item(ARTICLE, "web_article"),
+        *text(ARTICLE, "one", "two"),
+        document(ARTICLE, 5),
+        file(ARTICLE, "media/a/fetched-1.pdf"),
+        f"INSERT INTO assets VALUES ('{ARTICLE}', 'p.png', 'image/png', {picture})",
+        f"INSERT INTO chunks VALUES ('{ARTICLE}', 0, 0, 0, 3)",
+        f"INSERT INTO refreshes (media_id, requested_by, requested_at, run_after) VALUES"
+        f" ('{ARTICLE}', '{USER}', '{THEN}', '{THEN}')",
+        *item(SCAN, "web_article"),
+        file(SCAN, "media/s/fetched-1.pdf"),
+        *item(BOOK, "pdf"),
+        *text(BOOK, "page"),
+        document(BOOK, 1),
+        file(BOOK, "media/b/original.pdf"),
+        *item(BARE, "web_article"),
+        *text(BARE, "older than documents"),
+    ]
+
+
+def asked(url: str, sql: str) -> list[tuple[object, ...]]:
+    engine = migrate.engine_for(url)
+    with engine.connect() as connection:
+        found = [tuple(row) for row in connection.execute(text(sql))]
+    engine.dispose()
+    return found
+
+
+def rows_of(url: str, table: str) -> list[list[tuple[str, object]]]:
+    """Whatever the order of rows and columns."""
+    engine = migrate.engine_for(url)
+    with engine.connect() as connection:
+        found = connection.execute(text(f"SELECT * FROM {table}")).mappings().all()
+    engine.dispose()
+    return sorted((sorted(row.items()) for row in found), key=str)
+
+
+def test_texts_become_revisions_and_go_back(empty_url: str) -> None:
+    migrate.upgrade(empty_url, OLD)
+    engine = migrate.engine_for(empty_url)
+    with engine.begin() as connection:
+        for statement in old_rows(engine.dialect.name):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    guards = schema(empty_url)["triggers"]
+    before = {table: rows_of(empty_url, table) for table in TEXT_TABLES}
+    migrate.upgrade(empty_url)
+    assert schema(empty_url)["triggers"] == guards
+    assert asked(empty_url, "SELECT revision, newest_revision, last_revision FROM media ORDER BY id") == [
+        (5, 5, 5),
+        (1, 0, 1),
+        (1, 1, 1),
+        (1, 1, 1),
+    ]
+    assert asked(
+        empty_url,
+        "SELECT number, title, origin, extractor, pieces, characters FROM revisions ORDER BY media_id",
+    ) == [
+        (5, "Title", "extracted", "nexus 0", 2, 6),
+        (1, "Title", "extracted", "nexus 0", 1, 4),
+        (1, "Title", "extracted", "unknown", 1, 20),
+    ]
+    assert asked(empty_url, "SELECT revision, text FROM fragments ORDER BY media_id, position") == [
+        (5, "one"),
+        (5, "two"),
+        (1, "page"),
+        (1, "older than documents"),
+    ]
+    assert asked(empty_url, "SELECT revision FROM media_file ORDER BY media_id") == [(5,), (1,), (0,)]
+    assert asked(empty_url, "SELECT revision, moved_at FROM library_media") == [(None, None)] * 4
+    assert asked(empty_url, "SELECT count(*) FROM refreshes WHERE id = media_id") == [(1,)]
+    migrate.downgrade(empty_url, OLD)
+    after = {table: rows_of(empty_url, table) for table in TEXT_TABLES}
+    made = [row for row in after["documents"] if row not in before["documents"]]
+    assert [dict(row)["extractor"] for row in made] == ["unknown"]
+    after["documents"] = [row for row in after["documents"] if row not in made]
+    assert after == before
+
+
+TEXT_TABLES = ("documents", "fragments", "chunks", "assets", "media_file", "library_media", "refreshes")
+
+
+def test_an_old_text_is_found_again_after_the_migration(empty_url: str) -> None:
+    """Its hash is the one that a refresh of the unchanged page makes."""
+    migrate.upgrade(empty_url, OLD)
+    engine = migrate.engine_for(empty_url)
+    with engine.begin() as connection:
+        for statement in old_rows(engine.dialect.name):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    migrate.upgrade(empty_url)
+    book = Found(Extraction.plain("Title", "page"), "nexus 0")
+    ready = Readable.of(UUID(BOOK), 1, book)
+    hashes = asked(empty_url, "SELECT content_hash FROM revisions ORDER BY media_id")
+    assert hashes[1] == (ready.revision["content_hash"],)

@@ -11,7 +11,8 @@ import pytest
 from nexus.app import App
 from nexus.errors import FileUnreachable
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.media import refresh, revisions, submit
+from nexus.media import queries, refresh, revisions, submit
+from nexus.media.add import hold_article
 from nexus.media.runner import Extracting, Outcome
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind
@@ -167,3 +168,23 @@ def test_a_refresh_that_finds_no_text_removes_its_file(app: App, uploader: Uploa
     refresh.request(app.sessions, LocalQueue(), media_id, uploader.id, None)
     assert refresh_item(app.tools, media_id) == "failed"
     assert (file_of(app, media_id), stored_paths(app)) == (before, [before])
+
+
+def test_another_users_refresh_leaves_the_file_of_a_saved_copy(
+    app: App, uploader: Uploader, pages: Pages
+) -> None:
+    media_id = read(app, uploader, pages)
+    other = Uploader(app)
+    with app.sessions.begin() as session:
+        hold_article(session, other.id, pages.url("/paper"))
+    pages["/paper"] = Answer(sample_documents.pdf(f"{TEXT} And more."), "application/pdf")
+    refresh.request(app.sessions, LocalQueue(), media_id, other.id, None)
+    assert refresh_item(app.tools, media_id) == "revision 2"
+    bodies = {}
+    for user in (uploader.id, other.id):
+        with app.sessions.read() as session:
+            number = queries.get(session, media_id, user).row.revision
+            file = revisions.file_of(session, media_id, number)
+        assert file is not None
+        bodies[user] = b"".join(app.files.storage.stream(file.storage_path))
+    assert bodies == {uploader.id: PAPER.body, other.id: pages["/paper"].body}
