@@ -30,7 +30,7 @@ PROCESSES, EACH, DELAY = 3, 4, 0.25
 class Busy:
     """A slow page that counts how many ask for it at once, and when each came."""
 
-    def __init__(self, seconds: float = 0.2) -> None:
+    def __init__(self, seconds: float = 0.6) -> None:
         self.seconds = seconds
         self.lock = threading.Lock()
         self.now = self.most = 0
@@ -69,7 +69,7 @@ def test_several_processes_keep_the_pace_that_one_promises(
     assert len(page.came) == PROCESSES * EACH
     assert page.most == 2
     # A request may arrive late, which makes the way to the next one shorter, but not all of them together.
-    assert page.came[-1] - page.came[0] > DELAY * (len(page.came) - 1) * 0.8
+    assert page.came[-1] - page.came[0] > DELAY * (len(page.came) - 1) * 0.5
 
 
 def test_a_killed_process_gives_its_places_back(
