@@ -20,6 +20,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from nexus import settings_checks
 from nexus.local_secrets import SECRETS, BadSettings, read_or_make
 
 __all__ = ["SECRETS", "BadSettings", "Lives", "Settings", "default_data_dir", "load"]
@@ -27,8 +28,6 @@ __all__ = ["SECRETS", "BadSettings", "Lives", "Settings", "default_data_dir", "l
 CommaList = Annotated[tuple[str, ...], NoDecode]
 HOST_AND_PORT = re.compile(r"[^\s/@\\]+:[1-9][0-9]{0,4}", re.ASCII)
 DATABASES = ("sqlite", "postgresql", "postgres")
-#: The least that prod takes: shorter secrets can be guessed from one token.
-SECRET_BYTES = 32
 #: Stands for the file that NEXUS_ENV_FILE names, or else the one in the data folder.
 CHOSEN_ENV_FILE = Path("chosen by NEXUS_ENV_FILE or the data folder")
 
@@ -324,64 +323,9 @@ class Settings(BaseSettings):
         return value.expanduser().absolute()
 
     @model_validator(mode="after")
-    def _require_secrets_in_prod(self) -> Settings:
-        wanted = {
-            "NEXUS_JWT_SECRET or NEXUS_JWKS_URL": self.jwt_secret or self.jwks_url,
-            "NEXUS_INTERNAL_SECRET": self.internal_secret,
-            "NEXUS_SESSION_SECRET": self.session_secret,
-        }
-        missing = [name for name, value in wanted.items() if not value]
-        if self.env == "prod" and missing:
-            raise ValueError(f"NEXUS_ENV=prod needs {', '.join(missing)}")
-        short = [
-            f"NEXUS_{name.upper()}"
-            for name in SECRETS
-            if 0 < len(str(getattr(self, name)).encode("utf-8", "surrogatepass")) < SECRET_BYTES
-        ]
-        if self.env == "prod" and short:
-            raise ValueError(
-                f"NEXUS_ENV=prod needs secrets of at least {SECRET_BYTES} bytes, and too short are {', '.join(short)}. "
-                "Make one with: openssl rand -base64 32"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _trust_only_https_in_prod(self) -> Settings:
-        """Over http, anybody on the way could publish keys of their own."""
-        plain = [
-            f"NEXUS_{name.upper()}"
-            for name in ("jwks_url", "jwt_issuer", "oidc_issuer")
-            if str(getattr(self, name)).lower().startswith("http:")
-        ]
-        if self.env == "prod" and plain:
-            raise ValueError(f"NEXUS_ENV=prod needs an https:// address in {', '.join(plain)}")
-        return self
-
-    @model_validator(mode="after")
-    def _require_a_whole_provider(self) -> Settings:
-        if bool(self.oidc_issuer) != bool(self.oidc_client_id):
-            raise ValueError("NEXUS_OIDC_ISSUER and NEXUS_OIDC_CLIENT_ID need each other")
-        if self.oidc_issuer and "openid" not in self.oidc_scopes.split():
-            raise ValueError("NEXUS_OIDC_SCOPES needs openid among its words")
-        return self
-
-    @model_validator(mode="after")
-    def _fetch_only_public_addresses_in_prod(self) -> Settings:
-        if self.env == "prod" and self.fetch_allow:
-            raise ValueError(
-                "NEXUS_FETCH_ALLOW can't be set in prod: only public addresses are fetched there"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _require_a_whole_store(self) -> Settings:
-        wanted = {
-            "local": (),
-            "s3": ("s3_bucket",),
-            "supabase": ("supabase_url", "supabase_service_key", "supabase_bucket"),
-        }
-        if missing := [f"NEXUS_{name.upper()}" for name in wanted[self.storage] if not getattr(self, name)]:
-            raise ValueError(f"NEXUS_STORAGE={self.storage} needs {', '.join(missing)}")
+    def _fit_together(self) -> Settings:
+        for check in settings_checks.ALL:
+            check(self)
         return self
 
     @property

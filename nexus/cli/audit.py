@@ -12,7 +12,7 @@ from nexus.libraries import audit, catalog
 from nexus.libraries.audit import AuditEntry, AuditEvent, AuditFilter
 
 
-def run(
+def show_audit_log(
     data_dir: Path | None,
     user: UUID | None,
     library: str | None,

@@ -12,7 +12,9 @@ from uuid import UUID
 import typer
 
 import nexus
+from nexus.cli import sharing_commands
 from nexus.cli.failures import Polite
+from nexus.cli.options import AsJson, DataDir, Host, Ids, Port, User
 from nexus.states.media import Status
 
 app = typer.Typer(
@@ -41,30 +43,6 @@ class TokenScope(StrEnum):
     ADD = "add"
     ALL = "all"
     FEED = "feed"
-
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        help="The folder of the database and the local secrets; NEXUS_DATA_DIR, else ~/.local/share/nexus.",
-        show_default=False,
-    ),
-]
-User = Annotated[
-    UUID | None,
-    typer.Option(help="Act as this user instead of the local owner.", show_default=False, metavar="UUID"),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Host = Annotated[
-    str | None, typer.Option(help="The address to listen on; NEXUS_HOST, else 127.0.0.1.", show_default=False)
-]
-Port = Annotated[
-    int | None,
-    typer.Option(min=0, max=65535, help="The port to listen on; NEXUS_PORT, else 8000.", show_default=False),
-]
-Ids = Annotated[
-    list[UUID] | None, typer.Argument(help="Ids of media.", metavar="[ID]...", show_default=False)
-]
 
 
 def _version(wanted: bool) -> None:
@@ -320,73 +298,13 @@ def clean(
     clean_up(data_dir, remove=remove)
 
 
-@app.command()
-def profile(
-    name: Annotated[
-        str | None,
-        typer.Option(help="What people who share a library with you call you.", show_default=False),
-    ] = None,
-    email: Annotated[
-        str | None,
-        typer.Option(help="Where invitations reach you; you vouch for it.", show_default=False),
-    ] = None,
-    user: User = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show or change your name and email."""
-    from nexus.cli import people
-
-    people.show_profile(data_dir, user, name, email, as_json=as_json)
-
-
-@app.command()
-def invite(
-    whom: Annotated[str, typer.Argument(help="An email or a user id.", show_default=False)],
-    library: Annotated[str, typer.Option(help="The library to share.", show_default=False)],
-    as_admin: Annotated[
-        bool, typer.Option("--admin", help="Let them change the library and its members.")
-    ] = False,
-    user: User = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
-    """Invite somebody into a library of yours."""
-    from nexus.cli import people
-
-    people.invite(data_dir, user, whom, library, as_admin=as_admin, as_json=as_json)
-
-
-@app.command()
-def invitations(
-    accept: Annotated[UUID | None, typer.Option(help="Join this library.", show_default=False)] = None,
-    decline: Annotated[UUID | None, typer.Option(help="Say no.", show_default=False)] = None,
-    revoke: Annotated[
-        UUID | None, typer.Option(help="Take back one that was sent.", show_default=False)
-    ] = None,
-    user: User = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
-    """List open invitations, to you and into your libraries, or answer one by its id."""
-    from nexus.cli import people
-
-    people.answer_invitations(data_dir, user, accept, decline, revoke, as_json=as_json)
-
-
-@app.command()
-def audit(
-    library: Annotated[str | None, typer.Option(help="Only this library.", show_default=False)] = None,
-    event: Annotated[str | None, typer.Option(help="Only this event.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The most entries to list.")] = 50,
-    user: User = None,
-    data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per entry.")] = False,
-) -> None:
-    """Show who did what, when and from where, the latest last."""
-    from nexus.cli import audit as command
-
-    command.run(data_dir, user, library, event, limit, as_json=as_json)
+for shared in (
+    sharing_commands.profile,
+    sharing_commands.invite,
+    sharing_commands.invitations,
+    sharing_commands.audit,
+):
+    app.command()(shared)
 
 
 @db.command()

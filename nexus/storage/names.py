@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mimetypes
+import re
 from functools import cache
 from urllib.parse import quote
 from uuid import UUID
@@ -34,11 +35,15 @@ def incoming_path(path: str) -> str:
 
 def media_of(path: str, prefix: str = "") -> UUID | None:
     """Return the media that a path belongs to, or None if Nexus does not make such paths."""
-    parts = path.removeprefix(prefix).split("/")
-    if not path.startswith(prefix) or len(parts) not in {3, 4} or parts[0] != "media":
-        return None
+    match path.removeprefix(prefix).split("/"):
+        case ["media", media_id, _]:
+            pass
+        case ["media", media_id, revision, _] if re.fullmatch("r[0-9]+", revision, re.ASCII):
+            pass
+        case _:
+            return None
     try:
-        return UUID(parts[1])
+        return UUID(media_id) if path.startswith(prefix) else None
     except ValueError:
         return None
 

@@ -52,4 +52,4 @@ def test_a_recipe_of_another_shape_is_noticed(tmp_path: Path) -> None:
 
 
 def test_ci_runs_what_is_shipped() -> None:
-    assert "make shipped" in (ROOT / ".ci" / "run").read_text().splitlines()
+    assert re.search(r"^make .*\bshipped\b", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)

@@ -9,6 +9,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.schema import SchemaItem
 
+from nexus.db.migrations import revision_tables as tables
+
 revision = "0009"
 down_revision = "0008"
 branch_labels = None
@@ -29,26 +31,26 @@ def upgrade() -> None:
     _number_texts()
     _fill_revisions(op.get_bind())
     op.drop_table("documents")
-    for table, (columns, keys) in _PARTS.items():
+    for table, (columns, keys) in tables.PARTS.items():
         _make_again(
             table,
-            [_media_id(), _number("revision"), *columns(), _to_revision(table)],
+            [tables.media_id(), tables.number("revision"), *columns(), tables.to_revision(table)],
             ["media_id", "revision", *keys],
             {"revision": "m.revision"},
         )
     _make_again(
         "media_file",
-        [_media_id(), _number("revision"), *_file_columns(), _to_media("media_file")],
+        [tables.media_id(), tables.number("revision"), *tables.file_columns(), tables.to_media("media_file")],
         ["media_id", "revision"],
         {"revision": f"CASE WHEN m.kind IN {_FILES} THEN 0 ELSE m.revision END"},
     )
     _make_again(
         "library_media",
         [
-            *_holding_columns(),
+            *tables.holding_columns(),
             sa.Column("revision", sa.Integer()),
-            sa.Column("moved_at", _moment()),
-            *_held(),
+            sa.Column("moved_at", tables.moment()),
+            *tables.held(),
         ],
         ["library_id", "media_id"],
         {"revision": "NULL", "moved_at": "NULL"},
@@ -57,7 +59,7 @@ def upgrade() -> None:
     _create_earlier_holdings()
     _make_again(
         "refreshes",
-        [_id(), _media_id(), *_refresh_columns(), *_refresh_checks()],
+        [tables.id_column(), tables.media_id(), *tables.refresh_columns(), *tables.refresh_checks()],
         ["id"],
         {"id": "o.media_id"},
     )
@@ -71,21 +73,28 @@ def downgrade() -> None:
         "DELETE FROM refreshes WHERE id IN (SELECT a.id FROM refreshes a JOIN refreshes b"
         " ON b.media_id = a.media_id AND b.id < a.id)"
     )
-    _make_again("refreshes", [_media_id(), *_refresh_columns(), *_refresh_checks()], ["media_id"], {})
+    _make_again(
+        "refreshes",
+        [tables.media_id(), *tables.refresh_columns(), *tables.refresh_checks()],
+        ["media_id"],
+        {},
+    )
     _index_refreshes(["requested_by", "run_after", "media_id"])
     op.drop_table("earlier_holdings")
     _make_again(
-        "library_media", [*_holding_columns(), *_held(revisions=False)], ["library_id", "media_id"], {}
+        "library_media",
+        [*tables.holding_columns(), *tables.held(revisions=False)],
+        ["library_id", "media_id"],
+        {},
     )
     _index_library_media()
     kept = "o.revision IN (0, CASE m.newest_revision WHEN 0 THEN m.revision ELSE m.newest_revision END)"
-    _make_again(
-        "media_file", [_media_id(), *_file_columns(), _to_media("media_file")], ["media_id"], {}, where=kept
-    )
-    for table, (columns, keys) in _PARTS.items():
+    files = [tables.media_id(), *tables.file_columns(), tables.to_media("media_file")]
+    _make_again("media_file", files, ["media_id"], {}, where=kept)
+    for table, (columns, keys) in tables.PARTS.items():
         _make_again(
             table,
-            [_media_id(), *columns(), _to_media(table)],
+            [tables.media_id(), *columns(), tables.to_media(table)],
             ["media_id", *keys],
             {},
             where="o.revision = m.newest_revision",
@@ -111,8 +120,8 @@ def _of(table: str, columns: str) -> str:
 def _create_revisions() -> None:
     op.create_table(
         "revisions",
-        _media_id(),
-        _number("number"),
+        tables.media_id(),
+        tables.number("number"),
         sa.Column("title", sa.Text()),
         sa.Column("content_hash", sa.String(64), nullable=False),
         sa.Column("origin", sa.String(16), nullable=False),
@@ -125,8 +134,8 @@ def _create_revisions() -> None:
         sa.Column("characters", sa.BigInteger(), nullable=False),
         sa.Column("outline", sa.Text(), nullable=False),
         sa.Column("fetched_url", sa.Text()),
-        sa.Column("written_at", _moment(), nullable=False),
-        sa.Column("seen_at", _moment(), nullable=False),
+        sa.Column("written_at", tables.moment(), nullable=False),
+        sa.Column("seen_at", tables.moment(), nullable=False),
         sa.Column("seen_by", sa.Text(), nullable=False),
         sa.Column("etag", sa.Text()),
         sa.Column("last_modified", sa.Text()),
@@ -134,7 +143,7 @@ def _create_revisions() -> None:
         sa.CheckConstraint(
             "(origin = 'entered') = (private_to IS NOT NULL)", name=op.f("ck_revisions_entered_is_private")
         ),
-        _to_media("revisions"),
+        tables.to_media("revisions"),
         *(
             sa.ForeignKeyConstraint([name], ["users.id"], name=f"fk_revisions_{name}")
             for name in ("made_by", "private_to")
@@ -146,15 +155,15 @@ def _create_revisions() -> None:
 def _create_documents() -> None:
     op.create_table(
         "documents",
-        _media_id(),
-        _number("revision"),
+        tables.media_id(),
+        tables.number("revision"),
         sa.Column("extractor", sa.Text(), nullable=False),
         *(sa.Column(name, sa.Text()) for name in _FACTS),
         sa.Column("words", sa.Integer(), nullable=False),
         sa.Column("outline", sa.Text(), nullable=False),
         *(sa.Column(name, sa.Text()) for name in ("fetched_url", "etag", "last_modified")),
-        sa.Column("written_at", _moment(), nullable=False),
-        _to_media("documents"),
+        sa.Column("written_at", tables.moment(), nullable=False),
+        tables.to_media("documents"),
         sa.PrimaryKeyConstraint("media_id", name="pk_documents"),
     )
 
@@ -176,14 +185,14 @@ def _fill_revisions(connection: sa.Connection) -> None:
         "documents",
         sa.column("media_id", sa.Uuid),
         *map(sa.column, _DOCUMENT),
-        sa.column("written_at", _moment()),
+        sa.column("written_at", tables.moment()),
     )
     texts = sa.select(media, documents).outerjoin(documents, documents.c.media_id == media.c.id)
     found = connection.execute(texts.where(media.c.newest_revision > 0)).mappings().all()
     revisions = sa.table(
         "revisions",
         *(sa.column(name, sa.Uuid if name == "media_id" else None) for name in _REVISION),
-        *(sa.column(name, _moment()) for name in ("written_at", "seen_at")),
+        *(sa.column(name, tables.moment()) for name in ("written_at", "seen_at")),
     )
     for row in found:
         connection.execute(revisions.insert().values(_revision_of(connection, row)))
@@ -283,16 +292,16 @@ def _create_earlier_holdings() -> None:
     op.create_table(
         "earlier_holdings",
         sa.Column("library_id", sa.Uuid(), nullable=False),
-        _media_id(),
-        _number("revision"),
-        sa.Column("until", _moment(), nullable=False),
+        tables.media_id(),
+        tables.number("revision"),
+        sa.Column("until", tables.moment(), nullable=False),
         sa.ForeignKeyConstraint(
             ["library_id", "media_id"],
             ["library_media.library_id", "library_media.media_id"],
             name="fk_earlier_holdings_library_id_media_id",
             ondelete="CASCADE",
         ),
-        _to_revision("earlier_holdings"),
+        tables.to_revision("earlier_holdings"),
         sa.PrimaryKeyConstraint("library_id", "media_id", "revision", name="pk_earlier_holdings"),
     )
     op.create_index("ix_earlier_holdings_revision", "earlier_holdings", ["media_id", "revision"])
@@ -309,118 +318,3 @@ def _index_refreshes(waiting: list[str]) -> None:
         ("ix_refreshes_held", ["lease_expires_at"], sa.text(_HELD)),
     ):
         op.create_index(name, "refreshes", columns, sqlite_where=where, postgresql_where=where)
-
-
-def _moment() -> sa.DateTime:
-    return sa.DateTime(timezone=True)
-
-
-def _id() -> sa.Column[Any]:
-    return sa.Column("id", sa.Uuid(), nullable=False)
-
-
-def _media_id() -> sa.Column[Any]:
-    return sa.Column("media_id", sa.Uuid(), nullable=False)
-
-
-def _number(name: str) -> sa.Column[Any]:
-    return sa.Column(name, sa.Integer(), nullable=False)
-
-
-def _to_media(table: str) -> sa.ForeignKeyConstraint:
-    return sa.ForeignKeyConstraint(
-        ["media_id"], ["media.id"], name=f"fk_{table}_media_id", ondelete="CASCADE"
-    )
-
-
-def _to_revision(table: str) -> sa.ForeignKeyConstraint:
-    return sa.ForeignKeyConstraint(
-        ["media_id", "revision"],
-        ["revisions.media_id", "revisions.number"],
-        name=f"fk_{table}_media_id_revision",
-        ondelete="CASCADE",
-    )
-
-
-def _fragment_columns() -> list[sa.Column[Any]]:
-    return [
-        _number("position"),
-        _id(),
-        sa.Column("text", sa.Text(), nullable=False),
-        sa.Column("html", sa.Text()),
-    ]
-
-
-def _chunk_columns() -> list[sa.Column[Any]]:
-    return [_number(name) for name in ("position", "fragment", "start", "end")]
-
-
-def _asset_columns() -> list[sa.Column[Any]]:
-    return [
-        sa.Column("name", sa.String(128), nullable=False),
-        sa.Column("content_type", sa.String(64), nullable=False),
-        sa.Column("data", sa.LargeBinary(), nullable=False),
-    ]
-
-
-_PARTS = {
-    "fragments": (_fragment_columns, ("position",)),
-    "chunks": (_chunk_columns, ("position",)),
-    "assets": (_asset_columns, ("name",)),
-}
-
-
-def _file_columns() -> list[sa.Column[Any]]:
-    return [
-        sa.Column("storage_path", sa.Text(), nullable=False),
-        sa.Column("content_type", sa.Text(), nullable=False),
-        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
-        sa.Column("filename", sa.Text(), nullable=False),
-    ]
-
-
-def _holding_columns() -> list[sa.Column[Any]]:
-    return [
-        sa.Column("library_id", sa.Uuid(), nullable=False),
-        _media_id(),
-        sa.Column("added_at", _moment(), nullable=False),
-    ]
-
-
-def _held(*, revisions: bool = True) -> list[SchemaItem]:
-    to_library = sa.ForeignKeyConstraint(
-        ["library_id"], ["libraries.id"], name="fk_library_media_library_id", ondelete="CASCADE"
-    )
-    to_revision = sa.ForeignKeyConstraint(
-        ["media_id", "revision"],
-        ["revisions.media_id", "revisions.number"],
-        name="fk_library_media_media_id_revision",
-    )
-    return [to_library, _to_media("library_media"), *([to_revision] if revisions else [])]
-
-
-def _refresh_columns() -> list[sa.Column[Any]]:
-    return [
-        sa.Column("requested_by", sa.Uuid(), nullable=False),
-        sa.Column("requested_at", _moment(), nullable=False),
-        sa.Column("attempt", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("tries", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("run_after", _moment(), nullable=False),
-        sa.Column("lease_expires_at", _moment()),
-        sa.Column("error_code", sa.String(64)),
-        sa.Column("error_message", sa.Text()),
-        sa.Column("request_id", sa.String(128)),
-    ]
-
-
-def _refresh_checks() -> list[SchemaItem]:
-    return [
-        sa.CheckConstraint(
-            "(error_code IS NULL) = (error_message IS NULL)", name=op.f("ck_refreshes_error_is_told")
-        ),
-        sa.CheckConstraint(
-            "error_code IS NULL OR lease_expires_at IS NULL", name=op.f("ck_refreshes_failed_has_no_lease")
-        ),
-        _to_media("refreshes"),
-        sa.ForeignKeyConstraint(["requested_by"], ["users.id"], name="fk_refreshes_requested_by"),
-    ]
