@@ -60,9 +60,9 @@ def shown_revision() -> ColumnElement[int]:
     That is what their default library holds, which nobody else can change. Without it, the newest counts which the
     libraries hold that they administer, and without those, the newest that others share with them.
     """
-    default = select(libraries.c.id).where(
-        libraries.c.owner_user_id == bindparam("viewer"), libraries.c.is_default
-    )
+    # Written out, so that SQLite sees that the partial index on default libraries serves.
+    is_default: ColumnElement[bool] = literal_column("libraries.is_default")
+    default = select(libraries.c.id).where(libraries.c.owner_user_id == bindparam("viewer"), is_default)
     own = func.max(case((library_media.c.library_id == default.scalar_subquery(), HOLDS)))
     administered = func.max(case((memberships.c.role == Role.ADMIN.value, HOLDS)))
     none: ColumnElement[int] = literal_column("0")

@@ -8,6 +8,8 @@ from functools import cache
 from urllib.parse import quote
 from uuid import UUID
 
+#: An item's id and a name, with the number of a revision between them or not.
+_OURS = re.compile(r"media/([^/]*)(?:/r\d+)?/[^/]*")
 EXTENSIONS = {"pdf": "pdf", "epub": "epub", "text": "txt"}
 #: The extensions of each type of file, the usual one first.
 SUFFIXES = {
@@ -35,15 +37,11 @@ def incoming_path(path: str) -> str:
 
 def media_of(path: str, prefix: str = "") -> UUID | None:
     """Return the media that a path belongs to, or None if Nexus does not make such paths."""
-    match path.removeprefix(prefix).split("/"):
-        case ["media", media_id, _]:
-            pass
-        case ["media", media_id, revision, _] if re.fullmatch("r[0-9]+", revision, re.ASCII):
-            pass
-        case _:
-            return None
+    found = _OURS.fullmatch(path.removeprefix(prefix)) if path.startswith(prefix) else None
+    if found is None:
+        return None
     try:
-        return UUID(media_id) if path.startswith(prefix) else None
+        return UUID(found[1])
     except ValueError:
         return None
 

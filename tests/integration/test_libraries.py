@@ -339,7 +339,7 @@ def test_a_viewer_reads_only_media_in_their_libraries(app: App) -> None:
         assert not queries.get(session, media_id, member).may_retry
         assert queries.newest(session, member).items[0].row.id == media_id
         assert queries.newest(session, stranger).items == []
-        for refused in (queries.text, history.events):
+        for refused in (queries.get, history.events):
             with pytest.raises(NotFound):
                 refused(session, media_id, stranger)
 

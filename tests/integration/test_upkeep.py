@@ -201,7 +201,7 @@ def test_upkeep_keeps_files_of_another_database(app: App, clock: SetClock) -> No
 
 def test_upkeep_keeps_objects_whose_names_it_does_not_know(app: App, clock: SetClock) -> None:
     in_use_for_long(app)
-    unknown = aged(app, f"{app.files.prefix}media/{uuid4()}/r2/original.pdf", timedelta(0))
+    unknown = aged(app, f"{app.files.prefix}media/{uuid4()}/v2/original.pdf", timedelta(0))
     clock.forward(days=2)
     assert list(clean.remove_safe_leftovers(app.sessions, app.files, lambda: False)) == []
     assert stored_paths(app) == [unknown]
