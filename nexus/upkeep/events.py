@@ -18,6 +18,7 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     ColumnElement,
+    FromClause,
     Select,
     Uuid,
     and_,
@@ -144,26 +145,28 @@ class News:
     is_full: bool
 
 
-_OF_MEDIA = exists(
-    select(library_media.c.media_id)
-    .join(memberships, memberships.c.library_id == library_media.c.library_id)
-    .where(library_media.c.media_id == history.c.subject_id, memberships.c.user_id == bindparam("viewer"))
-    .correlate(history)
-)
-_OF_JOB = exists(
-    select(jobs.c.id).where(jobs.c.id == history.c.subject_id, queries.VISIBLE).correlate(history)
-)
-_OF_STORY = exists(
-    select(stories.c.id)
-    .join(jobs, jobs.c.id == stories.c.job_id)
-    .where(stories.c.id == history.c.subject_id, queries.VISIBLE)
-    .correlate(history)
-)
-_VISIBLE = or_(
-    and_(history.c.subject == constant(MEDIA.name), _OF_MEDIA),
-    and_(history.c.subject == constant(JOB.name), _OF_JOB),
-    and_(history.c.subject == constant(STORY.name), _OF_STORY),
-)
+def _visible(rows: FromClause) -> ColumnElement[bool]:
+    """Whether the viewer may see a row of history."""
+    of_media = exists(
+        select(library_media.c.media_id)
+        .join(memberships, memberships.c.library_id == library_media.c.library_id)
+        .where(library_media.c.media_id == rows.c.subject_id, memberships.c.user_id == bindparam("viewer"))
+        .correlate(rows)
+    )
+    of_job = exists(select(jobs.c.id).where(jobs.c.id == rows.c.subject_id, queries.VISIBLE).correlate(rows))
+    of_story = exists(
+        select(stories.c.id)
+        .join(jobs, jobs.c.id == stories.c.job_id)
+        .where(stories.c.id == rows.c.subject_id, queries.VISIBLE)
+        .correlate(rows)
+    )
+    return or_(
+        and_(rows.c.subject == constant(MEDIA.name), of_media),
+        and_(rows.c.subject == constant(JOB.name), of_job),
+        and_(rows.c.subject == constant(STORY.name), of_story),
+    )
+
+
 _here = tuple_(history.c.tx, history.c.id)
 _ORDER = (history.c.tx, history.c.id)
 
@@ -180,9 +183,6 @@ _SETTLED = history.c.tx < bindparam("settled", type_=BigInteger)
 _OPEN = Query(text(_OLDEST_OPEN).columns(settled=BigInteger), _Settled)
 _NEWEST = Query(
     select(*_ORDER).where(_SETTLED).order_by(history.c.tx.desc(), history.c.id.desc()).limit(1), _Place
-)
-_NEXT = Query(
-    select(history).where(_BETWEEN, _VISIBLE).order_by(*_ORDER).limit(bindparam("most")), HistoryRow
 )
 #: Where a stretch ends, if there is so much.
 _STRETCH = Query(
@@ -205,10 +205,25 @@ def _administers(viewer: ColumnElement[bool]) -> ColumnElement[bool]:
     )
 
 
-def _own() -> Query[HistoryRow]:
+def _stretch() -> Query[HistoryRow]:
+    """A viewer's events in the next stretch of everybody's history. It is read first: no plan can read more of it."""
+    part = (
+        select(history)
+        .where(_BETWEEN)
+        .order_by(*_ORDER)
+        .limit(bindparam("length", type_=BigInteger))
+        .cte("part")
+        .prefix_with("MATERIALIZED")
+    )
+    seen = select(part).where(_visible(part)).order_by(part.c.tx, part.c.id)
+    return Query(seen.limit(bindparam("most")), HistoryRow)
+
+
+def _own(dialect: Dialect) -> Select[Any]:
     """A viewer's next events by way of what they may see. It costs the same however long the history is.
 
-    Materialized, because PostgreSQL would rather walk the whole history in its order than sort a few rows.
+    Both databases would rather walk the whole history than look up each item, so they are given a list of ids and a
+    place that no index knows.
     """
     viewer = bindparam("viewer", type_=Uuid())
     own_jobs = union(
@@ -216,21 +231,27 @@ def _own() -> Query[HistoryRow]:
         select(jobs.c.id).join(memberships, _administers(memberships.c.user_id == viewer)),
     ).cte("own_jobs")
     own = union(
-        select(constant(MEDIA.name).label("subject"), library_media.c.media_id.label("id"))
+        select(library_media.c.media_id.label("id"))
         .join(memberships, memberships.c.library_id == library_media.c.library_id)
         .where(memberships.c.user_id == viewer),
-        select(constant(JOB.name), own_jobs.c.id),
-        select(constant(STORY.name), stories.c.id).join(own_jobs, own_jobs.c.id == stories.c.job_id),
+        select(own_jobs.c.id),
+        select(stories.c.id).join(own_jobs, own_jobs.c.id == stories.c.job_id),
     ).cte("own")
+    ids = select(own.c.id)
+    zero: ColumnElement[int] = literal_column("0", BigInteger)
+    here = tuple_(history.c.tx + zero, history.c.id + zero)
+    is_own = (
+        history.c.subject_id.in_(ids)
+        if dialect.name == "sqlite"
+        else history.c.subject_id == any_(func.array(ids.scalar_subquery(), type_=ARRAY(Uuid())))
+    )
     found = (
         select(history)
-        .join(own, and_(own.c.id == history.c.subject_id, own.c.subject == history.c.subject))
-        .where(_BETWEEN)
+        .where(is_own, here > _at(""), here <= _at("until_"))
         .cte("found")
         .prefix_with("MATERIALIZED")
     )
-    ordered = select(found).order_by(found.c.tx, found.c.id).limit(bindparam("most"))
-    return Query(ordered, HistoryRow)
+    return select(found).order_by(found.c.tx, found.c.id).limit(bindparam("most"))
 
 
 def _look_for_all(dialect: Dialect) -> Select[Any]:
@@ -280,7 +301,8 @@ def _look_for_all(dialect: Dialect) -> Select[Any]:
     return select(rows, seen.c.viewer).outerjoin(seen, seen.c.id == rows.c.id).order_by(rows.c.tx, rows.c.id)
 
 
-_OWN = _own()
+_OWN = Query(_own, HistoryRow)
+_NEXT = _stretch()
 _LOOK = Query(_look_for_all, _SeenRow)
 
 
@@ -305,15 +327,12 @@ def events_after(
 
     The history of all is read for a stretch. If hardly anything there is the viewer's, their own items are asked.
     """
-    span = {"viewer": viewer, "tx": place.tx, "id": place.id, "most": most}
-    bounds = {"until_tx": until.tx, "until_id": until.id}
-    end = session.first(_STRETCH, tx=place.tx, id=place.id, length=STRETCH, **bounds)
-    if end is None:
-        rows, reached = session.all(_NEXT, **span, **bounds), until
-    else:
-        rows, reached = session.all(_NEXT, **span, until_tx=end.tx, until_id=end.id), StreamPlace.of(end)
-        if len(rows) < most and len(rows) * SPARSE < STRETCH:
-            rows, reached = session.all(_OWN, **span, **bounds), until
+    between = {"tx": place.tx, "id": place.id, "until_tx": until.tx, "until_id": until.id}
+    end = session.first(_STRETCH, length=STRETCH - 1, **between)
+    rows = session.all(_NEXT, viewer=viewer, length=STRETCH, most=most, **between)
+    reached = until if end is None else StreamPlace.of(end)
+    if end is not None and len(rows) < most and len(rows) * SPARSE < STRETCH:
+        rows, reached = session.all(_OWN, viewer=viewer, most=most, **between), until
     return Passage(rows, StreamPlace.of(rows[-1]) if len(rows) == most else reached)
 
 
