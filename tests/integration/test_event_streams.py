@@ -215,7 +215,9 @@ def test_a_user_has_only_so_many_streams(app: App, site: Site, me: Caller) -> No
         first.enter_context(follow(me))
         for _ in range(most - 1):
             stack.enter_context(follow(me))
-        refused = me.get("/events")
+        refused = stack.enter_context(me.stream("GET", "/events"))
+        assert refused.status_code == 429  # otherwise it has no end to read to
+        refused.read()
         assert problem(refused) == (429, "E_RATE_LIMITED")
         assert f"{most} places" in refused.json()["error"]["message"]
         with follow(site.caller()) as other:
