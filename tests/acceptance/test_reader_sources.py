@@ -82,7 +82,7 @@ def test_a_refresh_brings_the_new_text_or_keeps_the_old(page: Page, live_site: L
     page.get_by_role("button", name="Refresh").click()
     expect(page.locator("#f0")).to_have_text("It was changed.")
     expect(page.locator("#refresh")).to_contain_text("This is the latest text.")
-    expect(page.locator("#facts")).to_contain_text("revision 2")
+    expect(page.locator("#facts")).to_contain_text("version 2")
     live_site.let(f"{name}-gone")
     page.get_by_role("button", name="Refresh").click()
     expect(page.locator("#refresh")).to_contain_text("The source answered that it is gone.")
