@@ -24,7 +24,6 @@ from sqlalchemy.types import TypeEngine
 from nexus.db.drivers import Driver, driver_of
 
 Clock = Callable[[], datetime]
-Row = Any  # a namedtuple of the statement's columns
 R = TypeVar("R", bound=tuple[Any, ...])
 Decoder = Callable[[Any], Any]
 #: The length of a time as SQLite stores it, without the offset.
@@ -53,9 +52,9 @@ def _sqlite_decoder(kind: TypeEngine[Any]) -> Decoder | None:
     return bool if isinstance(kind, Boolean) else None
 
 
-def _row_maker(names: list[str]) -> Callable[[Iterable[Any]], Row]:
+def _row_maker(names: list[str]) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
     row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
-    make: Callable[[Iterable[Any]], Row] = row_type._make
+    make: Callable[[Iterable[Any]], tuple[Any, ...]] = row_type._make
     return make
 
 

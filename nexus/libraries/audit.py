@@ -24,7 +24,6 @@ MOST = 200
 
 class AuditEvent(StrEnum):
     SIGNED_IN = "signed_in"
-    SIGN_IN_REFUSED = "sign_in_refused"
     SIGNED_OUT = "signed_out"
     TOKEN_CREATED = "token_created"  # noqa: S105 a name, not a token
     TOKEN_REVOKED = "token_revoked"  # noqa: S105

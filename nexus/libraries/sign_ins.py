@@ -14,7 +14,8 @@ from sqlalchemy import BindParameter, bindparam, delete, select, update
 from nexus.db.session import Query, Session, Statement
 from nexus.db.signing_in import sign_in_links, sign_ins
 from nexus.db.tables import insert_all
-from nexus.libraries import access
+from nexus.libraries import access, audit
+from nexus.libraries.audit import AuditEvent
 from nexus.settings import Lives
 
 #: As long as a code that is sent out of band may live.
@@ -113,10 +114,10 @@ def begin(session: Session, user_id: UUID, method: Method, device: str, lives: L
     """Sign a browser in; return the key for its cookie."""
     access.ensure_user(session, user_id)
     session.run(_FORGET_ENDED, now=session.now)
-    key = new_key()
+    key, sign_in_id = new_key(), uuid4()
     session.run(
         _BEGIN,
-        id=uuid4(),
+        id=sign_in_id,
         key_hash=hashed(key),
         user_id=user_id,
         method=method.value,
@@ -126,6 +127,7 @@ def begin(session: Session, user_id: UUID, method: Method, device: str, lives: L
         expires_at=session.now + min(lives.idle, lives.most),
         ends_at=session.now + lives.most,
     )
+    audit.record(session, AuditEvent.SIGNED_IN, user_id, subject_id=sign_in_id, about=method.value)
     return key
 
 
@@ -152,11 +154,18 @@ def list_of(session: Session, user_id: UUID) -> list[SignIn]:
 
 def end(session: Session, user_id: UUID, sign_in_id: UUID) -> bool:
     """Sign a browser of this user out; return whether there was one."""
-    return session.run(_END, user_id=user_id, sign_in_id=sign_in_id) > 0
+    ended = session.run(_END, user_id=user_id, sign_in_id=sign_in_id) > 0
+    if ended:
+        audit.record(session, AuditEvent.SIGNED_OUT, user_id, subject_id=sign_in_id)
+    return ended
 
 
 def end_all(session: Session, user_id: UUID, but: UUID | None = None) -> int:
     """Sign out every browser of this user, or every one but this; return how many there were."""
     if but is None:
-        return session.run(_END_ALL, user_id=user_id)
-    return session.run(_END_OTHERS, user_id=user_id, kept=but)
+        ended = session.run(_END_ALL, user_id=user_id)
+    else:
+        ended = session.run(_END_OTHERS, user_id=user_id, kept=but)
+    if ended:
+        audit.record(session, AuditEvent.SIGNED_OUT, user_id, about=f"{ended} browsers")
+    return ended

@@ -16,7 +16,8 @@ from nexus.db.session import Query, Session, Statement
 from nexus.db.signing_in import api_tokens
 from nexus.db.tables import UNSTORABLE, insert_all
 from nexus.errors import Conflict, InvalidRequest, NotFound
-from nexus.libraries import access
+from nexus.libraries import access, audit
+from nexus.libraries.audit import AuditEvent
 from nexus.libraries.sign_ins import hashed, new_key
 
 #: By this a token is known from a JWT, and found by tools that look for leaked secrets.
@@ -89,6 +90,7 @@ def make(session: Session, user_id: UUID, name: str, scope: str) -> tuple[Token,
     secret = PREFIX + new_key()
     made = Token(uuid4(), user_id, title, Scope(scope), session.now, None)
     session.run(_MAKE, **{**made._asdict(), "scope": made.scope.value}, key_hash=hashed(secret))
+    audit.record(session, AuditEvent.TOKEN_CREATED, user_id, subject_id=made.id, about=made.scope.value)
     return made, secret
 
 
@@ -115,3 +117,4 @@ def revoke(session: Session, user_id: UUID, token_id: UUID) -> None:
     """Take a token back. Raises NotFound unless it is this user's."""
     if session.run(_REVOKE, token_id=token_id, user_id=user_id) == 0:
         raise NotFound
+    audit.record(session, AuditEvent.TOKEN_REVOKED, user_id, subject_id=token_id)

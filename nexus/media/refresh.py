@@ -31,7 +31,7 @@ from nexus.db.session import Query, Session, Sessions, Statement
 from nexus.db.tables import REFRESH_WAITING, library_media, media, memberships, one_of, refreshes
 from nexus.db.tables import revisions as revision_table
 from nexus.db.upserts import upsert_returning
-from nexus.errors import InvalidState, JobTimeout, WorkError
+from nexus.errors import ExtractorNotImplemented, InvalidState, JobTimeout, WorkError
 from nexus.extract.registry import extractor_origin
 from nexus.libraries import access
 from nexus.libraries.access import Role
@@ -289,6 +289,9 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
 
     def _give_up(self, claim: Claim[Due], nothing: Nothing) -> str:
         again = decide(nothing.error, claim.tries, self._tools.backoff_seconds)
+        if isinstance(nothing.error, ExtractorNotImplemented):
+            # Another worker may have it, or this one after its next start.
+            again = Again(backoff(self._tools.backoff_seconds, claim.tries), counted=False)
         with self._tools.sessions.begin() as session:
             if not self.put_down(session, claim.hold, again, nothing.error, WORKER):
                 return "stale"

@@ -15,7 +15,6 @@ import pytest
 import structlog
 from structlog.contextvars import merge_contextvars
 
-from nexus.db.session import Row
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.media import submit
 from nexus.media.submit import Submitted
@@ -66,7 +65,7 @@ class Told:
     video_found: MediaRecord
     logs: list[dict[str, Any]]
 
-    def row(self, tale: str) -> Row:
+    def row(self, tale: str) -> Any:
         return self.found[tale].row
 
 

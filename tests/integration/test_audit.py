@@ -8,9 +8,10 @@ from structlog.testing import capture_logs
 
 from nexus.app import App
 from nexus.errors import Conflict
-from nexus.libraries import audit, catalog, members
+from nexus.libraries import audit, catalog, members, sign_ins
 from nexus.libraries.access import Role
 from nexus.libraries.audit import AuditEvent
+from nexus.libraries.sign_ins import Method
 from nexus.upkeep import doctor, forgetting
 from nexus.upkeep.doctor import CheckVerdict, Patient
 from nexus.worker.threads import Forgetting
@@ -72,6 +73,26 @@ def test_answers_and_settings_are_recorded(me: Caller, you: Caller) -> None:
 
 
 @pytest.mark.usefixtures("installed_extractors")
+def test_sign_ins_and_tokens_are_recorded(app: App, me: Caller) -> None:
+    made = data(me.post("/tokens", json={"name": "script", "scope": "read"}))
+    data(me.delete(f"/tokens/{made['id']}"))
+    lives = app.settings.sign_in_lives
+    with app.sessions.begin() as session:
+        for _ in range(3):
+            sign_ins.begin(session, me.user, Method.LINK, "Firefox on Linux", lives)
+        first, *_ = sign_ins.list_of(session, me.user)
+        sign_ins.end(session, me.user, first.id)
+        sign_ins.end(session, me.user, first.id)  # which changes nothing
+        assert sign_ins.end_all(session, me.user) == 2
+    assert [event for event, _ in told(me)] == [
+        "token_created",
+        "token_revoked",
+        *["signed_in"] * 3,
+        *["signed_out"] * 2,
+    ]
+    assert made["token"] not in str(read(me))
+
+
 def test_an_import_into_a_library_is_one_entry(me: Caller) -> None:
     batch = open_batch(me, "Research")
     for name in ("one.txt", "two.txt"):
@@ -166,7 +187,7 @@ def test_bad_questions_are_refused(me: Caller, params: dict[str, object]) -> Non
 def test_an_entry_needs_nobody_who_is_signed_in(app: App) -> None:
     """For sign-ins that were refused."""
     with app.sessions.begin() as session, audit.called_from("192.0.2.7"):
-        audit.record(session, AuditEvent.SIGN_IN_REFUSED, None, about="expired link")
+        audit.record(session, AuditEvent.SETTING_CHANGED, None, about="a new key")
     with app.sessions.read() as session:
         [entry] = audit.entries(session, uuid4(), audit.AuditFilter(), everything=True)
     assert (entry.user_id, entry.address, entry.about) == (None, "192.0.2.7", "expired link")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -17,7 +18,6 @@ from structlog.testing import capture_logs
 
 from nexus.app import App
 from nexus.db.rows import MediaRow
-from nexus.db.session import Row
 from nexus.errors import ExtractionFailed, FetchFailed, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media.lifecycle import EXTRACTION
@@ -184,7 +184,7 @@ def claim(app: App) -> list[Claim[MediaRow]]:
 def test_the_lease_begins_at_the_claim_and_not_at_the_announcement(
     app: App, clock: SetClock, way: str
 ) -> None:
-    seen: list[Row] = []
+    seen: list[Any] = []
 
     def extract(source: Source) -> Extraction:
         seen.append(row_of(app.sessions, source.media_id))

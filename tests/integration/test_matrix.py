@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, insert, literal_column, null, update
 from nexus.app import App
 from nexus.db.moves import MEDIA_ROWS, Missed, Move
 from nexus.db.rows import MediaRow
-from nexus.db.session import Row, Statement
+from nexus.db.session import Statement
 from nexus.db.tables import media
 from nexus.libraries import access
 from nexus.states.attempt import ATTEMPT
@@ -62,7 +62,7 @@ def stage_for(edge: Edge[Status]) -> Stage:
     return Stage(edge.where[1]) if edge.where else Stage.EXTRACT
 
 
-def unchanged(before: Row, after: Row, *but: str) -> bool:
+def unchanged(before: Any, after: Any, *but: str) -> bool:
     return all(getattr(before, name) == getattr(after, name) for name in before._fields if name not in but)
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,7 +14,6 @@ import pytest
 from nexus.app import App, build
 from nexus.db.drivers import CommitUnanswered
 from nexus.db.rows import MediaRow
-from nexus.db.session import Row
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.media.extraction import Nothing
 from nexus.media.lifecycle import BACKLOG, mark_all_ready_for_reading
@@ -41,7 +41,7 @@ def claim(app: App) -> Claim[MediaRow]:
     return found
 
 
-def claimed(app: App) -> Row:
+def claimed(app: App) -> Any:
     media_id = new_media(app)
     start_extraction(app, media_id)
     return row_of(app.sessions, media_id)
@@ -217,7 +217,7 @@ def test_writing_together_and_renewing_leases_at_once_do_not_deadlock(
     app.close()
 
 
-def as_ready(app: App, claim: Row) -> Readable:
+def as_ready(app: App, claim: Any) -> Readable:
     found = Extraction.plain(None, "text")
     return Readable.of(claim.id, claim.processing_attempts, Found(found, "tests"))
 

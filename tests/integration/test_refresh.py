@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import bindparam, select
 
 from nexus.app import App, build
-from nexus.db.session import Row, Statement
+from nexus.db.session import Statement
 from nexus.db.tables import fragments, refreshes, revisions
 from nexus.errors import (
     ExtractionFailed,
@@ -80,12 +81,12 @@ def ask(app: App, media_id: UUID, user: UUID) -> None:
     refresh.request(app.sessions, LocalQueue(), media_id, user, None)
 
 
-def one(app: App, statement: Statement, media_id: UUID) -> Row:
+def one(app: App, statement: Statement, media_id: UUID) -> Any:
     with app.sessions.read() as session:
         return session.first(statement, media_id=media_id)
 
 
-def fragments_of(app: App, media_id: UUID, user: UUID) -> list[Row]:
+def fragments_of(app: App, media_id: UUID, user: UUID) -> list[Any]:
     """The text that a user sees."""
     with app.sessions.read() as session:
         number = queries.get(session, media_id, user).row.revision
@@ -180,6 +181,18 @@ def test_a_refresh_whose_extractor_breaks_keeps_the_text(app: App, user: UUID) -
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     assert refresh_item(app.tools, media_id) == "failed"
     assert texts_of(app, media_id, user) == ["old"]
+
+
+def test_a_refresh_without_an_extractor_waits_for_one(app: App, user: UUID, clock: SetClock) -> None:
+    media_id = readable(app, user, "old")
+    ask(app, media_id, user)
+    AVAILABLE_EXTRACTORS.clear()
+    for _ in range(5):
+        assert refresh_item(app.tools, media_id) == "released"
+        clock.forward(minutes=5)
+    reads("new")
+    assert refresh_item(app.tools, media_id) == "revision 2"
+    assert texts_of(app, media_id, user) == ["new"]
 
 
 def test_a_refresh_is_tried_three_times_after_transient_failures(

@@ -5,6 +5,7 @@ import tempfile
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import func, select
 
 from nexus.app import build
-from nexus.db.session import Row, Statement
+from nexus.db.session import Statement
 from nexus.db.tables import media
 from nexus.errors import InvalidState, NotFound
 from nexus.extract import Extraction
@@ -296,7 +297,7 @@ class Walk(RuleBasedStateMachine):
             assert session.first(_ALL).media == len(self.models)
 
 
-def replayed(entries: list[Row]) -> tuple[str | None, int]:
+def replayed(entries: list[Any]) -> tuple[str | None, int]:
     """The status and the attempts that the history leads to, step by step along the machine's edges."""
     edges = {edge.verb: edge for edge in MEDIA}
     state, attempt = None, 0

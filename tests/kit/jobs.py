@@ -13,7 +13,7 @@ from nexus.app import App
 from nexus.db.editorial import jobs as jobs_table
 from nexus.db.moves import JOB_ROWS, STORY_ROWS, Missed, Subject
 from nexus.db.rows import JobRow
-from nexus.db.session import Row, Session, Sessions, Statement
+from nexus.db.session import Session, Sessions, Statement
 from nexus.editorial import drafts, jobs, queries, requests, step_claims, stories
 from nexus.errors import ExtractionFailed
 from nexus.extract import Extraction, Fetched
@@ -94,7 +94,7 @@ def walk_job_to(app: App, job_id: UUID, user: UUID, status: Status) -> None:
             requests.finish_draft(app.tools, job, "test")
 
 
-def _claimed(row: Any) -> Row:
+def _claimed(row: Any) -> Any:
     assert row, row
     return row
 
@@ -106,7 +106,7 @@ def jobs_in_every_state(app: App, user: UUID) -> dict[Status, UUID]:
     return made
 
 
-def stories_of(app: App, job_id: UUID) -> list[Row]:
+def stories_of(app: App, job_id: UUID) -> list[Any]:
     with app.sessions.read() as session:
         return queries.drafts_of(session, job_id)
 
@@ -139,7 +139,7 @@ def verbs_to(machine: Machine[S], target: S) -> list[str]:
     return ways[target]
 
 
-def subject_row(sessions: Sessions, subject: Subject[Any], row_id: UUID) -> Row:
+def subject_row(sessions: Sessions, subject: Subject[Any], row_id: UUID) -> Any:
     with sessions.read() as session:
         return session.first(_ROWS[subject], row_id=row_id)
 
@@ -148,7 +148,7 @@ def job_events(app: App, job_id: UUID) -> list[str]:
     return [entry.event for entry in history_of(app.sessions, job_id)]
 
 
-def assert_job_replays(app: App, job_id: UUID) -> Row:
+def assert_job_replays(app: App, job_id: UUID) -> Any:
     """Check that its history is one walk to its state, with each attempt and story once."""
     job = _assert_replays(app, JOB_ROWS, job_id)
     begun = [entry.attempt for entry in history_of(app.sessions, job_id) if entry.event in BEGIN]
@@ -161,7 +161,7 @@ def assert_job_replays(app: App, job_id: UUID) -> Row:
     return job
 
 
-def _assert_replays(app: App, subject: Subject[Any], row_id: UUID) -> Row:
+def _assert_replays(app: App, subject: Subject[Any], row_id: UUID) -> Any:
     edges = {edge.verb: edge for edge in subject.machine}
     state, entries = None, history_of(app.sessions, row_id)
     for entry in entries:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, insert, select
 
 from nexus.app import App
 from nexus.db.moves import MEDIA_ROWS, log_created
-from nexus.db.session import Row, Sessions, Statement
+from nexus.db.session import Sessions, Statement
 from nexus.db.tables import fragments, history, library_media, media, media_file
 from nexus.extract import Extraction, Source
 from nexus.libraries import access, catalog, members
@@ -59,10 +60,10 @@ _HISTORY = Statement(
 class MediaRecord:
     """Everything that is stored about one media."""
 
-    row: Row
-    history: list[Row]
+    row: Any
+    history: list[Any]
     texts: list[str]
-    files: list[Row]
+    files: list[Any]
     holders: list[UUID]
 
 
@@ -191,12 +192,12 @@ def new_media(app: App, user: UUID | None = None, url: str | None = None, kind: 
         return add_url(session, user or uuid4(), kind, address, {}).media_id
 
 
-def row_of(sessions: Sessions, media_id: UUID) -> Row:
+def row_of(sessions: Sessions, media_id: UUID) -> Any:
     with sessions.read() as session:
         return session.first(_ROW, media_id=media_id)
 
 
-def history_of(sessions: Sessions, media_id: UUID) -> list[Row]:
+def history_of(sessions: Sessions, media_id: UUID) -> list[Any]:
     with sessions.read() as session:
         return session.all(_HISTORY, media_id=media_id)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from nexus.app import App
 from nexus.db.moves import JOB_ROWS
-from nexus.db.session import Row
 from nexus.editorial import drafts, jobs, step_claims, steps
 from nexus.editorial.steps import STEP
 from nexus.queue import Work
@@ -89,7 +89,7 @@ def kill_a_worker(nexus: Nexus, job_id: UUID, at_work: Callable[[], object]) -> 
     assert sweep(nexus.app.tools, nexus.app.queue).released == 1
 
 
-def taken_up(nexus: Nexus, job_id: UUID, status: Status) -> Row:
+def taken_up(nexus: Nexus, job_id: UUID, status: Status) -> Any:
     """The job once another worker has brought it this far; checks every promise on the way."""
     nexus.worker()
     app = nexus.app
@@ -136,7 +136,7 @@ def test_an_extraction_whose_worker_is_killed_is_done_by_another_without_a_fetch
     assert_read_once(nexus, job)
 
 
-def assert_read_once(nexus: Nexus, job: Row) -> None:
+def assert_read_once(nexus: Nexus, job: Any) -> None:
     """Its article is one media with one text, and no story was made unasked."""
     assert (job.extracted_title, job.raw_html) == ("The harbour", None)
     article = everything_of(nexus.app.sessions, job.media_id)

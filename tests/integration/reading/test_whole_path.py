@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import and_, bindparam, select
 
 from nexus.app import App
-from nexus.db.session import Row, Statement
+from nexus.db.session import Statement
 from nexus.db.tables import assets, fragments, media, media_file, revisions
 from nexus.libraries import catalog
 from nexus.media import queries, refresh, submit
@@ -45,7 +46,7 @@ _ASSETS = Statement(select(assets).where(assets.c.media_id == bindparam("media_i
 _FILE = Statement(select(media_file).where(media_file.c.media_id == bindparam("media_id")))
 
 
-def rows(app: App, statement: Statement, media_id: UUID) -> list[Row]:
+def rows(app: App, statement: Statement, media_id: UUID) -> list[Any]:
     with app.sessions.read() as session:
         return session.all(statement, media_id=media_id)
 
