@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 import structlog
-from sqlalchemy import text
 
 from nexus.app import App, build
 from nexus.db import migrate
@@ -33,6 +33,10 @@ from tests.kit.settings import make_settings
 
 DATABASE = "NEXUS_TEST_DATABASE_URL"
 REDIS = "NEXUS_TEST_REDIS_URL"
+#: In one statement, so that no test sees half of it.
+EMPTY_EVERY_TABLE = "DO $$ BEGIN {} ALTER SEQUENCE history_id_seq RESTART; END $$".format(
+    " ".join(f"DELETE FROM {table.name};" for table in metadata.tables.values())
+)
 
 started = pytest.StashKey[ExitStack]()
 
@@ -124,14 +128,18 @@ def sqlite_url(migrated_sqlite: Path, tmp_path: Path) -> str:
     return f"sqlite:///{path}"
 
 
+@pytest.fixture(scope="session")
+def postgres_cleaner(migrated_postgres: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(migrated_postgres.replace("+psycopg", ""), autocommit=True) as connection:
+        # Without the triggers that would go after the rows of other tables: all of them are emptied anyway.
+        connection.execute("SET session_replication_role = replica")
+        yield connection
+
+
 @pytest.fixture
-def clean_postgres(migrated_postgres: str) -> str:
-    """The worker's migrated database, emptied."""
-    engine = migrate.engine_for(migrated_postgres)
-    names = ", ".join(table.name for table in metadata.sorted_tables)
-    with engine.begin() as connection:
-        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
-    engine.dispose()
+def clean_postgres(migrated_postgres: str, postgres_cleaner: psycopg.Connection) -> str:
+    """The worker's migrated database, emptied. For a few rows, DELETE takes a tenth of the time of TRUNCATE."""
+    postgres_cleaner.execute(EMPTY_EVERY_TABLE)
     return migrated_postgres
 
 

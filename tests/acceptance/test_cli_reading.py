@@ -107,6 +107,33 @@ def test_a_page_is_added_read_and_refreshed(terminal: Terminal, pages: Pages) ->
     assert terminal.run("refresh").code == 2
 
 
+def test_versions_are_listed_compared_and_chosen(terminal: Terminal, pages: Pages) -> None:
+    pages["/boats"] = Answer(PAGE.encode())
+    assert terminal.run("add", pages.url("/boats")).code == 0
+    (media,) = json.loads(terminal.run("status", "--json").out)
+    pages["/boats"] = Answer(PAGE.replace("Boats", "Ships").encode())
+    assert terminal.run("refresh", media["id"]).code == 0
+
+    listed = lines(terminal.run("revisions", media["id"], "--json").out)
+    assert [(one["number"], one["title"], one["is_read"]) for one in listed] == [
+        (2, "Ships", True),
+        (1, "Boats", False),
+    ]
+    compared = terminal.run("revisions", media["id"], "--diff", "1", "2").out
+    assert "[-" in compared
+    assert "{+" in compared
+    ran = terminal.run("revisions", media["id"], "--use", "1")
+    assert (ran.code, "yours" in ran.out.splitlines()[1]) == (0, True)
+    (media,) = json.loads(terminal.run("status", "--json").out)
+    assert (media["title"], media["revision"], media["newer_revision"]) == ("Boats", 1, 2)
+
+    for wrong in (["--use", "7"], ["--diff", "1", "7"]):
+        refused = terminal.run("revisions", media["id"], *wrong)
+        assert refused.code == 1
+        assert "Traceback" not in refused.err
+    assert terminal.run("revisions", media["id"], "--use", "1", "--diff", "1", "2").code == 2
+
+
 def test_a_missing_page_is_reported_with_what_to_do(terminal: Terminal, pages: Pages) -> None:
     ran = terminal.run("add", pages.url("/nowhere"))
     assert ran.code == 1

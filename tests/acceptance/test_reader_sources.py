@@ -93,6 +93,35 @@ def test_a_refresh_brings_the_new_text_or_keeps_the_old(page: Page, live_site: L
     expect(page.locator("#refresh")).to_contain_text("E_FETCH_FAILED")
 
 
+def test_versions_are_compared_and_the_old_one_is_used_again(page: Page, live_site: LiveSite) -> None:
+    url = address("renewed/versions")
+    added = add(page, url)
+    expect(badge(added)).to_have_text("Ready to read")
+    opened(page, added)
+    item = page.url
+    live_site.let(url.rpartition("/")[2])
+    page.get_by_text("About this").click()
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.locator("#f0")).to_have_text("It was changed.")
+
+    page.goto(f"{item}/versions")
+    expect(page.locator(".version")).to_have_count(2)
+    expect(page.locator("#version-2")).to_contain_text("you read this one")
+    page.get_by_role("button", name="Compare the two").click()
+    expect(page.locator("del").first).to_be_visible()
+    expect(page.locator("ins").first).to_be_visible()
+
+    page.goto(f"{item}?revision=1")
+    expect(page.locator("#f0")).to_have_text("As it was at first.")
+    expect(page.get_by_text("You hold another one.")).to_be_visible()
+    page.get_by_role("button", name="Use this version").click()
+    expect(page).to_have_url(item)
+    expect(page.locator("#f0")).to_have_text("As it was at first.")
+    page.goto(f"{item}/versions")
+    page.get_by_role("button", name="Use this version").click()
+    expect(page.locator("#f0")).to_have_text("It was changed.")
+
+
 def test_a_refresh_works_without_scripts(browser: Browser, page: Page, live_site: LiveSite) -> None:
     url = address("renewed/plain")
     added = add(page, url)

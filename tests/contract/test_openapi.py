@@ -287,7 +287,7 @@ def is_fine(answer: httpx2.Response) -> None:
     """It may be accepted or refused, but must not break."""
     if answer.status_code != 200:
         status, code = said(answer)
-        assert status in {400, 404, 405}, (status, code)
+        assert status in {400, 404, 405, 431}, (status, code)
 
 
 def is_refused(answer: httpx2.Response) -> None:

@@ -367,8 +367,7 @@ def test_a_file_is_uploaded_confirmed_downloaded_and_deleted(
     assert place.put(begun.target.url, body, dict(begun.target.headers)).is_success
     done = uploads.confirm(app.sessions, files, app.queue, user, begun.media_id)
     assert (done.media_id, done.duplicate) == (begun.media_id, False)
-    with app.sessions.read() as session:
-        link = store.link(session, files, begun.media_id)
+    link, _ = store.link_for(app.sessions, files, user, begun.media_id)
     assert place.get(link.url).content == body
     with app.sessions.begin() as session:
         gone = catalog.delete_media(session, begun.media_id, user)
@@ -388,8 +387,7 @@ def test_a_checked_file_can_not_be_replaced_over_its_upload_link(
     assert place.put(begun.target.url, body, dict(begun.target.headers)).is_success
     uploads.confirm(app.sessions, files, app.queue, user, begun.media_id)
     place.put(begun.target.url, bytes(len(body)), dict(begun.target.headers))
-    with app.sessions.read() as session:
-        link = store.link(session, files, begun.media_id)
+    link, _ = store.link_for(app.sessions, files, user, begun.media_id)
     assert place.get(link.url).content == body
     bench = Bench(replace(app.tools, files=files), row_of(app.sessions, begun.media_id))
     with bench.file() as found:

@@ -185,12 +185,12 @@ def test_bad_questions_are_refused(me: Caller, params: dict[str, object]) -> Non
 
 
 def test_an_entry_needs_nobody_who_is_signed_in(app: App) -> None:
-    """For sign-ins that were refused."""
+    """For what happens by itself."""
     with app.sessions.begin() as session, audit.called_from("192.0.2.7"):
         audit.record(session, AuditEvent.SETTING_CHANGED, None, about="a new key")
     with app.sessions.read() as session:
         [entry] = audit.entries(session, uuid4(), audit.AuditFilter(), everything=True)
-    assert (entry.user_id, entry.address, entry.about) == (None, "192.0.2.7", "expired link")
+    assert (entry.user_id, entry.address, entry.about) == (None, "192.0.2.7", "a new key")
 
 
 def test_old_entries_are_forgotten(app: App, me: Caller, clock: SetClock) -> None:

@@ -15,6 +15,7 @@ from nexus.web.http import auth, forms
 from nexus.web.http.routing import MOST_BODY, Route
 from tests.kit.http import Caller, Site, problem, serve
 from tests.kit.settings import make_settings
+from tests.kit.sign_ins import cookie_of
 from tests.kit.wire import Wire, request, wire
 
 BOUNDARY = "a-boundary"
@@ -22,7 +23,7 @@ FORM = f"Content-Type: multipart/form-data; boundary={BOUNDARY}"
 SAME_ORIGIN = "Sec-Fetch-Site: same-origin"
 MIB = 2**20
 #: Everyone may send these a body, of at most 1 MiB.
-OPEN: set[str] = set()
+OPEN = {"POST /sign-in"}
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def file_part(name: str, size: int) -> bytes:
 
 
 def cookie(app: App) -> str:
-    return f"Cookie: {auth.COOKIE}={auth.session_token(app.settings, uuid4())}"
+    return f"Cookie: {cookie_of(app.sessions, uuid4())}"
 
 
 # --- bodies ---
@@ -302,7 +303,7 @@ def test_in_prod_strangers_learn_nothing_about_nexus(database_url: str, tmp_path
     app = build(make_settings(database_url, tmp_path, env="prod"))
     with serve(app) as site:
         internal = {"X-Nexus-Internal": app.settings.internal_secret}
-        signed_in = {"Cookie": f"{auth.COOKIE}={auth.session_token(app.settings, uuid4())}"}
+        signed_in = {"Cookie": cookie_of(app.sessions, uuid4())}
         wrong = {"X-Nexus-Internal": "wrong"}
         for path in ABOUT:
             assert site.anyone().get(path).status_code == 401, path

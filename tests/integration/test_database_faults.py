@@ -235,9 +235,9 @@ def test_a_refresh_is_written_once_whatever_happens_to_the_connection(
     )
     assert refresh_item(app.tools, media_id)
     assert not postgres_line.armed
-    assert everything_of(app.sessions, media_id).texts == ["new"]
+    assert everything_of(app.sessions, media_id).texts == [*TEXTS, "new"]
     with app.sessions.read() as session:
-        assert refresh.present(session, media_id) is None
+        assert refresh.present(session, media_id, user) is None
 
 
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)

@@ -19,7 +19,7 @@ from nexus.editorial import requests
 from nexus.editorial.requests import NewJob
 from nexus.errors import Forbidden, InvalidRequest, NotFound
 from nexus.extract import AVAILABLE_EXTRACTORS, Asset, Extraction, Facts, Fragment, Source
-from nexus.libraries import access, catalog
+from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
 from nexus.media import add, files, holdings, queries, reader, refresh
 from nexus.media.runner import Outcome
@@ -187,7 +187,7 @@ def test_a_shared_librarys_refresh_leaves_its_members_own_copy(app: App) -> None
     guest = uuid4()
     with app.sessions.begin() as session:
         access.ensure_user(session, guest)
-        catalog.set_member(session, library, guest, Role.MEMBER, ann)
+        members.join(session, library, guest, Role.MEMBER)
     assert text_of(app, media_id, guest) == "the second text", "the guest has only the shared one"
 
 

@@ -155,7 +155,7 @@ def test_a_server_that_is_killed_during_an_upload_serves_no_half_file(
 def half_sent(link: str, body: bytes) -> Iterator[None]:
     """A client that has sent two thirds and waits."""
     parts = urlsplit(link)
-    head = f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: x\r\nContent-Type: {PDF}\r\n"
+    head = f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {PDF}\r\n"
     with socket.create_connection((parts.hostname, parts.port)) as connection:
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
         connection.sendall(body[: 2 * MIB])

@@ -369,16 +369,15 @@ class TestTwoConfirmations:
 
 def test_a_download_link_leads_to_the_file_for_five_minutes(app: App, uploader: Uploader) -> None:
     media_id = uploader.upload(unique_pdf(), filename="ein Buch.pdf")
-    with app.sessions.read() as session:
-        link = store.link(session, app.files, media_id)
+    link, _ = store.link_for(app.sessions, app.files, uploader.id, media_id)
     assert "filename=ein+Buch.pdf" in link.url
     assert (link.expires_at - app.sessions.clock()).total_seconds() == 300
 
 
 def test_an_unconfirmed_upload_has_no_download_link(app: App, uploader: Uploader) -> None:
     media_id = uploader.sent(unique_pdf())
-    with app.sessions.read() as session, pytest.raises(NotFound):
-        store.link(session, app.files, media_id)
+    with pytest.raises(NotFound):
+        store.link_for(app.sessions, app.files, uploader.id, media_id)
 
 
 def test_a_store_that_can_not_sign_a_download_is_reported_as_unavailable(
@@ -386,5 +385,5 @@ def test_a_store_that_can_not_sign_a_download_is_reported_as_unavailable(
 ) -> None:
     media_id = uploader.upload(unique_pdf())
     cut_off: Files = uploader_with_store(app, sign_download=unreachable).app.files
-    with app.sessions.read() as session, pytest.raises(NotReady):
-        store.link(session, cut_off, media_id)
+    with pytest.raises(NotReady):
+        store.link_for(app.sessions, cut_off, uploader.id, media_id)

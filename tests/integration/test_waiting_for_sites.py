@@ -11,7 +11,6 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media.runner import Outcome
 from nexus.settings import Settings
 from nexus.states.media import Kind, Status
-from nexus.web.http import auth
 from tests.kit.articles import ARTICLE
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site
@@ -19,6 +18,7 @@ from tests.kit.job_calls import begin_job, call_step, job_of
 from tests.kit.media import history_of, new_media, row_of, status_of
 from tests.kit.servers.web_pages import Answer, Pages
 from tests.kit.settings import make_settings
+from tests.kit.sign_ins import cookie_of
 from tests.kit.work import extract_item, take_step
 
 ASKED_TO_WAIT = Answer(b"", status=429, headers={"Retry-After": "600"})
@@ -93,7 +93,7 @@ def test_a_429_to_a_request_of_its_own_is_a_try(app: App, clock: SetClock, pages
 
 
 def page_of(app: App, site: Site, me: Caller, path: str) -> str:
-    cookie = f"{auth.COOKIE}={auth.session_token(app.settings, me.user)}"
+    cookie = cookie_of(app.sessions, me.user)
     answer = site.anyone(Cookie=cookie).get(path)
     assert answer.status_code == 200
     return " ".join(answer.text.split())

@@ -8,10 +8,10 @@ import pytest
 from nexus.app import App
 from nexus.media.lifecycle import retry_media
 from nexus.states.media import Status
-from nexus.web.http import auth
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, data
 from tests.kit.media import new_file, new_media, share_media, start_extraction, walk_media_to
+from tests.kit.sign_ins import cookie_of
 
 URL = "https://example.com/an-article"
 DATES = ("created_at", "updated_at", "processing_started_at", "processing_completed_at", "failed_at")
@@ -65,7 +65,7 @@ def test_no_date_of_a_stranger_is_on_the_page_of_an_item(
     walk_media_to(app, media_id, Status.READY_FOR_READING)
     clock.forward(days=30)
     submit(you)
-    cookie = f"{auth.COOKIE}={auth.session_token(app.settings, you.user)}"
+    cookie = cookie_of(app.sessions, you.user)
     seen = you.get(f"/items/{media_id}", headers={"Authorization": "", "Cookie": cookie}).text
     facts = seen[seen.index('id="facts"') : seen.index("<dt>Text")]
     assert "31 Jan 2026" in facts

@@ -42,7 +42,7 @@ _STORED = Statement(insert(media_file).values({c: bindparam(c.name) for c in med
 _FRAGMENTS = Statement(
     select(fragments.c.text)
     .where(fragments.c.media_id == bindparam("media_id"))
-    .order_by(fragments.c.position)
+    .order_by(fragments.c.revision, fragments.c.position)
 )
 _FILES = Statement(select(media_file).where(media_file.c.media_id == bindparam("media_id")))
 _HOLDERS = Statement(

@@ -452,7 +452,7 @@ def test_admins_of_a_jobs_library_see_it_and_members_do_not(site: Site, me: Call
     admin, member = site.caller(), site.caller()
     for who, role in ((admin, "admin"), (member, "member")):
         who.get("/libraries")
-        me.post(f"/libraries/{library}/members", json={"user_id": str(who.user), "role": role})
+        me.let_in(library, who.user, role)
     body = {"url": pages.url("/boats"), "libraryId": library}
     job = job_of(me.post("/api/ingestion-jobs", json=body))
     assert job_of(admin.get(f"/api/ingestion-jobs/{job['id']}"))["id"] == job["id"]
