@@ -93,6 +93,7 @@ def test_sign_ins_and_tokens_are_recorded(app: App, me: Caller) -> None:
     assert made["token"] not in str(read(me))
 
 
+@pytest.mark.usefixtures("installed_extractors")
 def test_an_import_into_a_library_is_one_entry(me: Caller) -> None:
     batch = open_batch(me, "Research")
     for name in ("one.txt", "two.txt"):
