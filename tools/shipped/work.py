@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -57,11 +56,6 @@ class Member:
         """As the README says it."""
         return str(uuid5(uuid5(NAMESPACE_URL, self.issuer), SUBJECT))
 
-    @cached_property
-    def link(self) -> str:
-        """Signs in to the pages, once."""
-        return self.team.run(f"nexus token --link --user {self.user}").strip()
-
     def ask(self, server: Process, method: str, path: str, **given: Any) -> Any:
         """The body of a good answer; a 503 is asked again, as it says. Raises AssertionError."""
 
@@ -83,14 +77,15 @@ class Member:
     def browser(self, server: Process) -> Iterator[httpx2.Client]:
         """Signed in to the pages by the link that `nexus token` prints."""
         public = self.team.setting("NEXUS_PUBLIC_URL")
-        assert self.link.startswith(f"{public}/sign-in?token="), "the link does not lead to NEXUS_PUBLIC_URL"
+        link = self.team.run(f"nexus token --link --user {self.user}").strip()
+        assert link.startswith(f"{public}/sign-in?token="), "the link does not lead to NEXUS_PUBLIC_URL"
         headers = {"Sec-Fetch-Site": "same-origin"}
         with httpx2.Client(
             base_url=server.url, timeout=60, trust_env=False, headers=headers, follow_redirects=True
         ) as client:
-            page = client.get(self.link.removeprefix(public))
+            page = client.get(link.removeprefix(public))
             assert page.status_code == 200, f"the sign-in link answers {page.status_code}"
-            signed_in = client.post("/sign-in", data={"token": self.link.partition("token=")[2]})
+            signed_in = client.post("/sign-in", data={"token": link.partition("token=")[2]})
             assert signed_in.status_code == 200, f"its button answers {signed_in.status_code}"
             yield client
 
