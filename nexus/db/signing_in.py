@@ -1,4 +1,4 @@
-"""The tables of signing in. Keys that open something are stored as hashes: whoever reads them here can't use them."""
+"""The tables of signing in. Keys that open something are stored as hashes: reading them here is no use."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The system calls that a parser may make. Every other call ends it.
 
-The list is what the readers were seen to need (strace over articles, books and PDFs), and what Python and its libraries
-do around that: take memory, read installed files, look at the clock, speak to the worker. A call that libraries try and
-can do without is refused with an error, so that they carry on.
+The list is what readers were seen to need (strace over a sample of documents), and what Python and its libraries are
+known to do around that: take memory, read installed files, look at the clock, speak to the worker. A call that
+libraries try and can do without is refused with an error, so that they carry on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The worker's handles on its processes: the nursery, and the parsers that come from it.
 
-A nursery may be killed at any time. Whoever notices gets NurseryGone and starts another.
+A nursery may be killed at any time. The thread that notices gets NurseryGone and starts another.
 """
 
 from __future__ import annotations

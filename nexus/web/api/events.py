@@ -41,7 +41,7 @@ HEARTBEAT_SECONDS = 15.0
 CHECK_SECONDS = 5.0
 #: A stream ends after this long, and its reader reconnects: anyone who is signed out by then can't.
 STREAM_SECONDS = 300.0
-#: So many events may wait for a slow reader. Whoever is further behind looks for theirs in the history.
+#: So many events may wait for a slow reader. A reader who is further behind looks for theirs in the history.
 MOST_WAITING = 1000
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "A stream."}
@@ -268,7 +268,7 @@ async def _stream(
                 await reader.wait(
                     LOOK_SECONDS if behind else quiet_since + HEARTBEAT_SECONDS - time.monotonic()
                 )
-            # Proxies cut connections that stay silent. With an id: whoever comes back need not search what was passed.
+            # Proxies cut connections that stay silent. With an id, a reader who reconnects searches less.
             if time.monotonic() - quiet_since >= HEARTBEAT_SECONDS:
                 feed.pass_on(reader)
                 yield format_sse_event(comment="still here", id=str(reader.place))
