@@ -22,7 +22,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Hints
 from nexus.fetch import Download, Fetcher, FetchLimits, parse_host_ports
 from nexus.media.add import add_url
 from nexus.settings import Settings
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.upkeep import counts
 from nexus.worker.threads import Workers
 
@@ -107,7 +107,7 @@ def _wait(app: App) -> None:
     while time.monotonic() < deadline:
         with app.sessions.read() as session:
             counted = counts.by_status(session)
-        if not counted[Status.PENDING] + counted[Status.EXTRACTING]:
+        if not counted[MediaStatus.PENDING] + counted[MediaStatus.EXTRACTING]:
             return
         time.sleep(0.1)
     raise RuntimeError("the articles were not read in time")

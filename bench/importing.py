@@ -29,7 +29,7 @@ from nexus.extract.builtin import EPUB, PDF, TEXT
 from nexus.imports.service import ImportDesk
 from nexus.imports.staging import KINDS, kind_of
 from nexus.settings import Settings
-from nexus.states.attempt import Status
+from nexus.states.attempt import AttemptStatus
 from nexus.states.media import Kind
 
 ROUNDS = 15
@@ -114,7 +114,7 @@ def _import(desk: ImportDesk, files: Iterable[Path]) -> None:
     for path in files:
         desk.staging.add(batch.id, path.name, path)
     desk.start(batch.id)
-    if not desk.wait(PATIENCE) or desk.state.status is not Status.COMPLETE:
+    if not desk.wait(PATIENCE) or desk.state.status is not AttemptStatus.COMPLETE:
         raise RuntimeError(f"the import did not end: {desk.state}")
 
 

@@ -15,7 +15,7 @@ import nexus
 from nexus.cli import sharing_commands
 from nexus.cli.failures import Polite
 from nexus.cli.options import AsJson, DataDir, Host, Ids, Port, User
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 
 app = typer.Typer(
     cls=Polite,
@@ -131,7 +131,7 @@ def import_(
 def status(
     ids: Ids = None,
     only: Annotated[
-        Status | None, typer.Option("--status", help="Only media in this state.", show_default=False)
+        MediaStatus | None, typer.Option("--status", help="Only media in this state.", show_default=False)
     ] = None,
     library: Annotated[str | None, typer.Option(help="Only this library.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(min=1, help="The most media to list.")] = 20,

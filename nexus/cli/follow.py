@@ -17,7 +17,7 @@ from nexus.cli.outcome import Ended, Item, Progress, Result, progress
 from nexus.errors import JobTimeout, WorkError, public_code, tree
 from nexus.media import queries
 from nexus.media.queries import View
-from nexus.states.media import PUBLISHED, Kind, Stage, Status
+from nexus.states.media import PUBLISHED, Kind, MediaStatus, Stage
 
 INTERRUPTED = 130
 #: Failures that may not happen again.
@@ -103,10 +103,10 @@ class Follow:
 
 def rests(front: Front, view: View) -> bool:
     """Whether it stays as it is until somebody does something."""
-    status = Status(view.row.processing_status)
-    if status is Status.PENDING:
+    status = MediaStatus(view.row.processing_status)
+    if status is MediaStatus.PENDING:
         return Kind(view.row.kind) not in front.extractors
-    return status is Status.FAILED or status in PUBLISHED
+    return status is MediaStatus.FAILED or status in PUBLISHED
 
 
 @contextmanager
@@ -136,10 +136,10 @@ def _tell_left(front: Front, left: int) -> None:
 
 def _ended(front: Front, item: Item, view: View, *, moved: bool) -> Ended:
     row = view.row
-    status = Status(row.processing_status)
-    if status is Status.PENDING:
+    status = MediaStatus(row.processing_status)
+    if status is MediaStatus.PENDING:
         return Ended(item, Result.QUEUED, _why_queued(front, row.kind), view)
-    if status is Status.FAILED and row.failure_stage != Stage.EMBED.value:
+    if status is MediaStatus.FAILED and row.failure_stage != Stage.EMBED.value:
         return Ended(
             item, Result.FAILED, row.last_error_message or "", view, public_code(row.last_error_code)
         )

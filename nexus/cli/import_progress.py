@@ -14,7 +14,7 @@ from nexus.cli import say
 from nexus.errors import ApiError
 from nexus.imports.progress import SHARE, FileOutcome, FileProgress
 from nexus.imports.service import ImportDesk
-from nexus.states.attempt import Status
+from nexus.states.attempt import AttemptStatus
 
 MARKS = {
     FileOutcome.COMMITTED: ("✓", "green"),
@@ -31,7 +31,7 @@ WORDS = {
 }
 
 
-STOPS = {Status.STOPPING: "Stopping…", Status.PAUSED: "Paused"}
+STOPS = {AttemptStatus.STOPPING: "Stopping…", AttemptStatus.PAUSED: "Paused"}
 
 
 class Shown(Protocol):

@@ -23,7 +23,7 @@ from nexus.imports.progress import FileOutcome, FileProgress
 from nexus.imports.service import CLOSE_SECONDS, ImportDesk
 from nexus.imports.staging import KINDS
 from nexus.libraries import catalog
-from nexus.states.attempt import Status
+from nexus.states.attempt import AttemptStatus
 
 TICK = 0.1
 GO_ON, LEAVE_OUT, DISCARD = "resume", "without", "discard"
@@ -132,7 +132,7 @@ def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
         if desk.is_committed:
             screen.done(desk.progress.lines())
             return
-        if desk.state.status is not Status.PAUSED:
+        if desk.state.status is not AttemptStatus.PAUSED:
             raise Internal  # the runner broke without saying so
         failed = desk.progress.of(FileOutcome.FAILED)
         _tell(failed, desk.trouble)
@@ -143,7 +143,7 @@ def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
             raise typer.Exit(INTERRUPTED if interrupted and not failed else 1)
         for line in failed:
             desk.staging.remove(batch_id, line.source_id)
-        if desk.state.status is not Status.PAUSED:
+        if desk.state.status is not AttemptStatus.PAUSED:
             raise Refused("There is nothing left to import.")
         desk.resume()
 

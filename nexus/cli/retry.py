@@ -16,7 +16,7 @@ from nexus.cli.outcome import Ended, Item, Result
 from nexus.errors import ApiError
 from nexus.libraries import access
 from nexus.media import queries, submit
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 
 
 def retry_items(
@@ -60,7 +60,9 @@ def _failed(front: Front, viewer: UUID) -> list[UUID]:
         access.ensure_user(session, viewer)
         cursor: str | None = None
         while True:
-            page = queries.newest(session, viewer, status=Status.FAILED, cursor=cursor, most=queries.MOST)
+            page = queries.newest(
+                session, viewer, status=MediaStatus.FAILED, cursor=cursor, most=queries.MOST
+            )
             found += [view.row.id for view in page.items if view.may_retry]
             cursor = page.next_cursor
             if cursor is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 TERMINALS_BY_DECREE = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 
 STYLES = {
-    Status.PENDING: "yellow",
-    Status.EXTRACTING: "cyan",
-    Status.READY_FOR_READING: "green",
-    Status.EMBEDDING: "cyan",
-    Status.READY: "green",
-    Status.FAILED: "red",
+    MediaStatus.PENDING: "yellow",
+    MediaStatus.EXTRACTING: "cyan",
+    MediaStatus.READY_FOR_READING: "green",
+    MediaStatus.EMBEDDING: "cyan",
+    MediaStatus.READY: "green",
+    MediaStatus.FAILED: "red",
 }
 
 

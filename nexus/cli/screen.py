@@ -13,7 +13,7 @@ from rich.text import Text
 from nexus.cli import say
 from nexus.cli.outcome import Ended, Item, Result
 from nexus.media.queries import View
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 
 MARKS = {
     Result.READABLE: ("✓", "green"),
@@ -25,12 +25,12 @@ MARKS = {
     Result.GONE: ("✗", "red"),
 }
 WORDS = {
-    Status.PENDING: "waiting",
-    Status.EXTRACTING: "extracting",
-    Status.READY_FOR_READING: "readable",
-    Status.EMBEDDING: "readable",
-    Status.READY: "readable",
-    Status.FAILED: "failed",
+    MediaStatus.PENDING: "waiting",
+    MediaStatus.EXTRACTING: "extracting",
+    MediaStatus.READY_FOR_READING: "readable",
+    MediaStatus.EMBEDDING: "readable",
+    MediaStatus.READY: "readable",
+    MediaStatus.FAILED: "failed",
 }
 
 
@@ -57,7 +57,7 @@ class Screen:
         self._live.__exit__(kind, error, trace)
 
     def changed(self, item: Item, view: View) -> None:
-        status = Status(view.row.processing_status)
+        status = MediaStatus(view.row.processing_status)
         label = Text.assemble(
             (f"{WORDS[status]:<11}", say.STYLES[status]), say.clean(item.label), overflow="ellipsis"
         )

@@ -17,7 +17,7 @@ from nexus.libraries import catalog
 from nexus.media import queries
 from nexus.media.queries import View
 from nexus.settings import Settings
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.upkeep import counts as census
 
 
@@ -25,7 +25,7 @@ def show_status(
     data_dir: Path | None,
     user: UUID | None,
     media_ids: Sequence[UUID],
-    status: Status | None,
+    status: MediaStatus | None,
     library: str | None,
     limit: int,
     *,
@@ -62,7 +62,7 @@ def _named(sessions: Sessions, viewer: UUID, media_ids: Sequence[UUID]) -> tuple
 
 
 def _latest(
-    sessions: Sessions, viewer: UUID, status: Status | None, library: str | None, limit: int
+    sessions: Sessions, viewer: UUID, status: MediaStatus | None, library: str | None, limit: int
 ) -> tuple[list[View], list[UUID]]:
     with sessions.read() as session:
         library_id = None if library is None else _library(sessions, viewer, library)
@@ -97,7 +97,7 @@ def _show(
         say.line(view.row.id, view.row.processing_status, view.row.kind, label_of(view), reason_of(view))
 
 
-def _counts(sessions: Sessions, viewer: UUID) -> dict[Status, int]:
+def _counts(sessions: Sessions, viewer: UUID) -> dict[MediaStatus, int]:
     with sessions.read() as session:
         return census.by_status(session, viewer)
 

@@ -13,11 +13,11 @@ from nexus.cli.context import again
 from nexus.cli.status import label_of, reason_of
 from nexus.media.queries import View
 from nexus.settings import Settings
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 
 
 def draw_items(
-    chosen: Settings, counts: dict[Status, int] | None, views: Sequence[View], now: datetime
+    chosen: Settings, counts: dict[MediaStatus, int] | None, views: Sequence[View], now: datetime
 ) -> None:
     """Draw the summary, if there are counts, and the table."""
     console = say.out()
@@ -27,7 +27,7 @@ def draw_items(
         console.print(_table(views, now))
 
 
-def _summary(chosen: Settings, counts: dict[Status, int]) -> Text:
+def _summary(chosen: Settings, counts: dict[MediaStatus, int]) -> Text:
     total = sum(counts.values())
     if not total:
         return Text(f"Nothing here yet. Take something in: {again(chosen, 'add URL')}")
@@ -45,7 +45,7 @@ def _table(views: Sequence[View], now: datetime) -> Table:
     table.add_column("added", no_wrap=True, style="dim")
     for view in views:
         row = view.row
-        status = Status(row.processing_status)
+        status = MediaStatus(row.processing_status)
         table.add_row(Text(status.value, say.STYLES[status]), _described(view), _age(row.created_at, now))
     return table
 

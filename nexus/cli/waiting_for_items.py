@@ -16,7 +16,7 @@ from nexus.media.lifecycle import EXTRACTION
 from nexus.media.queries import View
 from nexus.queue import Work
 from nexus.queue.off import OffQueue
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 
 #: Seconds between two looks into the database while nothing ends here.
 TICK = 0.2
@@ -83,7 +83,7 @@ class Wait:
         self._viewer = viewer
         self._tell = tell
         #: Items that are not at rest, and the status each was last seen in.
-        self.left: dict[UUID, Status | None] = dict.fromkeys(media_ids)
+        self.left: dict[UUID, MediaStatus | None] = dict.fromkeys(media_ids)
         self._hands = None if app.queue.works_elsewhere else Hands(app)
         self._swept = 0.0
         self._moved = time.monotonic()
@@ -115,7 +115,7 @@ class Wait:
                 del self.left[media_id]
                 continue
             self.left[media_id] = status
-            if self._hands is not None and status is Status.PENDING and self._is_due(view):
+            if self._hands is not None and status is MediaStatus.PENDING and self._is_due(view):
                 self._hands.take(media_id)
 
     def _view(self, media_id: UUID) -> View | None:
@@ -141,5 +141,5 @@ class Wait:
             self._swept = time.monotonic()
 
 
-def _status(view: View) -> Status:
-    return Status(view.row.processing_status)
+def _status(view: View) -> MediaStatus:
+    return MediaStatus(view.row.processing_status)

@@ -34,7 +34,7 @@ jobs = Table(
     Column("media_id", ForeignKey("media.id", ondelete="SET NULL")),
     Column("url", Text),
     Column("canonical_url", Text),
-    Column("status", String(32), nullable=False, server_default=job.Status.QUEUED.value),
+    Column("status", String(32), nullable=False, server_default=job.JobStatus.QUEUED.value),
     Column("status_before", String(32)),
     #: The fence, like processing_attempts of a media.
     Column("attempt", Integer, nullable=False, server_default="0"),
@@ -69,7 +69,7 @@ jobs = Table(
     Column("request_id", String(128)),
     #: The revision of the item that its text was taken from; None if it was fetched or entered for the job.
     Column("media_revision", Integer),
-    CheckConstraint(f"status IN ({quoted(job.Status)})", name="status"),
+    CheckConstraint(f"status IN ({quoted(job.JobStatus)})", name="status"),
     CheckConstraint(f"{_JOB_FAILED} = (error_code IS NOT NULL)", name="failed_has_code"),
     CheckConstraint(f"{_JOB_FAILED} = (error_message IS NOT NULL)", name="failed_has_message"),
     CheckConstraint(
@@ -84,7 +84,7 @@ stories = Table(
     Column("id", Uuid, primary_key=True),
     Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
     Column("slug", String(120), nullable=False, unique=True),
-    Column("status", String(16), nullable=False, server_default=story.Status.DRAFT.value),
+    Column("status", String(16), nullable=False, server_default=story.StoryStatus.DRAFT.value),
     Column("status_before", String(16)),
     #: The fence: every change increases it, so that two editors can't overwrite each other by mistake.
     Column("revision", Integer, nullable=False, server_default="1"),
@@ -105,5 +105,5 @@ stories = Table(
     Column("published_at", Moment),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
-    CheckConstraint(f"status IN ({quoted(story.Status)})", name="status"),
+    CheckConstraint(f"status IN ({quoted(story.StoryStatus)})", name="status"),
 )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from nexus.states import job, story
-from nexus.states.media import Kind, Origin, Stage, Status
+from nexus.states.media import Kind, MediaStatus, Origin, Stage
 
 
 class IdRow(NamedTuple):
@@ -23,8 +23,8 @@ class MediaRow(NamedTuple):
     id: UUID
     kind: Kind
     title: str | None
-    processing_status: Status
-    status_before: Status | None
+    processing_status: MediaStatus
+    status_before: MediaStatus | None
     failure_stage: Stage | None
     last_error_code: str | None
     last_error_message: str | None
@@ -138,8 +138,8 @@ class JobRow(NamedTuple):
     media_id: UUID | None
     url: str | None
     canonical_url: str | None
-    status: job.Status
-    status_before: job.Status | None
+    status: job.JobStatus
+    status_before: job.JobStatus | None
     attempt: int
     tries: int
     lease_expires_at: datetime | None
@@ -170,8 +170,8 @@ class StoryRow(NamedTuple):
     id: UUID
     job_id: UUID
     slug: str
-    status: story.Status
-    status_before: story.Status | None
+    status: story.StoryStatus
+    status_before: story.StoryStatus | None
     revision: int
     headline: str
     summary: str

@@ -29,7 +29,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from nexus.states.media import FILE_KINDS, HELD, Kind, Origin, Stage, Status
+from nexus.states.media import FILE_KINDS, HELD, Kind, MediaStatus, Origin, Stage
 
 metadata = MetaData(
     naming_convention={
@@ -138,7 +138,7 @@ media = Table(
     Column("id", Uuid, primary_key=True),
     Column("kind", String(32), nullable=False),
     Column("title", Text),
-    Column("processing_status", String(32), nullable=False, server_default=Status.PENDING.value),
+    Column("processing_status", String(32), nullable=False, server_default=MediaStatus.PENDING.value),
     #: The previous status, so that one UPDATE … RETURNING can report it.
     Column("status_before", String(32)),
     Column("failure_stage", String(16)),
@@ -172,7 +172,7 @@ media = Table(
     #: The last number that was given out. A number is never used twice, because objects are stored under it.
     Column("last_revision", Integer, nullable=False, server_default="0"),
     CheckConstraint(f"kind IN ({quoted(Kind)})", name="kind"),
-    CheckConstraint(f"processing_status IN ({quoted(Status)})", name="status"),
+    CheckConstraint(f"processing_status IN ({quoted(MediaStatus)})", name="status"),
     CheckConstraint(f"failure_stage IN ({quoted(Stage)})", name="stage"),
     CheckConstraint(f"{_FAILED} = (failure_stage IS NOT NULL)", name="failed_has_stage"),
     CheckConstraint(f"{_FAILED} = (last_error_code IS NOT NULL)", name="failed_has_code"),

@@ -16,7 +16,7 @@ from nexus.libraries import quota
 from nexus.libraries.quota import Operation
 from nexus.media import queries, reader
 from nexus.media.workbench import Tools
-from nexus.states.job import Status
+from nexus.states.job import JobStatus
 
 log = logging.get(__name__)
 
@@ -43,7 +43,7 @@ def begin_draft(
         begun = step_claims.begin_step(
             session,
             job_id,
-            Status.GENERATING,
+            JobStatus.GENERATING,
             lease,
             str(viewer),
             request_id=request_id,
@@ -69,13 +69,13 @@ def write_draft(tools: Tools, job: JobRow) -> Draft | DraftFailed:
 
 def save_draft(
     session: Session, job: JobRow, draft: Draft | DraftFailed, actor: str
-) -> Moved | Missed[Status]:
+) -> Moved | Missed[JobStatus]:
     """GENERATING → SAVED with the story, or FAILED. Missed if the job has moved on meanwhile.
 
     Tokens are recorded even if the draft is thrown away, but only once if the same draft is saved a second time.
     """
     if isinstance(draft, DraftFailed):
-        written = jobs.fail_step(session, job.id, Status.GENERATING, job.attempt, draft, actor)
+        written = jobs.fail_step(session, job.id, JobStatus.GENERATING, job.attempt, draft, actor)
     else:
         story_id = uuid4()
         written = jobs.mark_saved(session, job.id, job.attempt, story_id, actor)
@@ -111,9 +111,9 @@ def _refusal(session: Session, job_id: UUID) -> ApiError:
 
 
 _REFUSALS = {
-    Status.EXTRACTED: "There is no draft of this yet. Generate it.",
-    Status.READY_TO_GENERATE: "There is no draft of this yet. Generate it.",
-    Status.GENERATING: "A draft is being written. Wait for it.",
-    Status.SAVED: "This has its story. Regenerate it to have another draft.",
-    Status.FAILED: "The last draft failed. Regenerate it.",
+    JobStatus.EXTRACTED: "There is no draft of this yet. Generate it.",
+    JobStatus.READY_TO_GENERATE: "There is no draft of this yet. Generate it.",
+    JobStatus.GENERATING: "A draft is being written. Wait for it.",
+    JobStatus.SAVED: "This has its story. Regenerate it to have another draft.",
+    JobStatus.FAILED: "The last draft failed. Regenerate it.",
 }

@@ -33,7 +33,7 @@ from nexus.extract import Extraction, Fetched
 from nexus.libraries import access, quota
 from nexus.libraries.quota import Allowances, Operation
 from nexus.states import job as edges
-from nexus.states.job import Status
+from nexus.states.job import JobStatus
 
 log = logging.get(__name__)
 
@@ -45,7 +45,7 @@ MOST_TITLE = 500
 DRAFTS_APART = timedelta(seconds=5)
 
 #: What messages call each step, by the status in which it runs.
-STEPS = {Status.FETCHING: "FETCH", Status.EXTRACTING: "EXTRACT", Status.GENERATING: "GENERATE"}
+STEPS = {JobStatus.FETCHING: "FETCH", JobStatus.EXTRACTING: "EXTRACT", JobStatus.GENERATING: "GENERATE"}
 
 _now = bindparam("now", type_=jobs.c.updated_at.type)
 _LET_GO = {"lease_expires_at": null(), "tries": literal_column("0")}
@@ -122,7 +122,7 @@ _FAIL = {
             "error_code": bindparam("error_code"),
             "error_message": bindparam("error_message"),
             **_NO_PAGE,
-            **({name: bindparam(name) for name in _ANSWERED} if status is Status.FETCHING else {}),
+            **({name: bindparam(name) for name in _ANSWERED} if status is JobStatus.FETCHING else {}),
             "lease_expires_at": null(),
         },
         only=frozenset({status}),
@@ -151,7 +151,7 @@ _PACE = Statement(
 class JobState(NamedTuple):
     """The part of a job that is looked at often, without its page, which is large."""
 
-    status: Status
+    status: JobStatus
     attempt: int
     lease_expires_at: datetime | None
     run_after: datetime | None
@@ -216,7 +216,7 @@ def job_state(session: Session, job_id: UUID) -> JobState | None:
 
 def mark_fetched(
     session: Session, job_id: UUID, attempt: int, page: Fetched, actor: str
-) -> Moved | Missed[Status]:
+) -> Moved | Missed[JobStatus]:
     """FETCHING → EXTRACTING, with the page. Missed if the attempt is no longer the current one."""
     return _FETCHED(
         session,
@@ -233,7 +233,7 @@ def mark_fetched(
 
 def mark_extracted(
     session: Session, job_id: UUID, attempt: int, found: Extraction, media_id: UUID | None, actor: str
-) -> Moved | Missed[Status]:
+) -> Moved | Missed[JobStatus]:
     """EXTRACTING → READY_TO_GENERATE. Missed if the attempt is no longer the current one."""
     title, body = title_and_text(found)
     return _EXTRACTED(session, job_id, actor=actor, fence=attempt, title=title, text=body, media_id=media_id)
@@ -248,7 +248,9 @@ def adopt_text(
     return not isinstance(row, Missed)
 
 
-def mark_entered(session: Session, job_id: UUID, title: str, body: str, actor: str) -> Missed[Status] | None:
+def mark_entered(
+    session: Session, job_id: UUID, title: str, body: str, actor: str
+) -> Missed[JobStatus] | None:
     """Give a job the text that a person pasted: → EXTRACTING → READY_TO_GENERATE. None if that worked.
 
     A running fetch is given up first, because a person who has the text need not wait for a slow site. Raises
@@ -260,8 +262,8 @@ def mark_entered(session: Session, job_id: UUID, title: str, body: str, actor: s
     if not LEAST_TEXT <= len(body) <= MOST_TEXT:
         raise InvalidRequest(f"Paste the article's text: {LEAST_TEXT} to {MOST_TEXT:,} characters.")
     job = job_state(session, job_id)
-    if job is not None and job.status is Status.FETCHING:
-        fail_step(session, job_id, Status.FETCHING, job.attempt, FetchGivenUp(), actor)
+    if job is not None and job.status is JobStatus.FETCHING:
+        fail_step(session, job_id, JobStatus.FETCHING, job.attempt, FetchGivenUp(), actor)
     begun = _MANUAL(session, job_id, actor=actor)
     if isinstance(begun, Missed):
         return begun
@@ -282,30 +284,30 @@ def keep_pace(session: Session, job_id: UUID) -> None:
 
 def mark_saved(
     session: Session, job_id: UUID, attempt: int, story_id: UUID, actor: str
-) -> Moved | Missed[Status]:
+) -> Moved | Missed[JobStatus]:
     """GENERATING → SAVED. Missed if the attempt is no longer the current one."""
     return _SAVED(session, job_id, actor=actor, fence=attempt, story_id=story_id)
 
 
-def reopen_job(session: Session, job_id: UUID, actor: str) -> Moved | Missed[Status]:
+def reopen_job(session: Session, job_id: UUID, actor: str) -> Moved | Missed[JobStatus]:
     """SAVED, or FAILED with title and text, → READY_TO_GENERATE."""
     return _REGENERATE(session, job_id, actor=actor)
 
 
-def requeue(session: Session, job_id: UUID, actor: str) -> Moved | Missed[Status]:
+def requeue(session: Session, job_id: UUID, actor: str) -> Moved | Missed[JobStatus]:
     """FAILED without text → QUEUED; everything that the failed try left is cleared."""
     return _RETRY(session, job_id, actor=actor)
 
 
 def fail_step(
-    session: Session, job_id: UUID, status: Status, attempt: int, error: NexusError, actor: str
-) -> Moved | Missed[Status]:
+    session: Session, job_id: UUID, status: JobStatus, attempt: int, error: NexusError, actor: str
+) -> Moved | Missed[JobStatus]:
     """Fail the step that runs in this status; the message says which step it was and what to do.
 
     A failed fetch keeps the site's answer, if there was one. Missed if the attempt is no longer the current one.
     """
     answered = dict[str, object]()
-    if status is Status.FETCHING:
+    if status is JobStatus.FETCHING:
         answered = {name: getattr(error, name, None) for name in _ANSWERED}
     return _FAIL[status](
         session,

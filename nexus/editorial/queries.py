@@ -17,8 +17,8 @@ from nexus.db.tables import history, memberships
 from nexus.errors import NotFound
 from nexus.libraries.access import Role
 from nexus.media.queries import MOST, PAGE, Page, cursor_after, moment_and_id
-from nexus.states.job import Status
-from nexus.states.story import Status as StoryStatus
+from nexus.states.job import JobStatus
+from nexus.states.story import StoryStatus
 
 VISIBLE: ColumnElement[bool] = or_(
     jobs.c.created_by_user_id == bindparam("viewer"),
@@ -43,7 +43,7 @@ class ListedJob(NamedTuple):
     media_id: UUID | None
     url: str | None
     canonical_url: str | None
-    status: Status
+    status: JobStatus
     http_status: int | None
     content_type: str | None
     fetched_url: str | None
@@ -135,7 +135,7 @@ _NEWEST = {
 }
 _FAILURES = Query(
     select(jobs.c.error_code, func.count().label("total"))
-    .where(VISIBLE, jobs.c.status == constant(Status.FAILED.value))
+    .where(VISIBLE, jobs.c.status == constant(JobStatus.FAILED.value))
     .group_by(jobs.c.error_code)
     .order_by(jobs.c.error_code),
     FailureCount,
@@ -189,7 +189,7 @@ def newest_jobs(
     session: Session,
     viewer: UUID,
     *,
-    status: Status | None = None,
+    status: JobStatus | None = None,
     error_code: str | None = None,
     cursor: str | None = None,
     most: int = PAGE,

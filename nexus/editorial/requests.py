@@ -21,16 +21,16 @@ from nexus.libraries import access
 from nexus.media.queries import MOST
 from nexus.media.workbench import Tools
 from nexus.queue import Queue, Work
-from nexus.states.job import EXTRACTED_ON, HELD, Status
+from nexus.states.job import EXTRACTED_ON, HELD, JobStatus
 from nexus.states.media import Kind
 
 HAS_DRAFT = "Text is entered before a draft is made. Make a new job for another text."
 NO_READER = "Nothing that reads articles is installed here. Enter title and text by hand."
 OVERTAKEN = "This draft came too late: somebody else has gone on with the job meanwhile."
-NO_PAGE: dict[Status, str] = {
-    Status.QUEUED: "Nothing is fetched yet. Fetch the page first, or enter title and text by hand.",
-    Status.FETCHING: "The page is being fetched. Ask again in a moment.",
-    Status.FAILED: "This job has failed. Retry it, or enter title and text by hand.",
+NO_PAGE: dict[JobStatus, str] = {
+    JobStatus.QUEUED: "Nothing is fetched yet. Fetch the page first, or enter title and text by hand.",
+    JobStatus.FETCHING: "The page is being fetched. Ask again in a moment.",
+    JobStatus.FAILED: "This job has failed. Retry it, or enter title and text by hand.",
 }
 #: How long a request waits for a text that another one is extracting, and how often it looks.
 WAIT_SECONDS = 120.0
@@ -140,13 +140,15 @@ def extract_job(tools: Tools, viewer: UUID, job_id: UUID) -> ExtractedJob:
     """
     with tools.sessions.read() as session:
         status = queries.visible_job(session, job_id, viewer).status
-    if Kind.WEB_ARTICLE not in tools.extractors and status not in EXTRACTED_ON | {Status.FAILED}:
+    if Kind.WEB_ARTICLE not in tools.extractors and status not in EXTRACTED_ON | {JobStatus.FAILED}:
         raise JobNotReady(NO_READER)
     until = time.monotonic() + WAIT_SECONDS
     outrun = False
     while time.monotonic() < until:
         with tools.sessions.begin() as session:
-            job = step_claims.begin_step(session, job_id, Status.EXTRACTING, tools.leases.length, str(viewer))
+            job = step_claims.begin_step(
+                session, job_id, JobStatus.EXTRACTING, tools.leases.length, str(viewer)
+            )
         if not isinstance(job, Missed):
             if steps.take(tools, Step(job, str(viewer))) is not StepOutcome.STALE:
                 return ExtractedJob(_current(tools, job_id))
@@ -155,9 +157,9 @@ def extract_job(tools: Tools, viewer: UUID, job_id: UUID) -> ExtractedJob:
         if job.state in EXTRACTED_ON:
             steps.log_skipped(job_id, job.state, outrun=outrun)
             return ExtractedJob(_current(tools, job_id), skipped=True)
-        if job.state is Status.FAILED:
+        if job.state is JobStatus.FAILED:
             return _extraction_failed(_current(tools, job_id))
-        if job.state is not Status.EXTRACTING:
+        if job.state is not JobStatus.EXTRACTING:
             raise JobNotReady(NO_PAGE[job.state]) if job.state else NotFound
         outrun = True
         _wait_for_reader(tools, job_id, until)
@@ -170,10 +172,10 @@ def _extraction_failed(job: JobRow) -> ExtractedJob:
     Raises JobNotReady if the job failed before there was a page.
     """
     if job.extracted_at is not None:
-        steps.log_skipped(job.id, Status.FAILED, outrun=True)
+        steps.log_skipped(job.id, JobStatus.FAILED, outrun=True)
         return ExtractedJob(job, skipped=True)
     if job.fetched_at is None:
-        raise JobNotReady(NO_PAGE[Status.FAILED])
+        raise JobNotReady(NO_PAGE[JobStatus.FAILED])
     return ExtractedJob(job)
 
 
@@ -184,7 +186,7 @@ def _wait_for_reader(tools: Tools, job_id: UUID, until: float) -> None:
         threading.Event().wait(LOOK_SECONDS)
         with tools.sessions.read() as session:
             job = jobs.job_state(session, job_id)
-        if job is None or job.status is not Status.EXTRACTING:
+        if job is None or job.status is not JobStatus.EXTRACTING:
             return
         if job.lease_expires_at is None or job.lease_expires_at <= tools.sessions.clock():
             return
@@ -243,7 +245,7 @@ def retry_failed_jobs(
     """
     with tools.sessions.read() as session:
         failed = queries.newest_jobs(
-            session, viewer, status=Status.FAILED, error_code=error_code, most=MOST
+            session, viewer, status=JobStatus.FAILED, error_code=error_code, most=MOST
         ).items
     begun = []
     for job in failed:

@@ -15,7 +15,7 @@ from nexus.db.rows import JobRow
 from nexus.db.session import Session, Statement
 from nexus.editorial.jobs import HAS_TEXT
 from nexus.states import job as edges
-from nexus.states.job import Status
+from nexus.states.job import JobStatus
 from nexus.states.machine import Edge
 from nexus.work.backlog import Backlog
 
@@ -43,22 +43,24 @@ _TAKE = {
 }
 #: Never takes over a running fetch: nobody has begun to read the page, or the one who did has lost their lease.
 _UNCLAIMED = or_(
-    and_(jobs.c.status == Status.FETCHING.value, jobs.c.raw_html.is_not(None), jobs.c.extracted_at.is_(None)),
-    and_(jobs.c.status == Status.EXTRACTING.value, _FREE),
+    and_(
+        jobs.c.status == JobStatus.FETCHING.value, jobs.c.raw_html.is_not(None), jobs.c.extracted_at.is_(None)
+    ),
+    and_(jobs.c.status == JobStatus.EXTRACTING.value, _FREE),
 )
 
 #: For each step, by the status in which it runs: its edge, what beginning it writes, and its conditions.
-_BEGINNINGS: dict[Status, tuple[Edge[Status], dict[str, Any], list[ColumnElement[bool]]]] = {
-    Status.FETCHING: (
+_BEGINNINGS: dict[JobStatus, tuple[Edge[JobStatus], dict[str, Any], list[ColumnElement[bool]]]] = {
+    JobStatus.FETCHING: (
         edges.FETCH,
         _TAKE,
-        [or_(jobs.c.status == Status.QUEUED.value, _FREE), jobs.c.canonical_url.is_not(None)],
+        [or_(jobs.c.status == JobStatus.QUEUED.value, _FREE), jobs.c.canonical_url.is_not(None)],
     ),
-    Status.EXTRACTING: (edges.CLAIM_EXTRACTION, _TAKE, [_UNCLAIMED]),
-    Status.GENERATING: (
+    JobStatus.EXTRACTING: (edges.CLAIM_EXTRACTION, _TAKE, [_UNCLAIMED]),
+    JobStatus.GENERATING: (
         edges.GENERATE,
         {**_TAKE, "drafted_for_user_id": func.coalesce(_DRAFTED_FOR, jobs.c.drafted_for_user_id)},
-        [HAS_TEXT, or_(jobs.c.status != Status.GENERATING.value, _FREE)],
+        [HAS_TEXT, or_(jobs.c.status != JobStatus.GENERATING.value, _FREE)],
     ),
 }
 _BEGIN = {
@@ -84,27 +86,27 @@ _LEAVE = Statement(
 def begin_step(
     session: Session,
     job_id: UUID,
-    step: Status,
+    step: JobStatus,
     lease: timedelta | None,
     actor: str,
     *,
     request_id: str | None = None,
     drafted_for: UUID | None = None,
-) -> JobRow | Missed[Status]:
+) -> JobRow | Missed[JobStatus]:
     """Move a job to FETCHING, EXTRACTING or GENERATING, unless somebody is at that step. One caller wins.
 
     Without a lease the step is left to a worker. Missed if the job is not ready for this step.
     """
-    more: dict[str, Any] = {"drafted_for": drafted_for} if step is Status.GENERATING else {}
+    more: dict[str, Any] = {"drafted_for": drafted_for} if step is JobStatus.GENERATING else {}
     until, begun = (None, 0) if lease is None else (session.now + lease, 1)
     return _BEGIN[step](session, job_id, actor=actor, until=until, begun=begun, request_id=request_id, **more)
 
 
 def claim_due_steps(
-    session: Session, step: Status, user_id: UUID, most: int, lease: timedelta, actor: str
+    session: Session, step: JobStatus, user_id: UUID, most: int, lease: timedelta, actor: str
 ) -> list[JobRow]:
     """Begin up to `most` steps of one user that are left to workers and due, the longest waiting first."""
-    more = {"drafted_for": None} if step is Status.GENERATING else {}
+    more = {"drafted_for": None} if step is JobStatus.GENERATING else {}
     return _begin_due(step, most).batch(
         session,
         actor=actor,
@@ -118,7 +120,7 @@ def claim_due_steps(
 
 
 @cache
-def _begin_due(step: Status, most: int) -> Move[Status, JobRow]:
+def _begin_due(step: JobStatus, most: int) -> Move[JobStatus, JobRow]:
     edge, sets, guards = _BEGINNINGS[step]
     return Move(JOB_ROWS, edge, row=JobRow, sets=sets, guards=guards, pick=BACKLOG.pick(most))
 

@@ -35,9 +35,8 @@ from nexus.media.extraction import Nothing
 from nexus.media.texts import Found
 from nexus.media.workbench import Bench, Tools, as_fetched
 from nexus.queue import Work
-from nexus.states.job import EXTRACTED_ON, HELD, Status
-from nexus.states.media import Kind
-from nexus.states.media import Status as MediaStatus
+from nexus.states.job import EXTRACTED_ON, HELD, JobStatus
+from nexus.states.media import Kind, MediaStatus
 from nexus.work.handler import WORKER, Claim, Ended, Handler, Hold
 from nexus.work.retry import Again, decide
 
@@ -133,7 +132,7 @@ def _begin_fetch(
     with tools.sessions.begin() as session:
         if again and not jobs.requeue(session, job_id, actor):
             raise InvalidState(NOT_TO_RETRY)
-        job = step_claims.begin_step(session, job_id, Status.FETCHING, lease, actor, request_id=request_id)
+        job = step_claims.begin_step(session, job_id, JobStatus.FETCHING, lease, actor, request_id=request_id)
         if isinstance(job, Missed):
             raise InvalidState(NOT_TO_FETCH)
         return job
@@ -161,7 +160,7 @@ class Stepping(Handler[Step, Result]):
     def lanes(self) -> Sequence[str]:
         """Without a reader a page waits until there is one."""
         readable = Kind.WEB_ARTICLE in self._tools.extractors
-        return [step.value for step in jobs.STEPS if readable or step is Status.GENERATING]
+        return [step.value for step in jobs.STEPS if readable or step is JobStatus.GENERATING]
 
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[Step] | None:
         job = jobs.job_state(session, row_id)
@@ -181,7 +180,7 @@ class Stepping(Handler[Step, Result]):
     def claim_due(
         self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
     ) -> list[Claim[Step]]:
-        rows = step_claims.claim_due_steps(session, Status(lane or ""), user_id, most, lease, WORKER)
+        rows = step_claims.claim_due_steps(session, JobStatus(lane or ""), user_id, most, lease, WORKER)
         return [_claimed(row) for row in rows]
 
     def do(self, claim: Claim[Step]) -> Result:
@@ -212,9 +211,9 @@ def _claimed(job: JobRow) -> Claim[Step]:
 
 
 def _do(tools: Tools, job: JobRow) -> Result:
-    if job.status is Status.GENERATING:
+    if job.status is JobStatus.GENERATING:
         return drafts.write_draft(tools, job)
-    if job.status is Status.FETCHING:
+    if job.status is JobStatus.FETCHING:
         try:
             return as_fetched(tools.fetcher.get(job.canonical_url or ""))
         except WorkError as error:
@@ -275,11 +274,11 @@ def _hand_over(session: Session, job: JobRow, found: Found) -> UUID:
     return media_id
 
 
-def log_skipped(job_id: UUID, status: Status, *, outrun: bool) -> None:
+def log_skipped(job_id: UUID, status: JobStatus, *, outrun: bool) -> None:
     """Monitoring searches for these words: don't change them."""
     if outrun:
         why = "already extracted by another worker"
-    elif status in {Status.GENERATING, Status.SAVED}:
+    elif status in {JobStatus.GENERATING, JobStatus.SAVED}:
         why = f"in terminal state (status={status.value})"
     else:
         why = f"already extracted (status={status.value})"

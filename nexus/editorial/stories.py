@@ -35,11 +35,11 @@ from nexus.draft.grounding import QuotableText
 from nexus.editorial import queries
 from nexus.errors import Conflict, InvalidRequest, InvalidState
 from nexus.states.machine import Verdict
-from nexus.states.story import PUBLISH, STORY, Status
+from nexus.states.story import PUBLISH, STORY, StoryStatus
 
 #: How many characters of the headline a slug has; the id follows and makes it unique.
 MOST_SLUG = 80
-OPEN = frozenset({Status.DRAFT, Status.REVIEW})
+OPEN = frozenset({StoryStatus.DRAFT, StoryStatus.REVIEW})
 CHANGED = "Somebody has changed this story since. Look at it again, then repeat your change."
 
 _now = bindparam("now", type_=stories.c.updated_at.type)

@@ -17,7 +17,7 @@ from nexus import logging
 from nexus.errors import CancellationFailed, WorkspaceFailed
 from nexus.imports.workspaces import Workspaces
 from nexus.states import attempt as edges
-from nexus.states.attempt import Phase, Status
+from nexus.states.attempt import AttemptStatus, Phase
 from nexus.states.machine import Edge, Verdict
 
 log = logging.get(__name__)
@@ -25,7 +25,7 @@ log = logging.get(__name__)
 
 @dataclass(frozen=True)
 class AttemptState:
-    status: Status = Status.IDLE
+    status: AttemptStatus = AttemptStatus.IDLE
     phase: Phase = Phase.NOT_STARTED
     attempt_id: UUID | None = None
     has_staged_work: bool = False
@@ -107,7 +107,9 @@ class Registry:
             except BaseException:
                 self.workspaces.remove(attempt_id)
                 raise
-            return self._moved(edges.START, AttemptState(Status.RUNNING, Phase.PREFLIGHT, attempt_id, True))
+            return self._moved(
+                edges.START, AttemptState(AttemptStatus.RUNNING, Phase.PREFLIGHT, attempt_id, True)
+            )
 
     def advance(self, attempt_id: UUID, phase: Phase) -> AttemptAnswer:
         """Report that the attempt has reached a phase."""
@@ -126,7 +128,7 @@ class Registry:
             if attempt_id is None or not self._may(edges.STOP):
                 return self._refused(edges.STOP)
             self._raise_flag(attempt_id)
-            return self._moved(edges.STOP, replace(self._state, status=Status.STOPPING))
+            return self._moved(edges.STOP, replace(self._state, status=AttemptStatus.STOPPING))
 
     def finish_stop(self, attempt_id: UUID, *, staged_work: bool) -> AttemptAnswer:
         """Report that the runner has stopped: PAUSED if it left work to resume, else IDLE."""
@@ -135,7 +137,7 @@ class Registry:
             if not self._may(edge, attempt_id):
                 return self._refused(edge, attempt_id)
             if staged_work:
-                answer = self._moved(edge, replace(self._state, status=Status.PAUSED))
+                answer = self._moved(edge, replace(self._state, status=AttemptStatus.PAUSED))
             else:
                 answer = self._ended(edge, attempt_id, IDLE)
             log.info("import_stop_finished", attempt_id=str(attempt_id), staged_work=staged_work)
@@ -148,7 +150,7 @@ class Registry:
             if attempt_id is None or not self._may(edges.RESUME) or self.workspaces.find(attempt_id) is None:
                 return self._refused(edges.RESUME)
             self.flags.lower(attempt_id)
-            return self._moved(edges.RESUME, replace(self._state, status=Status.RUNNING))
+            return self._moved(edges.RESUME, replace(self._state, status=AttemptStatus.RUNNING))
 
     def discard(self) -> AttemptAnswer:
         """Throw away a paused attempt."""
@@ -176,7 +178,7 @@ class Registry:
         with self._verb(edges.COMPLETE):
             if not self._may(edges.COMPLETE, attempt_id):
                 return self._refused(edges.COMPLETE, attempt_id)
-            return self._ended(edges.COMPLETE, attempt_id, replace(IDLE, status=Status.COMPLETE))
+            return self._ended(edges.COMPLETE, attempt_id, replace(IDLE, status=AttemptStatus.COMPLETE))
 
     def forbid(self) -> None:
         """Refuse every verb but `close` from now on. Does not wait for one that is running."""
@@ -195,11 +197,11 @@ class Registry:
             self._raise_flag(attempt_id)
             self.workspaces.abandon(attempt_id)
             log.info("import_closed", attempt_id=str(attempt_id), phase=self._state.phase)
-            self._state = replace(self._state, status=Status.STOPPING)
+            self._state = replace(self._state, status=AttemptStatus.STOPPING)
             return AttemptAnswer(Verdict.APPLY, self._state)
 
     @contextmanager
-    def _verb(self, edge: Edge[Status]) -> Iterator[None]:
+    def _verb(self, edge: Edge[AttemptStatus]) -> Iterator[None]:
         """Run one verb at a time; log and raise unexpected failures.
 
         A verb changes the state in its last step, so a failure leaves the state as it was.
@@ -222,11 +224,11 @@ class Registry:
         except Exception as error:
             raise CancellationFailed from error
 
-    def _may(self, edge: Edge[Status], attempt_id: UUID | None = None) -> bool:
+    def _may(self, edge: Edge[AttemptStatus], attempt_id: UUID | None = None) -> bool:
         ours = attempt_id is None or attempt_id == self._state.attempt_id
         return not self._closed and ours and edge.decide(self._state.status) is Verdict.APPLY
 
-    def _moved(self, edge: Edge[Status], state: AttemptState) -> AttemptAnswer:
+    def _moved(self, edge: Edge[AttemptStatus], state: AttemptState) -> AttemptAnswer:
         log.info(
             "import_moved",
             verb=edge.verb,
@@ -238,7 +240,7 @@ class Registry:
         self._state = state
         return AttemptAnswer(Verdict.APPLY, state)
 
-    def _ended(self, edge: Edge[Status], attempt_id: UUID, state: AttemptState) -> AttemptAnswer:
+    def _ended(self, edge: Edge[AttemptStatus], attempt_id: UUID, state: AttemptState) -> AttemptAnswer:
         """Move to a state without an attempt, and remove everything it had.
 
         The workspace first: if that fails, the attempt is unchanged and the verb can be repeated.
@@ -247,7 +249,7 @@ class Registry:
         self.flags.forget(attempt_id)
         return self._moved(edge, state)
 
-    def _refused(self, edge: Edge[Status], attempt_id: UUID | None = None) -> AttemptAnswer:
+    def _refused(self, edge: Edge[AttemptStatus], attempt_id: UUID | None = None) -> AttemptAnswer:
         stale = attempt_id is not None and attempt_id != self._state.attempt_id
         verdict = Verdict.REFUSE if stale or self._closed else edge.decide(self._state.status)
         if verdict is Verdict.APPLY:

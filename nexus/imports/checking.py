@@ -19,7 +19,7 @@ from nexus.db.tables import media
 from nexus.errors import FileMissing, FileTooLarge
 from nexus.imports.staging import StagedSource, require_kind
 from nexus.media.files import Files
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage.digest import Digester
 
 PIECE = 1024 * 1024
@@ -29,7 +29,7 @@ _FileStamp = tuple[int, int, int, int, int]
 
 class _SameFile(NamedTuple):
     id: UUID
-    processing_status: Status
+    processing_status: MediaStatus
     failure_stage: Stage | None
 
 
@@ -107,7 +107,7 @@ def find_candidate(session: Session, viewer: UUID, checked: Checked) -> Candidat
     same = session.first(_SAME_FILE, user_id=viewer, kind=checked.source.kind.value, sha256=checked.sha256)
     if same is None:
         return Candidate(checked, uuid4(), Standing.NEW)
-    unread = same.processing_status is Status.FAILED and same.failure_stage is not Stage.EMBED
+    unread = same.processing_status is MediaStatus.FAILED and same.failure_stage is not Stage.EMBED
     return Candidate(checked, same.id, Standing.UNREAD if unread else Standing.KNOWN)
 
 

@@ -19,7 +19,7 @@ from nexus.imports.runner import ImportRun
 from nexus.imports.staging import Staging
 from nexus.imports.workspaces import Workspaces
 from nexus.media.workbench import Tools
-from nexus.states.attempt import Phase, Status
+from nexus.states.attempt import AttemptStatus, Phase
 
 #: How long the end of the process waits for runners that have been told to stop.
 CLOSE_SECONDS = 5.0
@@ -141,7 +141,11 @@ class ImportDesk:
         if not asked:
             raise self._refusal("No import is running.")
         with self.staging.still:
-            if self._run is not None and self._resting.is_set() and self.state.status is Status.STOPPING:
+            if (
+                self._run is not None
+                and self._resting.is_set()
+                and self.state.status is AttemptStatus.STOPPING
+            ):
                 self._run.settle()  # its runner failed before it could say how it ended
         self._tell()
         return asked.state
@@ -151,7 +155,7 @@ class ImportDesk:
         with self.staging.still:
             resumed = self.registry.resume()
             if self._run is None or not resumed:
-                paused = self.state.status is Status.PAUSED
+                paused = self.state.status is AttemptStatus.PAUSED
                 raise self._refusal(LOST if paused else "No import is paused.")
             self._go(self._run)
         return resumed.state

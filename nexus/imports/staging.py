@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from nexus.errors import InvalidFileType, InvalidRequest, InvalidState, NotFound
 from nexus.imports.attempts import Registry
 from nexus.media.inspect import looks_like
-from nexus.states.attempt import Status
+from nexus.states.attempt import AttemptStatus
 from nexus.states.media import Kind
 from nexus.storage.digest import HEAD
 
@@ -194,7 +194,10 @@ class Staging:
 
     def is_busy(self, batch_id: UUID) -> bool:
         """Whether the runner is working on it."""
-        return self.active == batch_id and self._registry.state.status in {Status.RUNNING, Status.STOPPING}
+        return self.active == batch_id and self._registry.state.status in {
+            AttemptStatus.RUNNING,
+            AttemptStatus.STOPPING,
+        }
 
     def require_open(self, batch_id: UUID) -> None:
         """Raises NotFound, or InvalidState while the batch runs."""

@@ -21,7 +21,7 @@ from nexus.libraries import access, quota
 from nexus.libraries.catalog import hold_media
 from nexus.libraries.quota import Allowances, Operation
 from nexus.media.lifecycle import reset_failed
-from nexus.states.media import URL_KINDS, Kind, Status
+from nexus.states.media import URL_KINDS, Kind, MediaStatus
 
 _COLUMNS = (
     "id",
@@ -43,7 +43,7 @@ class Known(NamedTuple):
     """An item as get-or-create finds it."""
 
     id: UUID
-    processing_status: Status
+    processing_status: MediaStatus
     run_after: datetime
 
 
@@ -95,9 +95,9 @@ def add_url(
     if is_new:
         quota.require_quota(session, limits, viewer, Operation.INGEST_URLS, 1)
         quota.record_usage(session, viewer, Operation.INGEST_URLS, 1, row.id)
-    if row.processing_status is Status.FAILED:
+    if row.processing_status is MediaStatus.FAILED:
         row = reset_failed(session, row.id, viewer, request_id)
-    due = row.processing_status is Status.PENDING and row.run_after <= session.now
+    due = row.processing_status is MediaStatus.PENDING and row.run_after <= session.now
     return Added(row.id, chosen, is_new, due)
 
 

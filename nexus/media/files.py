@@ -27,7 +27,7 @@ from nexus.libraries import catalog
 from nexus.libraries.catalog import Gone
 from nexus.media import holdings, revisions
 from nexus.states.capabilities import Capabilities
-from nexus.states.media import FILE_KINDS, Kind, Status
+from nexus.states.media import FILE_KINDS, Kind, MediaStatus
 from nexus.storage import Link, NoRoom, Storage, StorageError
 from nexus.storage.names import download_name, object_path
 
@@ -47,7 +47,7 @@ IS_FILE = exists(
     .correlate(media)
 )
 _IS_AWAITED = and_(
-    media.c.processing_status == Status.PENDING.value,
+    media.c.processing_status == MediaStatus.PENDING.value,
     exists(select(uploads.c.media_id).where(uploads.c.media_id == media.c.id).correlate(media)),
 )
 _NEEDED = Statement(select(media.c.id).where(media.c.id == bindparam("media_id"), or_(IS_FILE, _IS_AWAITED)))

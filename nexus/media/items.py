@@ -22,7 +22,7 @@ from sqlalchemy import (
 from nexus.db.tables import library_media, media, media_file, memberships, revisions
 from nexus.libraries import access
 from nexus.libraries.access import Role
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Kind, MediaStatus, Stage
 
 
 class ItemRow(NamedTuple):
@@ -31,7 +31,7 @@ class ItemRow(NamedTuple):
     id: UUID
     kind: Kind
     title: str | None
-    processing_status: Status
+    processing_status: MediaStatus
     failure_stage: Stage | None
     last_error_code: str | None
     last_error_message: str | None

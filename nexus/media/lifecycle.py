@@ -26,7 +26,7 @@ from nexus.libraries import access
 from nexus.media import revisions
 from nexus.media.texts import Found, Readable
 from nexus.states import media as edges
-from nexus.states.media import HELD, Kind, Stage, Status
+from nexus.states.media import HELD, Kind, MediaStatus, Stage
 from nexus.work.backlog import Backlog
 from nexus.work.handler import WORKER
 
@@ -133,7 +133,7 @@ _EMBEDDED = Move(
 _RELEASE_EXTRACTING = Move(MEDIA_ROWS, edges.RELEASE, sets=_RELEASE, fenced=True)
 _RELEASE_EMBEDDING = Move(MEDIA_ROWS, edges.RELEASE_EMBEDDING, sets=_RELEASE, fenced=True)
 _FAIL_HELD = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=HELD, fenced=True)
-_FAIL_PENDING = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=frozenset({Status.PENDING}))
+_FAIL_PENDING = Move(MEDIA_ROWS, edges.FAIL, sets=_FAILURE, only=frozenset({MediaStatus.PENDING}))
 _SAME_STAGE = media.c.failure_stage == bindparam("stage")
 _RETRY_ALL = Move(MEDIA_ROWS, edges.RETRY, row=MediaRow, sets=_RETRY, guards=[_SAME_STAGE])
 _RETRY_EMBEDDING = Move(
@@ -154,7 +154,7 @@ class _StageRow(NamedTuple):
 
 
 class _StatusRow(NamedTuple):
-    processing_status: Status
+    processing_status: MediaStatus
 
 
 _KIND = Query(select(media.c.kind).where(media.c.id == bindparam("media_id")), _KindRow)
@@ -189,7 +189,7 @@ def claim_due(
 
 
 @cache
-def _start_due(most: int) -> Move[Status, MediaRow]:
+def _start_due(most: int) -> Move[MediaStatus, MediaRow]:
     return Move(
         MEDIA_ROWS, edges.START, row=MediaRow, sets=_START_SETS, guards=[_DUE], pick=BACKLOG.pick(most)
     )
@@ -250,7 +250,7 @@ def mark_failed(
         row = _FAIL_PENDING(session, media_id, actor=actor, error_code=error_code, **values)
     else:
         row = _FAIL_HELD(session, media_id, actor=actor, error_code=error_code, fence=attempt, **values)
-    if isinstance(row, Missed) and row.state in {Status.READY, Status.READY_FOR_READING}:
+    if isinstance(row, Missed) and row.state in {MediaStatus.READY, MediaStatus.READY_FOR_READING}:
         log.warning("late_failure_ignored", media_id=str(media_id), error_code=error_code, status=row.state)
         return False
     return _is_done("mark_failed", media_id, attempt, row)
@@ -272,7 +272,7 @@ def release(
     """
     values: dict[str, Any] = {"fence": attempt, "run_after": run_after, "uncounted": 0 if counted else 1}
     row = _RELEASE_EXTRACTING(session, media_id, actor=actor, error_code=error_code, **values)
-    if isinstance(row, Missed) and row.state is Status.EMBEDDING:
+    if isinstance(row, Missed) and row.state is MediaStatus.EMBEDDING:
         row = _RELEASE_EMBEDDING(session, media_id, actor=actor, error_code=error_code, **values)
     return _is_done("release", media_id, attempt, row)
 
@@ -286,7 +286,7 @@ def kind_of(session: Session, media_id: UUID) -> Kind | None:
 def timeout_of(session: Session, media_id: UUID) -> WorkError:
     """Return the error for an item whose worker was lost once too often."""
     found = session.first(_STATUS, media_id=media_id)
-    return EmbeddingTimeout() if found and found.processing_status is Status.EMBEDDING else JobTimeout()
+    return EmbeddingTimeout() if found and found.processing_status is MediaStatus.EMBEDDING else JobTimeout()
 
 
 def retry_media(
@@ -320,7 +320,9 @@ def reset_failed(
     return row
 
 
-def _is_done(verb: str, media_id: UUID, attempt: int | None, row: tuple[Any, ...] | Missed[Status]) -> bool:
+def _is_done(
+    verb: str, media_id: UUID, attempt: int | None, row: tuple[Any, ...] | Missed[MediaStatus]
+) -> bool:
     """Whether this attempt's write is there, made by this call or by an earlier one whose answer was lost."""
     if not isinstance(row, Missed):
         return True

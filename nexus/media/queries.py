@@ -32,7 +32,7 @@ from nexus.libraries import access, catalog
 from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
 from nexus.states import capabilities
 from nexus.states.capabilities import Capabilities
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 
 T = TypeVar("T")
 PAGE = 50
@@ -124,7 +124,7 @@ def newest(
     viewer: UUID,
     *,
     library_id: UUID | None = None,
-    status: Status | None = None,
+    status: MediaStatus | None = None,
     cursor: str | None = None,
     most: int = PAGE,
 ) -> Page[View]:
@@ -181,7 +181,7 @@ def _view(row: ItemRow) -> View:
         has_playback_url=row.external_playback_url is not None,
         has_own_text=row.is_entered,
     )
-    may_retry = row.managed and row.processing_status is Status.FAILED
+    may_retry = row.managed and row.processing_status is MediaStatus.FAILED
     return View(row, derived, may_retry, late_since)
 
 

@@ -41,7 +41,7 @@ from nexus.media.files import discard
 from nexus.media.texts import Found, Readable
 from nexus.media.workbench import Bench, Tools, Unchanged
 from nexus.queue import Queue, Work
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.work.backlog import Backlog
 from nexus.work.handler import WORKER, Claim, Ended, Handler, Hold
 from nexus.work.retry import Again, backoff, decide
@@ -55,7 +55,7 @@ BACKLOG = Backlog(
     waiting=REFRESH_WAITING,
 )
 #: Readable, and no worker is making vectors of the text.
-AT_REST = frozenset({Status.READY_FOR_READING, Status.READY})
+AT_REST = frozenset({MediaStatus.READY_FOR_READING, MediaStatus.READY})
 
 _NO_ERROR = {"error_code": null(), "error_message": null()}
 _ONE = refreshes.c.id == bindparam("row_id")

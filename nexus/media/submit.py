@@ -14,7 +14,7 @@ from nexus.media.files import Files
 from nexus.media.lifecycle import retry_media
 from nexus.media.uploads import Begun, Expected, begin_again, upload_failed
 from nexus.queue import Queue
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def retry(
     """Retry an item that failed; return whether a worker was told."""
     with sessions.begin() as session:
         row = retry_media(session, media_id, viewer, request_id)
-    pending = row.processing_status is Status.PENDING
+    pending = row.processing_status is MediaStatus.PENDING
     return pending and maybe_enqueue_extraction(queue, row.kind, media_id)
 
 

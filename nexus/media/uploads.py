@@ -36,7 +36,7 @@ from nexus.media.files import CONTENT_TYPES, Files, discard, locked, refusal
 from nexus.media.inspect import inspect_stored, safe_name
 from nexus.media.lifecycle import mark_failed, reset_failed, retry_media
 from nexus.queue import Queue
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage import ObjectMissing, StorageError, UploadTarget
 from nexus.storage.digest import Digest
 
@@ -75,7 +75,7 @@ class Upload(NamedTuple):
 
     id: UUID
     kind: Kind
-    processing_status: Status
+    processing_status: MediaStatus
     failure_stage: Stage | None
     created_by_user_id: UUID
     file_sha256: str | None
@@ -93,7 +93,7 @@ class _Earlier(NamedTuple):
 
 class _Twin(NamedTuple):
     id: UUID
-    processing_status: Status
+    processing_status: MediaStatus
 
 
 _NEW = ("id", "kind", "title", "run_after", "created_by_user_id", "created_at", "updated_at")
@@ -239,7 +239,7 @@ def confirm(
         raise InvalidKind("Only an uploaded file is confirmed.")
     settled = Confirmed(media_id, found.kind, duplicate=False)
     if found.file_sha256 is None:
-        if found.processing_status is not Status.PENDING or found.filename is None:
+        if found.processing_status is not MediaStatus.PENDING or found.filename is None:
             raise InvalidState("This upload has failed. Retry it to get a new place to upload to.")
         settled = _check(sessions, files, viewer, found, request_id)
     if settled.duplicate:
@@ -355,7 +355,7 @@ def _overtaken(session: Session, viewer: UUID, found: Upload) -> Confirmed | Non
     present = _find(session, viewer, found.id)
     if present.file_sha256 is not None:
         return Confirmed(found.id, found.kind, duplicate=False)
-    if present.processing_status is not Status.PENDING or present.begun_at != found.begun_at:
+    if present.processing_status is not MediaStatus.PENDING or present.begun_at != found.begun_at:
         raise InvalidState
     return None
 
@@ -371,7 +371,7 @@ def _settle(
     twin = session.first(_TWIN, user_id=viewer, kind=kind.value, sha256=checked.sha256)
     if twin is not None:
         hold_media(session, access.default_library(session, viewer), twin.id)
-        if twin.processing_status is Status.FAILED:
+        if twin.processing_status is MediaStatus.FAILED:
             reset_failed(session, twin.id, viewer, request_id)
         session.run(_REMEMBER, media_id=media_id, winner_id=twin.id, user_id=viewer, at=session.now)
         _delete(session, media_id)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from nexus.states.machine import Edge, Machine
 
 
-class Status(StrEnum):
+class AttemptStatus(StrEnum):
     IDLE = "IDLE"  #: there is no attempt; one can be started
     RUNNING = "RUNNING"  #: the runner is working
     STOPPING = "STOPPING"  #: the runner was asked to stop and has not stopped yet
@@ -22,7 +22,7 @@ class Phase(StrEnum):
     TEXT_COMMITTED = "text_committed"  #: text and chunks are in the database
 
 
-S = Status
+S = AttemptStatus
 
 # fmt: off
 #                    verb          from                                to           skip when already in
@@ -39,7 +39,7 @@ CLOSE    = Edge("close",    {S.RUNNING, S.STOPPING, S.PAUSED},  S.STOPPING,  {S.
 
 ATTEMPT = Machine(
     "import attempt",
-    Status,
-    Status.IDLE,
+    AttemptStatus,
+    AttemptStatus.IDLE,
     (START, ADVANCE, STOP, PAUSED, STOPPED, RESUME, DISCARD, COMPLETE, CLOSE),
 )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nexus.states.media import PUBLISHED, Kind, Status
+from nexus.states.media import PUBLISHED, Kind, MediaStatus
 
 EMBEDDING_ERROR = "E_EMBEDDING_"
 NO_TRANSCRIPT = "E_TRANSCRIPT_UNAVAILABLE"
@@ -59,7 +59,7 @@ class Capabilities:
 
 def derive(
     kind: Kind,
-    status: Status,
+    status: MediaStatus,
     last_error_code: str | None,
     *,
     has_file: bool = False,
@@ -71,7 +71,7 @@ def derive(
 
     A failed embedding takes nothing away from readers. A text that the viewer entered is there in every state.
     """
-    embedding_failed = status is Status.FAILED and (last_error_code or "").startswith(EMBEDDING_ERROR)
+    embedding_failed = status is MediaStatus.FAILED and (last_error_code or "").startswith(EMBEDDING_ERROR)
     has_text = status in PUBLISHED or embedding_failed or has_own_text
     renders = has_file and last_error_code not in UNRENDERABLE
     can_read = (renders or has_own_text) if kind is Kind.PDF else has_text

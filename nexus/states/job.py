@@ -5,7 +5,7 @@ from enum import StrEnum
 from nexus.states.machine import Edge, Machine
 
 
-class Status(StrEnum):
+class JobStatus(StrEnum):
     QUEUED = "QUEUED"  #: created, and nothing is fetched yet
     FETCHING = "FETCHING"  #: the page is being fetched
     EXTRACTING = "EXTRACTING"  #: title and text are being extracted
@@ -16,7 +16,7 @@ class Status(StrEnum):
     FAILED = "FAILED"  #: stopped, with a message that begins with the step
 
 
-S = Status
+S = JobStatus
 #: In work, or left to a worker.
 HELD = frozenset({S.FETCHING, S.EXTRACTING, S.GENERATING})
 EXTRACTED_ON = frozenset({S.EXTRACTED, S.READY_TO_GENERATE, S.GENERATING, S.SAVED})
@@ -38,8 +38,8 @@ RETRY            = Edge("retry",            {S.FAILED},                         
 
 JOB = Machine(
     "job",
-    Status,
-    Status.QUEUED,
+    JobStatus,
+    JobStatus.QUEUED,
     (
         FETCH,
         FETCHED,
@@ -53,5 +53,5 @@ JOB = Machine(
         REGENERATE,
         RETRY,
     ),
-    retired=frozenset({Status.EXTRACTED}),
+    retired=frozenset({JobStatus.EXTRACTED}),
 )

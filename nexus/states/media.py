@@ -22,7 +22,7 @@ FILE_KINDS = frozenset({Kind.PDF, Kind.EPUB, Kind.TEXT})
 URL_KINDS = frozenset({Kind.WEB_ARTICLE, Kind.VIDEO})
 
 
-class Status(StrEnum):
+class MediaStatus(StrEnum):
     PENDING = "pending"  #: waits for a worker
     EXTRACTING = "extracting"  #: a worker holds it, under a lease
     READY_FOR_READING = "ready_for_reading"  #: has its text
@@ -48,7 +48,7 @@ class Origin(StrEnum):
     ENTERED = "entered"  #: from a user, who pasted it or whose browser sent it; nobody else may read it
 
 
-S = Status
+S = MediaStatus
 PUBLISHED = frozenset({S.READY_FOR_READING, S.EMBEDDING, S.READY})
 HELD = frozenset({S.EXTRACTING, S.EMBEDDING})
 
@@ -67,7 +67,7 @@ RETRY_EMBEDDING   = Edge("retry_embedding",   {S.FAILED},                       
 
 MEDIA = Machine(
     "media",
-    Status,
-    Status.PENDING,
+    MediaStatus,
+    MediaStatus.PENDING,
     (START, READABLE, EMBED, EMBEDDED, RELEASE, RELEASE_EMBEDDING, FAIL, RETRY, RETRY_EMBEDDING),
 )

@@ -5,7 +5,7 @@ from enum import StrEnum
 from nexus.states.machine import Edge, Machine
 
 
-class Status(StrEnum):
+class StoryStatus(StrEnum):
     DRAFT = "draft"  #: can be edited
     REVIEW = "review"  #: waits for a review
     PUBLISHED = "published"  #: in the feed
@@ -13,7 +13,7 @@ class Status(StrEnum):
     DISCARDED = "discarded"  #: not wanted
 
 
-S = Status
+S = StoryStatus
 
 # fmt: off
 #                    verb       from                           to            skip when already in
@@ -25,4 +25,6 @@ DISCARD = Edge("discard", {S.DRAFT, S.REVIEW},           S.DISCARDED,  {S.DISCAR
 RESTORE = Edge("restore", {S.DISCARDED, S.ARCHIVED},     S.DRAFT,      {S.DRAFT})
 # fmt: on
 
-STORY = Machine("story", Status, Status.DRAFT, (SUBMIT, REWRITE, PUBLISH, ARCHIVE, DISCARD, RESTORE))
+STORY = Machine(
+    "story", StoryStatus, StoryStatus.DRAFT, (SUBMIT, REWRITE, PUBLISH, ARCHIVE, DISCARD, RESTORE)
+)

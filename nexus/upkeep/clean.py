@@ -45,7 +45,7 @@ from nexus.db.tables import (
 )
 from nexus.libraries.access import HOLDS
 from nexus.media.files import GRACE, IS_FILE, Files, locked
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.storage import StorageError, Stored
 from nexus.storage.names import media_of
 
@@ -91,7 +91,7 @@ _EXPECTED = Query(
         media.c.id == bindparam("media_id"),
         or_(
             IS_FILE,
-            one_of(media.c.processing_status, {Status.PENDING, Status.EXTRACTING}),
+            one_of(media.c.processing_status, {MediaStatus.PENDING, MediaStatus.EXTRACTING}),
             _IS_REFRESHED,
         ),
     ),

@@ -10,11 +10,11 @@ from sqlalchemy import Integer, func, literal_column, select
 from nexus.db.session import Query, Session
 from nexus.db.tables import media
 from nexus.libraries import access
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 
 
 class _Count(NamedTuple):
-    processing_status: Status
+    processing_status: MediaStatus
     total: int
 
 
@@ -28,11 +28,11 @@ _READABLE_BY_STATUS = Query(_COUNTED.where(access.READABLE), _Count)
 _ALIVE = Query(select(literal_column("1", Integer).label("one")), _Alive)
 
 
-def by_status(session: Session, viewer: UUID | None = None) -> dict[Status, int]:
+def by_status(session: Session, viewer: UUID | None = None) -> dict[MediaStatus, int]:
     """Count all media, or those that a viewer can read."""
     rows = session.all(_BY_STATUS) if viewer is None else session.all(_READABLE_BY_STATUS, viewer=viewer)
     counted = {row.processing_status: row.total for row in rows}
-    return {status: counted.get(status, 0) for status in Status}
+    return {status: counted.get(status, 0) for status in MediaStatus}
 
 
 def is_alive(session: Session) -> bool:

@@ -123,7 +123,7 @@ def test_the_search_for_written_statuses_finds_them(source: str) -> None:
     "source",
     [
         "select(media).where(media.c.processing_status == 'ready')",
-        "Status(row.processing_status)",
+        "MediaStatus(row.processing_status)",
         "select(jobs).where(jobs.c.status == 'SAVED')",
         "insert_all(libraries)",
         "def f():\n    'UPDATE media SET processing_status is how it is done'",

@@ -35,7 +35,7 @@ from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.texts import Found
 from nexus.media.uploads import Expected
 from nexus.settings import Settings
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.web.http import auth, cookies
 from tests.kit.http import Site, headers_of, job_problem, problem
 from tests.kit.media import everything_of, start_extraction, walk_media_to
@@ -216,7 +216,7 @@ class World:
             with self.app.sessions.begin() as session:
                 mark_ready_for_reading(session, media_id, attempt, Found(found, "tests"))
         else:
-            walk_media_to(self.app, media_id, Status.FAILED)
+            walk_media_to(self.app, media_id, MediaStatus.FAILED)
         with self.app.sessions.begin() as session:
             for user in (self.stranger, self.member, self.admin, self.guest):
                 access.ensure_user(session, user)

@@ -19,7 +19,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import refresh
 from nexus.settings import Settings
 from nexus.states import job
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.worker import tasks  # noqa: F401 registers the tasks
 from tests.kit import jobs
 from tests.kit.clock import SetClock
@@ -94,7 +94,7 @@ def by_url(app: App, me: Caller) -> UUID:
 
 def by_retry(app: App, me: Caller) -> UUID:
     media_id = new_media(app, me.user)
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     assert data(me.post(f"/media/{media_id}/retry"))["enqueued"] is False
     return media_id
 
@@ -121,14 +121,14 @@ def test_a_request_whose_announcement_fails_succeeds_and_the_sweep_finishes_it(
 ) -> None:
     with capture_logs() as logs:
         media_id = submit(app, site.caller())
-    assert status_of(app.sessions, media_id) is Status.PENDING
+    assert status_of(app.sessions, media_id) is MediaStatus.PENDING
     lines = [line for line in logs if line["event"] == "announce_failed"]
     assert [(line["kind"], line["id"]) for line in lines] == [("extraction", str(media_id))]
     assert all(line["reason"] and line["log_level"] == "warning" for line in lines)
     assert f"{COUNTED} 1.0" in site.anyone().get("/metrics").text.splitlines()
     with mended(app, clock) as later:
         sweep(later.tools, later.queue)
-    assert status_of(app.sessions, media_id) is Status.READY_FOR_READING
+    assert status_of(app.sessions, media_id) is MediaStatus.READY_FOR_READING
 
 
 def test_a_refresh_whose_announcement_fails_waits_for_the_sweep(
@@ -136,7 +136,7 @@ def test_a_refresh_whose_announcement_fails_waits_for_the_sweep(
 ) -> None:
     me = site.caller()
     media_id = new_media(app, me.user)
-    walk_media_to(app, media_id, Status.READY_FOR_READING)
+    walk_media_to(app, media_id, MediaStatus.READY_FOR_READING)
     assert data(me.post(f"/media/{media_id}/refresh"))["enqueued"] is False
     with app.sessions.read() as session:
         assert refresh.present(session, media_id, me.user) is not None
@@ -150,7 +150,7 @@ def test_jobs_whose_announcements_fail_wait_for_a_worker(app: App, site: Site) -
     me = site.caller()
     ids = [jobs.new_job(app, me.user) for _ in range(3)]
     for job_id in ids:
-        jobs.walk_job_to(app, job_id, me.user, job.Status.FAILED)
+        jobs.walk_job_to(app, job_id, me.user, job.JobStatus.FAILED)
     code = me.get(f"/api/ingestion-jobs/{ids[0]}").json()["job"]["errorCode"]
     answer = me.post("/api/ingestion-jobs/failed/retry", json={"errorCode": code})
     assert (answer.status_code, set(answer.json()["jobIds"])) == (200, set(map(str, ids)))
@@ -172,9 +172,9 @@ def test_a_sweep_goes_on_after_announcements_that_fail(app: App, clock: SetClock
 def test_the_retry_task_succeeds_even_if_its_announcement_fails(app: App) -> None:
     me = Uploader(app)
     media_id = new_media(app, me.id)
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     app.queue.app.tasks["retry_media"].apply(args=[str(media_id), str(me.id)], throw=True).get()
-    assert status_of(app.sessions, media_id) is Status.PENDING
+    assert status_of(app.sessions, media_id) is MediaStatus.PENDING
 
 
 def test_work_that_breaks_off_within_the_request_does_not_break_the_request(
@@ -196,7 +196,7 @@ def test_work_that_breaks_off_within_the_request_does_not_break_the_request(
         with serve(app) as site:
             media_id = by_url(app, site.caller())
             assert f"{COUNTED} 1.0" in site.anyone().get("/metrics").text.splitlines()
-        assert status_of(app.sessions, media_id) is Status.EXTRACTING
+        assert status_of(app.sessions, media_id) is MediaStatus.EXTRACTING
         rename("gone", "fragments")
         AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
         clock.forward(seconds=app.settings.lease_seconds + 1)

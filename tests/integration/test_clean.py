@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from nexus.app import App
 from nexus.db.session import Statement
 from nexus.db.tables import duplicates
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.storage.local import LocalStorage
 from nexus.upkeep.clean import find_leftovers, missing_objects, orphaned_objects
 from tests.kit.clock import SetClock
@@ -53,8 +53,8 @@ def test_an_empty_store_is_clean(app: App) -> None:
 
 def test_clean_keeps_everything_that_is_needed(app: App, uploader: Uploader, clock: SetClock) -> None:
     kept = [uploader.upload(unique_pdf()) for _ in range(3)]
-    walk_media_to(app, kept[0], Status.FAILED)
-    walk_media_to(app, kept[1], Status.READY)
+    walk_media_to(app, kept[0], MediaStatus.FAILED)
+    walk_media_to(app, kept[1], MediaStatus.READY)
     new_media(app, uploader.id)
     before, objects = [everything_of(app.sessions, each) for each in kept], stored_paths(app)
     clock.forward(days=400)

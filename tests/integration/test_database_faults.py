@@ -30,7 +30,7 @@ from nexus.media import refresh
 from nexus.media.runner import Extracting, Outcome
 from nexus.queue.local import LocalQueue
 from nexus.settings import Settings
-from nexus.states.job import Status as JobStatus
+from nexus.states.job import JobStatus
 from nexus.states.media import Kind
 from nexus.worker.outbox import Outbox
 from tests.kit.databases import fresh_postgres

@@ -20,7 +20,7 @@ from nexus.editorial import steps
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries import access
 from nexus.states import job, story
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage import StorageError, Stored
 from nexus.storage.local import LocalStorage
 from nexus.upkeep import doctor
@@ -89,9 +89,9 @@ def _fitting(connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
     return {key: value.hex if sqlite and isinstance(value, UUID) else value for key, value in values.items()}
 
 
-def one_of_each(app: App, owner: UUID) -> dict[Status, UUID]:
+def one_of_each(app: App, owner: UUID) -> dict[MediaStatus, UUID]:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
-    made = {status: new_media(app, owner) for status in Status}
+    made = {status: new_media(app, owner) for status in MediaStatus}
     for status, media_id in made.items():
         walk_media_to(app, media_id, status)
     return made
@@ -128,42 +128,46 @@ MADE_PRIVATE = _MADE.format("7, 'entered'", "'00000000000000000000000000000001'"
 THAT = "WHERE subject_id = :id"
 LET_IN = "INSERT INTO memberships SELECT id, :library, 'member', created_at FROM users WHERE id != :owner"
 DAMAGES = [
-    ("media.values", Status.PENDING, [SET.format("kind = 'stone'")]),
-    ("media.failures", Status.FAILED, [SET.format("last_error_message = NULL")]),
-    ("media.failures", Status.READY, [SET.format("last_error_code = 'E_X'")]),
-    ("media.leases", Status.EXTRACTING, [SET.format("lease_expires_at = NULL")]),
-    ("media.leases", Status.PENDING, [SET.format("lease_expires_at = '2030-01-01 00:00:00.000000'")]),
-    ("media.text", Status.READY_FOR_READING, [GO_AWAY.format("revisions")]),
-    ("media.text", Status.READY, [SET.format("newest_revision = 7, last_revision = 7")]),
-    ("media.leftovers", Status.PENDING, [LEFT_OVER]),
-    ("media.leftovers", Status.FAILED, [LEFT_OVER]),
-    ("revisions.held", Status.READY, ["UPDATE library_media SET revision = 7 WHERE media_id = :id"]),
-    ("revisions.whole", Status.READY, [GO_AWAY.format("fragments")]),
-    ("revisions.whole", Status.READY, [GO_AWAY.format("fragments") + " AND position = 1"]),
-    ("revisions.whole", Status.READY, ["UPDATE fragments SET text = 'less' WHERE media_id = :id"]),
-    ("revisions.numbers", Status.READY, [SET.format("last_revision = 0")]),
+    ("media.values", MediaStatus.PENDING, [SET.format("kind = 'stone'")]),
+    ("media.failures", MediaStatus.FAILED, [SET.format("last_error_message = NULL")]),
+    ("media.failures", MediaStatus.READY, [SET.format("last_error_code = 'E_X'")]),
+    ("media.leases", MediaStatus.EXTRACTING, [SET.format("lease_expires_at = NULL")]),
+    ("media.leases", MediaStatus.PENDING, [SET.format("lease_expires_at = '2030-01-01 00:00:00.000000'")]),
+    ("media.text", MediaStatus.READY_FOR_READING, [GO_AWAY.format("revisions")]),
+    ("media.text", MediaStatus.READY, [SET.format("newest_revision = 7, last_revision = 7")]),
+    ("media.leftovers", MediaStatus.PENDING, [LEFT_OVER]),
+    ("media.leftovers", MediaStatus.FAILED, [LEFT_OVER]),
+    ("revisions.held", MediaStatus.READY, ["UPDATE library_media SET revision = 7 WHERE media_id = :id"]),
+    ("revisions.whole", MediaStatus.READY, [GO_AWAY.format("fragments")]),
+    ("revisions.whole", MediaStatus.READY, [GO_AWAY.format("fragments") + " AND position = 1"]),
+    ("revisions.whole", MediaStatus.READY, ["UPDATE fragments SET text = 'less' WHERE media_id = :id"]),
+    ("revisions.numbers", MediaStatus.READY, [SET.format("last_revision = 0")]),
     (
         "revisions.private",
-        Status.READY,
+        MediaStatus.READY,
         [MADE_PRIVATE, "UPDATE library_media SET revision = 7 WHERE media_id = :id"],
     ),
-    ("media.held", Status.READY, [GO_AWAY.format("library_media")]),
-    ("media.hashes", Status.READY, [SET.format("file_sha256 = 'f00'")]),
-    ("history.last", Status.READY, [*DROP_GUARDS, SET.format("processing_status = 'ready_for_reading'")]),
-    ("history.last", Status.PENDING, [f"DELETE FROM history {THAT}"]),
-    ("history.chain", Status.READY, [f"DELETE FROM history {THAT} AND event = 'readable'"]),
+    ("media.held", MediaStatus.READY, [GO_AWAY.format("library_media")]),
+    ("media.hashes", MediaStatus.READY, [SET.format("file_sha256 = 'f00'")]),
+    (
+        "history.last",
+        MediaStatus.READY,
+        [*DROP_GUARDS, SET.format("processing_status = 'ready_for_reading'")],
+    ),
+    ("history.last", MediaStatus.PENDING, [f"DELETE FROM history {THAT}"]),
+    ("history.chain", MediaStatus.READY, [f"DELETE FROM history {THAT} AND event = 'readable'"]),
     (
         "history.steps",
-        Status.READY,
+        MediaStatus.READY,
         ["UPDATE history SET from_status = 'failed' WHERE subject_id = :id AND event = 'embed'"],
     ),
-    ("history.attempts", Status.READY, [SET.format("processing_attempts = 7")]),
+    ("history.attempts", MediaStatus.READY, [SET.format("processing_attempts = 7")]),
 ]
 
 
 @pytest.mark.parametrize(("check", "status", "statements"), DAMAGES)
 def test_every_kind_of_damage_to_a_media_is_found(
-    small: App, owner: UUID, check: str, status: Status, statements: list[str]
+    small: App, owner: UUID, check: str, status: MediaStatus, statements: list[str]
 ) -> None:
     media_id = one_of_each(small, owner)[status]
     damage(small, *statements, id=media_id)
@@ -174,7 +178,7 @@ def test_every_kind_of_damage_to_a_media_is_found(
 
 SET_JOB = "UPDATE jobs SET {} WHERE id = :id"
 DROP_JOB_GUARD = "DROP TRIGGER jobs_status_edge"
-J = job.Status
+J = job.JobStatus
 JOB_DAMAGES = [
     ("jobs.values", J.QUEUED, [DROP_JOB_GUARD, SET_JOB.format("status = 'STONE'")]),
     ("jobs.failures", J.FAILED, [SET_JOB.format("error_code = NULL")]),
@@ -201,7 +205,7 @@ JOB_DAMAGES = [
 
 @pytest.mark.parametrize(("check", "status", "statements"), JOB_DAMAGES)
 def test_every_kind_of_damage_to_a_job_is_found(
-    small: App, owner: UUID, check: str, status: job.Status, statements: list[str]
+    small: App, owner: UUID, check: str, status: job.JobStatus, statements: list[str]
 ) -> None:
     job_id = jobs.jobs_in_every_state(small, owner)[status]
     assert complaints(small) == {}
@@ -215,7 +219,7 @@ SET_STORY = "UPDATE stories SET {} WHERE id = :id"
 DROP_STORY_GUARD = "DROP TRIGGER stories_status_edge"
 #: Evidence that ends beyond the article, before its own beginning, or nowhere.
 SET_CLAIM = "sections = json_set(sections, '$.what_happened[0].{}', {})"
-T = story.Status
+T = story.StoryStatus
 STORY_DAMAGES = [
     ("stories.values", T.DRAFT, [DROP_STORY_GUARD, SET_STORY.format("status = 'stone'")]),
     ("stories.published", T.PUBLISHED, [SET_STORY.format("published_at = NULL")]),
@@ -233,7 +237,7 @@ STORY_DAMAGES = [
 
 @pytest.mark.parametrize(("check", "status", "statements"), STORY_DAMAGES)
 def test_every_kind_of_damage_to_a_story_is_found(
-    small: App, owner: UUID, check: str, status: story.Status, statements: list[str]
+    small: App, owner: UUID, check: str, status: story.StoryStatus, statements: list[str]
 ) -> None:
     story_id = jobs.stories_in_every_state(small, owner)[status]
     assert complaints(small) == {}
@@ -298,7 +302,7 @@ def _default_library(app: App, owner: UUID) -> UUID:
 
 
 def test_dangling_references_are_found(small: App, owner: UUID) -> None:
-    media_id = one_of_each(small, owner)[Status.READY]
+    media_id = one_of_each(small, owner)[MediaStatus.READY]
     damage(small, "DELETE FROM media WHERE id = :id", id=media_id)
     found = examine(small)["database.integrity"]
     assert found.verdict is CheckVerdict.PROBLEM
@@ -323,12 +327,12 @@ def test_missing_or_weakened_guards_are_found(app: App, subject: Subject[Any]) -
 
 def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
     made = one_of_each(app, owner)
-    damage(app, GO_AWAY.format("fragments"), GO_AWAY.format("revisions"), id=made[Status.READY])
-    damage(app, GO_AWAY.format("library_media"), id=made[Status.FAILED])
+    damage(app, GO_AWAY.format("fragments"), GO_AWAY.format("revisions"), id=made[MediaStatus.READY])
+    damage(app, GO_AWAY.format("library_media"), id=made[MediaStatus.FAILED])
     damage(
         app,
         "DELETE FROM history WHERE subject_id = :id AND event = 'start'",
-        id=made[Status.READY_FOR_READING],
+        id=made[MediaStatus.READY_FOR_READING],
     )
     assert set(complaints(app)) == {"media.text", "media.held", "history.chain", "history.attempts"}
 
@@ -359,7 +363,7 @@ def test_overdue_work_is_noted(app: App, owner: UUID, clock: SetClock) -> None:
     findings = examine(app)
     assert findings["work.leases"].verdict is CheckVerdict.NOTE
     assert findings["work.leases"].count == 2
-    assert findings["work.due"].examples == (str(made[Status.PENDING]),)
+    assert findings["work.due"].examples == (str(made[MediaStatus.PENDING]),)
     assert str(video) not in findings["work.due"].examples
     assert "1 video" in findings["work.processors"].says
     assert doctor.is_healthy(findings.values())

@@ -13,8 +13,8 @@ from sqlalchemy import make_url, text
 
 from nexus.app import App, build
 from nexus.media.add import add_url
-from nexus.states.job import Status as JobStatus
-from nexus.states.media import Status
+from nexus.states.job import JobStatus
+from nexus.states.media import MediaStatus
 from nexus.upkeep import events as stream_of
 from nexus.upkeep.events import StreamPlace
 from nexus.web.api import events as web_events
@@ -99,7 +99,7 @@ def test_a_reader_too_far_behind_loses_nothing(app: App, me: Caller, monkeypatch
     with follow(me) as stream:
         added = [new_media(app, me.user) for _ in range(20)]
         for media_id in added:
-            walk_media_to(app, media_id, Status.FAILED)
+            walk_media_to(app, media_id, MediaStatus.FAILED)
         found = stream.take(60)
     assert len({event.id for event in found}) == 60
     assert [event.id for event in found] == sorted((event.id for event in found), key=StreamPlace.parse)
@@ -124,7 +124,7 @@ def test_a_long_history_is_read_the_same_by_both_ways(
     me.get("/libraries")
     somebody = uuid4()
     for owner in (me.user, somebody, somebody, me.user, somebody):
-        walk_media_to(app, new_media(app, owner), Status.FAILED)
+        walk_media_to(app, new_media(app, owner), MediaStatus.FAILED)
         walk_job_to(app, new_job(app, owner), owner, JobStatus.SAVED)
     expected = all_events(app, me.user)
     monkeypatch.setattr(stream_of, "STRETCH", stretch)
@@ -196,7 +196,7 @@ def test_a_restored_dump_replays_nothing(postgres_site: Site) -> None:
     """Its rows have the numbers of transactions that this server reaches only later."""
     app, me = postgres_site.app, postgres_site.caller()
     media_id = me.add()
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     with app.sessions.engine.begin() as connection:
         connection.execute(text("UPDATE history SET tx = pg_current_xact_id()::text::bigint + 20 + id"))
     with follow(me) as stream:

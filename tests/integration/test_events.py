@@ -15,7 +15,7 @@ import pytest
 from nexus.app import App, build
 from nexus.libraries.access import Role
 from nexus.media.add import add_url
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.upkeep import events as stream_of
 from nexus.web.api import events as web_events
 from nexus.web.http import auth, cookies
@@ -43,7 +43,7 @@ def place(event: Event) -> tuple[int, ...]:
 def test_a_transition_is_sent_as_an_event(app: App, me: Caller) -> None:
     with follow(me) as stream:
         media_id = me.add()
-        walk_media_to(app, media_id, Status.FAILED)
+        walk_media_to(app, media_id, MediaStatus.FAILED)
         created, started, failed = stream.take(3)
     assert [event.name for event in (created, started, failed)] == ["media"] * 3
     assert created.data["actor"] == "you"
@@ -69,7 +69,7 @@ def test_a_reader_gets_exactly_the_visible_events_in_order(app: App, me: Caller,
     with follow(me) as stream:
         mine = me.add()
         for media_id in (mine, foreign, shared):
-            walk_media_to(app, media_id, Status.READY)
+            walk_media_to(app, media_id, MediaStatus.READY)
         you.add()
         last = me.add()
         wanted = [*expected(app, shared)[1:], *expected(app, mine), *expected(app, last)]
@@ -87,7 +87,7 @@ def test_a_removed_member_gets_no_more_events(app: App, me: Caller, site: Site) 
     shared = you.add()
     library = share_media(app, you.user, shared, (me.user, Role.MEMBER))
     with follow(me) as stream:
-        attempt = walk_media_to(app, shared, Status.EXTRACTING)
+        attempt = walk_media_to(app, shared, MediaStatus.EXTRACTING)
         assert stream.next().data["media_id"] == str(shared)
         data(you.delete(f"/libraries/{library}/members/{me.user}"))
         fail_media(app, shared, attempt)
@@ -116,7 +116,7 @@ def test_a_resumed_stream_loses_and_repeats_nothing(
         def write() -> None:
             for _ in range(30):
                 written.append(new_media(app, user))
-                walk_media_to(app, written[-1], Status.READY)
+                walk_media_to(app, written[-1], MediaStatus.READY)
 
         writer = Thread(target=write)
         writer.start()

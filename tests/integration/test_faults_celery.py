@@ -15,7 +15,7 @@ from nexus.media.lifecycle import EXTRACTION
 from nexus.media.submit import Submitted
 from nexus.queue import Work
 from nexus.queue.celery import ENOUGH
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from tests.kit.faults.killed_workers import (
     check_kept_promises,
     check_only_the_killed_timed_out,
@@ -45,7 +45,7 @@ def submit_url(nexus: Nexus, tale: str) -> Submitted:
 
 
 def readable(nexus: Nexus, ids: list[UUID]) -> bool:
-    return {status_of(nexus.app.sessions, media_id) for media_id in ids} == {Status.READY_FOR_READING}
+    return {status_of(nexus.app.sessions, media_id) for media_id in ids} == {MediaStatus.READY_FOR_READING}
 
 
 def once(nexus: Nexus, ids: list[UUID]) -> None:
@@ -131,7 +131,7 @@ def test_a_stopped_celery_worker_finishes_its_work_and_leaves_the_rest(nexus: Ne
     assert worker.wait() == 0
     begun = {start.media_id for start in nexus.starts()}
     assert readable(nexus, list(begun))
-    assert {status_of(nexus.app.sessions, media_id) for media_id in set(ids) - begun} <= {Status.PENDING}
+    assert {status_of(nexus.app.sessions, media_id) for media_id in set(ids) - begun} <= {MediaStatus.PENDING}
     nexus.worker()
     eventually(lambda: readable(nexus, ids), "the next worker does the rest")
     once(nexus, ids)

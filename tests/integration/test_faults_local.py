@@ -14,7 +14,7 @@ import pytest
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media.lifecycle import EXTRACTION
 from nexus.queue import Work
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.worker.threads import Workers
 from tests.kit import servers
 from tests.kit.faults.killed_workers import (
@@ -71,8 +71,8 @@ def test_a_stopped_worker_finishes_its_work_first(own_database_url: str, tmp_pat
         rest = submit_media(nexus, *["gated"] * 5)
         stop_while_at_work(nexus, worker)
         assert worker.wait() == 0
-        assert status_of(nexus.app.sessions, first) is Status.READY_FOR_READING
-        assert {status_of(nexus.app.sessions, media_id) for media_id in rest} == {Status.PENDING}
+        assert status_of(nexus.app.sessions, first) is MediaStatus.READY_FOR_READING
+        assert {status_of(nexus.app.sessions, media_id) for media_id in rest} == {MediaStatus.PENDING}
         assert [start.media_id for start in nexus.starts()] == [first]
 
 
@@ -99,9 +99,9 @@ def test_a_restarted_server_continues_its_work(sqlite_url: str, tmp_path: Path) 
         rest = [post_url(nexus, tale) for tale in ("ok", "ok", "fail")]
         stop_while_at_work(nexus, server)
         assert server.wait() == 0
-        assert status_of(nexus.app.sessions, first) is Status.READY_FOR_READING
+        assert status_of(nexus.app.sessions, first) is MediaStatus.READY_FOR_READING
         assert events_of(nexus.app.sessions, first) == ["create", "start", "readable"]
-        assert {status_of(nexus.app.sessions, media_id) for media_id in rest} == {Status.PENDING}
+        assert {status_of(nexus.app.sessions, media_id) for media_id in rest} == {MediaStatus.PENDING}
         again = start_server(nexus)
         eventually(lambda: all_settled(nexus, rest), "the rest is done")
         check_kept_promises(nexus, [first, *rest])
@@ -124,7 +124,7 @@ def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_t
 
     def extract(source: Source) -> Extraction:
         done.append(source.media_id)
-        if not gate.is_set() and count_in_status(nexus, Status.EXTRACTING) >= 5:
+        if not gate.is_set() and count_in_status(nexus, MediaStatus.EXTRACTING) >= 5:
             reached.set()
             assert gate.wait(PATIENCE)
         return Extraction.plain(None, "text")
@@ -148,7 +148,7 @@ def test_a_stopping_worker_gives_the_rest_of_its_batch_back_without_counting_a_t
             row = row_of(nexus.app.sessions, media_id)
             assert (row.processing_status, row.tries, row.processing_attempts) == ("pending", 0, 1)
             assert row.lease_expires_at is None
-        assert count_in_status(nexus, Status.EXTRACTING) == 0
+        assert count_in_status(nexus, MediaStatus.EXTRACTING) == 0
         working(extract, nexus, stack)
         eventually(lambda: all_settled(nexus, ids), "all are readable")
         assert sorted(done) == sorted(ids)

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from nexus.media import refresh
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from tests.kit.databases import fresh_postgres
 from tests.kit.installation import LONG_LEASE, Nexus, all_settled, count_in_status, end_leases, installed
 from tests.kit.media import MediaRecord, events_of, everything_of, new_media, status_of
@@ -82,7 +82,7 @@ def check(one: MediaRecord) -> None:
     starts = events.count("start")
     assert events[0] == "create"
     assert events[1:] == ["start", "release"] * (starts - 1) + ["start", events[-1]]
-    if one.row.processing_status == Status.READY_FOR_READING:
+    if one.row.processing_status == MediaStatus.READY_FOR_READING:
         assert (events[-1], len(one.texts)) == ("readable", 1)
     else:
         assert (one.row.last_error_code, one.texts, starts) == ("E_JOB_TIMEOUT", [], 3)
@@ -105,7 +105,7 @@ def test_workers_killed_while_parsing_lose_nothing_and_leave_no_process(nexus: N
     eventually(lambda: all_settled(nexus, ids), "everything is at an end")
     for media_id in ids:
         check(everything_of(nexus.app.sessions, media_id))
-    assert count_in_status(nexus, Status.READY_FOR_READING) >= len(ids) - KILLS
+    assert count_in_status(nexus, MediaStatus.READY_FOR_READING) >= len(ids) - KILLS
 
 
 def test_a_stopped_worker_leaves_its_document_to_the_next(nexus: Nexus, pages: Pages) -> None:
@@ -116,7 +116,9 @@ def test_a_stopped_worker_leaves_its_document_to_the_next(nexus: Nexus, pages: P
     pages.gate.set()
     assert worker.stop() == 0
     nexus.worker()
-    eventually(lambda: status_of(nexus.app.sessions, media_id) is Status.READY_FOR_READING, "it is readable")
+    eventually(
+        lambda: status_of(nexus.app.sessions, media_id) is MediaStatus.READY_FOR_READING, "it is readable"
+    )
     assert events_of(nexus.app.sessions, media_id)[-1] == "readable"
 
 

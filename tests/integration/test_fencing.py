@@ -23,7 +23,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.runner import Extracting, Outcome
 from nexus.queue import Work
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.work.handler import Claim
 from nexus.work.retry import backoff
 from nexus.work.turns import Turns
@@ -60,7 +60,7 @@ def test_a_worker_that_froze_and_wakes_up_writes_nothing(nexus: Nexus) -> None:
     freeze(nexus, frozen)
     nexus.worker()
     sessions = nexus.app.sessions
-    eventually(lambda: status_of(sessions, media_id) is Status.READY_FOR_READING, "another finishes it")
+    eventually(lambda: status_of(sessions, media_id) is MediaStatus.READY_FOR_READING, "another finishes it")
     before = everything_of(sessions, media_id)
 
     nexus.open_gate()
@@ -117,7 +117,7 @@ def test_work_that_outlasts_its_lease_keeps_it_while_its_worker_lives(nexus: Nex
     first = row_of(sessions, media_id).lease_expires_at
     eventually(lambda: row_of(sessions, media_id).lease_expires_at > first + lease, "it is renewed")
     nexus.open_gate()
-    eventually(lambda: status_of(sessions, media_id) is Status.READY_FOR_READING, "it ends")
+    eventually(lambda: status_of(sessions, media_id) is MediaStatus.READY_FOR_READING, "it ends")
     assert events_of(sessions, media_id) == ["create", "start", "readable"]
     assert len(nexus.starts()) == 1
 
@@ -170,7 +170,7 @@ def test_a_result_of_an_older_attempt_does_not_end_the_present_one(app: App, clo
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     media_id = new_media(app)
     assert extract_item(app.tools, media_id) is Outcome.STALE
-    assert status_of(app.sessions, media_id) is Status.EXTRACTING
+    assert status_of(app.sessions, media_id) is MediaStatus.EXTRACTING
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     assert app.kernel.finish(present[0]) is Outcome.READABLE
     assert events_of(app.sessions, media_id) == ["create", "start", "release", "start", "readable"]

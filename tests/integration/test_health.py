@@ -23,7 +23,7 @@ from nexus import settings as nexus_settings
 from nexus.app import build
 from nexus.db.session import connect
 from nexus.settings import Settings
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.web.http import cookies
 from tests.kit.http import PATIENCE, Site, data, headers_of, problem, serve
 from tests.kit.media import walk_media_to
@@ -114,13 +114,13 @@ def test_requests_are_counted(site: Site) -> None:
 
 def test_media_are_counted_by_status(site: Site) -> None:
     me = site.caller()
-    for status in (Status.PENDING, Status.FAILED, Status.FAILED):
+    for status in (MediaStatus.PENDING, MediaStatus.FAILED, MediaStatus.FAILED):
         walk_media_to(site.app, me.add(), status)
     lines = site.anyone().get("/metrics").text.splitlines()
-    counted = {status: f'nexus_media{{status="{status.value}"}} 0.0' for status in Status}
+    counted = {status: f'nexus_media{{status="{status.value}"}} 0.0' for status in MediaStatus}
     counted |= {
-        Status.PENDING: 'nexus_media{status="pending"} 1.0',
-        Status.FAILED: 'nexus_media{status="failed"} 2.0',
+        MediaStatus.PENDING: 'nexus_media{status="pending"} 1.0',
+        MediaStatus.FAILED: 'nexus_media{status="failed"} 2.0',
     }
     assert [line for line in lines if line.startswith("nexus_media{")] == list(counted.values())
 

@@ -12,7 +12,7 @@ from nexus.app import App, build
 from nexus.errors import TranscriptUnavailable
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries.access import Role
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.web.http.routing import MOST_BODY
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, data, problem, serve
@@ -211,16 +211,16 @@ def test_a_submission_is_enqueued_only_if_there_is_an_extractor(me: Caller, you:
 
 def test_a_finished_media_is_not_enqueued_again(app: App, me: Caller) -> None:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
-    walk_media_to(app, me.add(ARTICLE["url"]), Status.READY_FOR_READING)
+    walk_media_to(app, me.add(ARTICLE["url"]), MediaStatus.READY_FOR_READING)
     assert data(me.post("/media/url", json=ARTICLE))["enqueued"] is False
 
 
 def test_submitting_a_failed_address_retries_it(app: App, me: Caller, you: Caller) -> None:
     media_id = me.add(ARTICLE["url"])
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     again = data(you.post("/media/url", json=ARTICLE))
     assert (again["media_id"], again["created"]) == (str(media_id), True)
-    assert status_of(app.sessions, media_id) is Status.PENDING
+    assert status_of(app.sessions, media_id) is MediaStatus.PENDING
 
 
 def test_a_new_video_is_pending_and_can_only_be_played(me: Caller) -> None:
@@ -233,17 +233,17 @@ def test_a_new_video_is_pending_and_can_only_be_played(me: Caller) -> None:
     assert media["processing_attempts"] == 0
 
 
-@pytest.mark.parametrize("status", Status)
-def test_capabilities_are_in_every_answer_with_a_media(app: App, me: Caller, status: Status) -> None:
+@pytest.mark.parametrize("status", MediaStatus)
+def test_capabilities_are_in_every_answer_with_a_media(app: App, me: Caller, status: MediaStatus) -> None:
     media_id = me.add()
     walk_media_to(app, media_id, status)
     one = data(me.get(f"/media/{media_id}"))
     assert one["processing_status"] == status.value
     assert set(one["capabilities"]) == CAPABILITIES
     assert one["capabilities"]["can_read"] is (
-        status in {Status.READY_FOR_READING, Status.EMBEDDING, Status.READY}
+        status in {MediaStatus.READY_FOR_READING, MediaStatus.EMBEDDING, MediaStatus.READY}
     )
-    assert one["may_retry"] is (status is Status.FAILED)
+    assert one["may_retry"] is (status is MediaStatus.FAILED)
     assert data(me.get("/media"))["items"] == [one]
     assert data(me.get(f"/libraries/{me.default_library()}/media"))["items"] == [one]
 
@@ -265,7 +265,7 @@ def test_a_video_without_a_transcript_can_be_played(app: App, me: Caller) -> Non
 
 def test_retrying_a_failed_media_makes_it_pending(app: App, me: Caller) -> None:
     media_id = me.add()
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     answer = data(me.post(f"/media/{media_id}/retry"))
     assert answer == {"media_id": str(media_id), "enqueued": False}
     media = data(me.get(f"/media/{media_id}"))
@@ -276,13 +276,13 @@ def test_retrying_a_failed_media_makes_it_pending(app: App, me: Caller) -> None:
 
 def test_a_retry_with_an_extractor_is_enqueued(app: App, me: Caller) -> None:
     media_id = me.add()
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     assert data(me.post(f"/media/{media_id}/retry"))["enqueued"] is True
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.FAILED])
-def test_only_failed_media_can_be_retried(app: App, me: Caller, status: Status) -> None:
+@pytest.mark.parametrize("status", [status for status in MediaStatus if status is not MediaStatus.FAILED])
+def test_only_failed_media_can_be_retried(app: App, me: Caller, status: MediaStatus) -> None:
     media_id = me.add()
     walk_media_to(app, media_id, status)
     before = row_of(app.sessions, media_id)
@@ -290,9 +290,9 @@ def test_only_failed_media_can_be_retried(app: App, me: Caller, status: Status) 
     assert row_of(app.sessions, media_id) == before
 
 
-@pytest.mark.parametrize("status", [Status.FAILED, Status.READY])
+@pytest.mark.parametrize("status", [MediaStatus.FAILED, MediaStatus.READY])
 def test_a_user_without_rights_is_refused_before_the_status_is_checked(
-    app: App, me: Caller, you: Caller, site: Site, status: Status
+    app: App, me: Caller, you: Caller, site: Site, status: MediaStatus
 ) -> None:
     """And does not learn its state."""
     media_id = me.add()
@@ -306,7 +306,7 @@ def test_a_user_without_rights_is_refused_before_the_status_is_checked(
 
 def test_an_admin_may_retry_a_media(app: App, me: Caller, you: Caller) -> None:
     media_id = me.add()
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     share_media(app, me.user, media_id, (you.user, Role.ADMIN))
     assert data(you.get(f"/media/{media_id}"))["may_retry"] is True
     assert data(you.post(f"/media/{media_id}/retry"))["media_id"] == str(media_id)
@@ -315,7 +315,7 @@ def test_an_admin_may_retry_a_media(app: App, me: Caller, you: Caller) -> None:
 def test_a_creator_who_can_not_see_a_media_may_not_retry_it(app: App, me: Caller, you: Caller) -> None:
     media_id = me.add(ARTICLE["url"])
     you.add(ARTICLE["url"])
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     data(me.delete(f"/media/{media_id}"))
     assert problem(me.post(f"/media/{media_id}/retry")) == (404, "E_NOT_FOUND")
 
@@ -395,7 +395,7 @@ def test_a_list_of_media_is_stable_while_it_is_paged(me: Caller, clock: SetClock
 
 
 def test_a_list_of_media_can_be_filtered_by_status(app: App, me: Caller, clock: SetClock) -> None:
-    for status in (Status.FAILED, Status.PENDING) * 3:
+    for status in (MediaStatus.FAILED, MediaStatus.PENDING) * 3:
         clock.forward(seconds=1)
         walk_media_to(app, me.add(), status)
     found = pages(me, "/media", limit=2, status="failed")
@@ -440,7 +440,7 @@ def test_invalid_list_requests_are_refused(me: Caller) -> None:
 def test_fragments_are_listed_in_order(app: App, me: Caller) -> None:
     media_id = me.add()
     assert data(me.get(f"/media/{media_id}/fragments"))["items"] == []
-    walk_media_to(app, media_id, Status.READY_FOR_READING)
+    walk_media_to(app, media_id, MediaStatus.READY_FOR_READING)
     expected = data(me.get(f"/media/{media_id}/fragments"))["items"]
     found = [(piece["position"], piece["text"], piece["html"]) for piece in expected]
     assert found == [(place, text, None) for place, text in enumerate(TEXTS)]
@@ -450,7 +450,7 @@ def test_fragments_are_listed_in_order(app: App, me: Caller) -> None:
 
 def test_history_is_listed_in_order(app: App, me: Caller) -> None:
     media_id = me.add()
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     data(me.post(f"/media/{media_id}/retry"))
     events = data(me.get(f"/media/{media_id}/history"))["items"]
     assert [

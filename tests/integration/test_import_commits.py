@@ -15,8 +15,8 @@ from nexus.app import App
 from nexus.errors import InvalidState
 from nexus.imports.service import ImportDesk, Leave
 from nexus.settings import Settings
-from nexus.states.attempt import Status
-from nexus.states.media import Status as MediaStatus
+from nexus.states.attempt import AttemptStatus
+from nexus.states.media import MediaStatus
 from tests.kit import documents
 from tests.kit.faults.network_lines import COMMIT, Armed, Line, Lines, Moment, Trap
 from tests.kit.http import Caller, data, problem, serve
@@ -74,7 +74,7 @@ def begun(desk: ImportDesk, books: list[Path], name: str = "Research") -> UUID:
     return batch.id
 
 
-def rest(desk: ImportDesk) -> Status:
+def rest(desk: ImportDesk) -> AttemptStatus:
     assert desk.wait(PATIENCE)
     return desk.state.status
 
@@ -170,7 +170,7 @@ def test_an_import_without_new_media_survives_a_lost_answer(
     desk = app.imports.of(person.id)
     armed = own_postgres_line.arm(commit(moment))
     begun(desk, two_books[1:])
-    assert rest(desk) is (Status.COMPLETE if moment is Moment.AFTER else Status.PAUSED)
+    assert rest(desk) is (AttemptStatus.COMPLETE if moment is Moment.AFTER else AttemptStatus.PAUSED)
     assert armed.sprung.is_set()
     assert in_research(own_postgres_url) == (moment is Moment.AFTER)
 
@@ -187,9 +187,9 @@ def test_an_import_waits_for_a_commit_that_is_still_on_its_way(
     begun(import_desk, two_books)
     assert armed.sprung.wait(PATIENCE)
     eventually(lambda: ask(own_postgres_url, WAITING), "the look waits for the transaction")
-    assert (import_desk.state.status, import_desk.in_doubt) == (Status.RUNNING, True)
+    assert (import_desk.state.status, import_desk.in_doubt) == (AttemptStatus.RUNNING, True)
     armed.arrives.set_result(arrives)
-    assert rest(import_desk) is (Status.COMPLETE if arrives else Status.PAUSED)
+    assert rest(import_desk) is (AttemptStatus.COMPLETE if arrives else AttemptStatus.PAUSED)
     assert in_research(own_postgres_url) == (2 if arrives else 0)
 
 
@@ -217,17 +217,17 @@ class TestTheDatabaseStaysAway:
         armed = self.arm(own_postgres_line, moment)
         batch_id = begun(import_desk, two_books)
         self.in_doubt(armed, import_desk)
-        assert import_desk.state.status is Status.RUNNING
+        assert import_desk.state.status is AttemptStatus.RUNNING
         assert import_desk.leave(batch_id) == Leave(safe=False, should_warn=True, would_discard=False)
         with pytest.raises(InvalidState):
             import_desk.staging.discard(batch_id)
         own_postgres_line.restore()
         if moment is Moment.AFTER:
-            assert rest(import_desk) is Status.COMPLETE
+            assert rest(import_desk) is AttemptStatus.COMPLETE
             assert import_desk.leave(batch_id).safe
             assert in_research(own_postgres_url) == 2
         else:
-            assert rest(import_desk) is Status.PAUSED
+            assert rest(import_desk) is AttemptStatus.PAUSED
             import_desk.staging.discard(batch_id)
             assert in_research(own_postgres_url) == 0
 
@@ -240,11 +240,11 @@ class TestTheDatabaseStaysAway:
             desk, before = app.imports.of(uuid4()), in_research(own_postgres_url)
             batch_id = begun(desk, two_books)
             self.in_doubt(armed, desk)
-            assert desk.pause().status is Status.STOPPING
+            assert desk.pause().status is AttemptStatus.STOPPING
             with pytest.raises(InvalidState):
                 desk.staging.discard(batch_id)
             own_postgres_line.restore()
-            assert rest(desk) is (Status.IDLE if moment is Moment.AFTER else Status.PAUSED)
+            assert rest(desk) is (AttemptStatus.IDLE if moment is Moment.AFTER else AttemptStatus.PAUSED)
             assert desk.is_committed is (moment is Moment.AFTER)
             assert in_research(own_postgres_url) - before == (2 if moment is Moment.AFTER else 0)
 
@@ -260,8 +260,8 @@ class TestTheDatabaseStaysAway:
         begun(import_desk, two_books)
         self.in_doubt(armed, import_desk)
         app.imports.close()
-        assert import_desk.state.status is Status.STOPPING
-        assert rest(import_desk) is Status.STOPPING
+        assert import_desk.state.status is AttemptStatus.STOPPING
+        assert rest(import_desk) is AttemptStatus.STOPPING
         assert import_desk.in_doubt
         assert (in_research(own_postgres_url), len(stored_paths(app))) == (2, 2)
 

@@ -24,7 +24,7 @@ from nexus.imports.service import ImportDesk, Imports
 from nexus.libraries import access
 from nexus.media import refresh, revisions
 from nexus.settings import Settings
-from nexus.states.attempt import Status
+from nexus.states.attempt import AttemptStatus
 from nexus.states.media import Kind
 from tests.kit.documents import chapter, epub, pdf
 from tests.kit.media import everything_of
@@ -75,7 +75,7 @@ def books(tmp_path: Path) -> list[Path]:
     return [tmp_path / name for name in written]
 
 
-def run_import(desk: ImportDesk, *paths: Path) -> Status:
+def run_import(desk: ImportDesk, *paths: Path) -> AttemptStatus:
     batch = desk.staging.open(None, "Research")
     for path in paths:
         desk.staging.add(batch.id, path.name, path)
@@ -99,7 +99,7 @@ def shout(source: Source) -> Extraction:
 
 def test_plugin_for_pdfs_serves_imports(app: App, desk: ImportDesk, books: list[Path]) -> None:
     AVAILABLE_EXTRACTORS[Kind.PDF] = shout
-    assert run_import(desk, books[0]) is Status.COMPLETE
+    assert run_import(desk, books[0]) is AttemptStatus.COMPLETE
     (media_id,) = imported(app, desk)
     found = everything_of(app.sessions, media_id)
     assert found.row.title == "pdf one.pdf 1"
@@ -111,7 +111,7 @@ def test_plugin_for_pdfs_serves_imports(app: App, desk: ImportDesk, books: list[
 
 
 def test_fresh_import_is_not_outdated(app: App, desk: ImportDesk, viewer: UUID, books: list[Path]) -> None:
-    assert run_import(desk, *books) is Status.COMPLETE
+    assert run_import(desk, *books) is AttemptStatus.COMPLETE
     assert len(imported(app, desk)) == 3
     with app.sessions.read() as session:
         assert refresh.outdated(session, app.tools, viewer) == []
@@ -127,7 +127,7 @@ def test_plugin_that_crashes_fails_its_file_and_tells_no_secrets(desk: ImportDes
 
     AVAILABLE_EXTRACTORS[Kind.PDF] = crash
     with capture_logs() as lines:
-        assert run_import(desk, *books) is Status.PAUSED
+        assert run_import(desk, *books) is AttemptStatus.PAUSED
     (failed,) = desk.progress.of(FileOutcome.FAILED)
     assert (failed.name, failed.code) == ("one.pdf", "E_EXTRACTION_FAILED")
     (crashed,) = [line for line in lines if line["event"] == "extractor_crashed"]
@@ -137,7 +137,7 @@ def test_plugin_that_crashes_fails_its_file_and_tells_no_secrets(desk: ImportDes
 
 def test_file_without_an_extractor_fails_in_preflight(desk: ImportDesk, books: list[Path]) -> None:
     del AVAILABLE_EXTRACTORS[Kind.EPUB]
-    assert run_import(desk, *books) is Status.PAUSED
+    assert run_import(desk, *books) is AttemptStatus.PAUSED
     (failed,) = desk.progress.of(FileOutcome.FAILED)
     assert (failed.name, failed.code) == ("two.epub", "E_EXTRACTION_FAILED")
     assert {line.outcome for line in desk.progress.lines()} == {FileOutcome.FAILED, FileOutcome.CHECKED}
@@ -148,7 +148,7 @@ def test_import_reads_files_even_with_extraction_off(
 ) -> None:
     off = Imports(replace(app.tools, extractors={}), tmp_path / "imports")
     with closing(off):
-        assert run_import(off.of(viewer), *books) is Status.COMPLETE
+        assert run_import(off.of(viewer), *books) is AttemptStatus.COMPLETE
 
 
 def test_plugin_in_an_import_uses_its_users_allowance(
@@ -162,11 +162,11 @@ def test_plugin_in_an_import_uses_its_users_allowance(
     AVAILABLE_EXTRACTORS[Kind.PDF] = AVAILABLE_EXTRACTORS[Kind.EPUB] = transcribe
     with app.sessions.begin() as session:
         access.ensure_user(session, viewer)
-    assert run_import(desk, books[0]) is Status.COMPLETE
+    assert run_import(desk, books[0]) is AttemptStatus.COMPLETE
     (media_id,) = imported(app, desk)
     with app.sessions.read() as session:
         assert session.all(_USED, user_id=viewer) == [(61, media_id)]
-    assert run_import(desk, books[1]) is Status.PAUSED
+    assert run_import(desk, books[1]) is AttemptStatus.PAUSED
     assert [line.code for line in desk.progress.lines()] == ["E_TRANSCRIPTION_QUOTA"]
 
 
@@ -174,7 +174,7 @@ def test_plugin_in_an_import_fetches_through_the_guard(desk: ImportDesk, books: 
     AVAILABLE_EXTRACTORS[Kind.PDF] = lambda source: source.bench.read(
         TEXT, source.bench.fetch("http://127.0.0.1/secrets").body
     )
-    assert run_import(desk, books[0]) is Status.PAUSED
+    assert run_import(desk, books[0]) is AttemptStatus.PAUSED
     assert [line.code for line in desk.progress.lines()] == ["E_FETCH_BLOCKED_ADDRESS"]
 
 
@@ -186,7 +186,7 @@ def test_file_that_a_plugin_keeps_does_not_replace_the_imported_one(
         return Extraction.plain(None, SENTENCE)
 
     AVAILABLE_EXTRACTORS[Kind.PDF] = keep
-    assert run_import(desk, books[0]) is Status.COMPLETE
+    assert run_import(desk, books[0]) is AttemptStatus.COMPLETE
     (media_id,) = imported(app, desk)
     (file,) = everything_of(app.sessions, media_id).files
     assert b"".join(app.files.storage.stream(file.storage_path)) == books[0].read_bytes()

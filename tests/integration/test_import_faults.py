@@ -16,7 +16,7 @@ from sqlalchemy import select
 from nexus.app import build
 from nexus.db.session import Statement, wall_clock
 from nexus.db.tables import libraries
-from nexus.states.media import Status as MediaStatus
+from nexus.states.media import MediaStatus
 from nexus.upkeep import clean
 from tests.kit import documents, servers
 from tests.kit.http import Caller, data

@@ -38,8 +38,8 @@ from nexus.libraries import access
 from nexus.libraries import catalog as library_verbs
 from nexus.media.lifecycle import retry_media
 from nexus.settings import Settings
-from nexus.states.attempt import Phase, Status
-from nexus.states.media import Status as MediaStatus
+from nexus.states.attempt import AttemptStatus, Phase
+from nexus.states.media import MediaStatus
 from nexus.storage import StorageError
 from nexus.upkeep import clean
 from tests.kit import documents
@@ -149,7 +149,7 @@ def staged(desk: ImportDesk, books: dict[str, Path], name: str = "Research") -> 
     return batch.id
 
 
-def finished(desk: ImportDesk) -> Status:
+def finished(desk: ImportDesk) -> AttemptStatus:
     assert desk.wait(PATIENCE)
     return desk.state.status
 
@@ -179,7 +179,7 @@ def test_every_imported_file_is_in_the_library_with_its_text_and_its_object(
     app: App, desk: ImportDesk, book_files: dict[str, Path]
 ) -> None:
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert [status for _, status in in_library(app, desk.library_id)] == ["ready_for_reading"] * 4
     assert set(outcomes(desk).values()) == {FileOutcome.COMMITTED}
     assert len(stored_paths(app)) == 4
@@ -198,7 +198,7 @@ def test_an_import_can_go_into_an_existing_library(
     batch = desk.staging.open(library_id, None)
     desk.staging.add(batch.id, "three.txt", book_files["three.txt"])
     desk.start(batch.id)
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert len(in_library(app, library_id)) == 1
 
 
@@ -212,7 +212,7 @@ def test_two_imports_into_a_new_library_of_one_name_create_it_once(
     ]
     for desk, batch_id in zip(desks, batches, strict=True):
         desk.start(batch_id)
-    assert [finished(desk) for desk in desks] == [Status.COMPLETE] * 2
+    assert [finished(desk) for desk in desks] == [AttemptStatus.COMPLETE] * 2
     assert desks[0].library_id == desks[1].library_id
     assert len(in_library(app, desks[0].library_id)) == 4
 
@@ -224,14 +224,14 @@ def test_a_paused_import_resumes_without_parsing_anything_again(
     readers.gate.clear()
     attempt = desk.start(batch_id).attempt_id
     assert readers.begun.wait(PATIENCE)
-    assert desk.pause().status is Status.STOPPING
+    assert desk.pause().status is AttemptStatus.STOPPING
     readers.gate.set()
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert desk.state.phase is Phase.PARSING
     assert count(app) == {"media": 0, "libraries": 0, "fragments": 0, "chunks": 0}
     before = list(readers.read_names)
     assert desk.resume().attempt_id == attempt
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     parsed = [name for name in readers.read_names if readers.read_names.count(name) == 1]
     assert sorted(parsed) == sorted(book_files)
     assert len(before) < len(book_files)
@@ -245,11 +245,11 @@ def test_a_pause_ends_a_parser_that_does_not_end_by_itself(
     desk.start(staged(desk, book_files))
     assert readers.begun.wait(PATIENCE)
     desk.pause()
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert FileOutcome.FAILED not in outcomes(desk).values()
     readers.gate.set()
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
 
 
 def test_a_pause_after_the_commit_leaves_nothing_to_resume(
@@ -274,7 +274,7 @@ def test_a_pause_after_the_commit_leaves_nothing_to_resume(
     monkeypatch.setattr(ImportRun, "settle", ending)
     batch_id = staged(desk, book_files)
     desk.start(batch_id)
-    assert finished(desk) is Status.IDLE
+    assert finished(desk) is AttemptStatus.IDLE
     assert count(app)["media"] == 4
     assert len(in_library(app, desk.library_id)) == 4
     assert desk.staging.all() == []
@@ -298,7 +298,7 @@ def test_an_import_paused_for_hours_loses_no_file_to_upkeep(
 
     monkeypatch.setattr(Storing, "failures", sleeping)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert len(removed) == count(app)["media"] == 4
     assert clean.missing_objects(app.sessions, app.files) == []
 
@@ -323,7 +323,7 @@ def test_a_transaction_that_lasts_for_hours_loses_no_file_to_upkeep(
 
     monkeypatch.setattr(committing, "write_batch", sleeping)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert len(removed) == count(app)["media"] == 4
     assert clean.missing_objects(app.sessions, app.files) == []
 
@@ -340,11 +340,11 @@ def test_a_pause_during_preflight_fails_no_file(
 
     monkeypatch.setattr(runner, "check_source", checking)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert set(outcomes(desk).values()) == {FileOutcome.CHECKED, FileOutcome.WAITING}
     monkeypatch.setattr(runner, "check_source", real)
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
 
 
 def test_a_pause_does_not_wait_for_a_file_that_is_being_stored(
@@ -360,7 +360,7 @@ def test_a_pause_does_not_wait_for_a_file_that_is_being_stored(
     monkeypatch.setattr(type(app.files.storage), "put", slow)
     monkeypatch.setattr(committing, "read_pieces", lambda _: cycle([b"piece"]))
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert 1 <= len(seen) <= committing.AT_ONCE
 
 
@@ -372,13 +372,13 @@ def test_a_resumed_import_checks_files_that_changed_meanwhile(
     bad = book_files["one.pdf"]
     bad.write_bytes(b"%PDF-1.4 nothing else")
     desk.start(staged(desk, {**book_files, "copy.txt": copy}))
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert outcomes(desk)["copy.txt"] is FileOutcome.DUPLICATE
     copy.write_text(f"A text of its own. {SENTENCE}")
     book_files["four.md"].write_text(f"# Another four\n\n{SENTENCE}")
     bad.write_bytes(documents.pdf(SENTENCE))
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert len(in_library(app, desk.library_id)) == 5
     assert (readers.read_names.count("three.txt"), readers.read_names.count("four.md")) == (1, 2)
 
@@ -394,12 +394,12 @@ def test_a_pause_does_not_wait_for_a_transaction_that_is_still_written(
 
     monkeypatch.setattr(ImportRun, "_prepared", preparing)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert desk.state.phase is Phase.ATOMIC_TEXT_COMMIT
     assert (count(app)["media"], stored_paths(app)) == (0, [])
     monkeypatch.setattr(ImportRun, "_prepared", real)
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
 
 
 def test_a_pause_before_the_commit_commits_nothing(
@@ -413,7 +413,7 @@ def test_a_pause_before_the_commit_commits_nothing(
 
     monkeypatch.setattr(ImportRun, "_split", splitting)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert count(app)["media"] == 0
     assert stored_paths(app) == []
 
@@ -449,11 +449,11 @@ def test_a_resumed_import_continues_in_the_phase_it_was_paused_in(
         if phase is Phase.PREFLIGHT:
             patched.setattr(runner, "check_source", lambda *given: (desk.pause(), check_source(*given))[1])
         desk.start(staged(desk, book_files))
-        assert finished(desk) is Status.PAUSED
+        assert finished(desk) is AttemptStatus.PAUSED
     assert desk.state.phase is phase
     seen = phases(desk, monkeypatch)
     assert desk.resume().phase is phase
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     order = list(Phase)
     later = [one for one in order[order.index(phase) :] if one is not Phase.TEXT_COMMITTED]
     assert [one for one in seen if one in order[1:5]] == later
@@ -465,11 +465,11 @@ def test_taking_out_a_failed_file_keeps_the_phase(
     book_files["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
     batch_id = staged(desk, book_files)
     desk.start(batch_id)
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     desk.staging.remove(batch_id, desk.progress.of(FileOutcome.FAILED)[0].source_id)
     seen = phases(desk, monkeypatch)
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert Phase.PREFLIGHT not in seen
 
 
@@ -479,13 +479,13 @@ def test_a_replaced_file_goes_through_preflight_again(
     book_files["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
     batch_id = staged(desk, book_files)
     desk.start(batch_id)
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     (failed,) = desk.progress.of(FileOutcome.FAILED)
     book_files["one.pdf"].write_bytes(documents.pdf(SENTENCE))
     desk.staging.replace(batch_id, failed.source_id, "one.pdf", book_files["one.pdf"])
     seen = phases(desk, monkeypatch)
     assert desk.resume().phase is Phase.PARSING
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert seen.index(Phase.PREFLIGHT) < seen.index(Phase.PARSING, seen.index(Phase.PREFLIGHT))
 
 
@@ -495,13 +495,13 @@ def test_a_pause_reveals_that_an_import_was_committed(
     with monkeypatch.context() as broken:
         broken.setattr(Registry, "complete", Mock(side_effect=MemoryError))
         desk.start(staged(desk, book_files))
-        assert finished(desk) is Status.RUNNING
+        assert finished(desk) is AttemptStatus.RUNNING
     assert len(in_library(app, desk.library_id)) == 4
     desk.pause()
     assert desk.state == IDLE
     assert desk.staging.all() == []
     desk.start(staged(desk, book_files, "Another"))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
 
 
 def test_another_pause_reveals_that_an_import_has_stopped(
@@ -514,11 +514,11 @@ def test_another_pause_reveals_that_an_import_has_stopped(
         broken.setattr(Registry, "finish_stop", Mock(side_effect=MemoryError))
         desk.pause()
         readers.gate.set()
-        assert finished(desk) is Status.STOPPING
+        assert finished(desk) is AttemptStatus.STOPPING
     desk.pause()
-    assert desk.state.status is Status.PAUSED
+    assert desk.state.status is AttemptStatus.PAUSED
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
 
 
 def test_a_failed_file_pauses_the_import_and_the_rest_goes_on_without_it(
@@ -527,14 +527,14 @@ def test_a_failed_file_pauses_the_import_and_the_rest_goes_on_without_it(
     book_files["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
     batch_id = staged(desk, book_files)
     desk.start(batch_id)
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     (failed,) = desk.progress.of(FileOutcome.FAILED)
     assert (failed.name, failed.code) == ("one.pdf", "E_PDF_DAMAGED")
     assert failed.message
     assert count(app)["media"] == 0
     desk.staging.remove(batch_id, failed.source_id)
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert len(in_library(app, desk.library_id)) == 3
     assert readers.read_names.count("three.txt") == 1
 
@@ -546,7 +546,7 @@ def test_a_file_that_fails_preflight_is_named_before_anything_is_parsed(
     book_files["one.pdf"].unlink()
     book_files["two.epub"].write_bytes(b"something else")
     desk.start(batch_id)
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert desk.state.phase is Phase.PREFLIGHT
     assert {line.name for line in desk.progress.of(FileOutcome.FAILED)} == {"one.pdf", "two.epub"}
     assert readers.read_names == []
@@ -558,9 +558,9 @@ def test_removing_the_last_failed_file_ends_the_attempt(
     book_files["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
     batch_id = staged(desk, {"one.pdf": book_files["one.pdf"]})
     desk.start(batch_id)
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     desk.staging.remove(batch_id, desk.progress.lines()[0].source_id)
-    assert (desk.state.status, desk.staging.active) == (Status.IDLE, None)
+    assert (desk.state.status, desk.staging.active) == (AttemptStatus.IDLE, None)
     with capture_logs() as logged:
         desk.staging.discard(batch_id)
     assert logged == []
@@ -581,14 +581,14 @@ def test_a_file_that_changes_during_an_import_is_named_and_read_again(
 
     monkeypatch.setattr(ImportRun, "_parse", parsing)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert [(line.name, line.code) for line in desk.progress.of(FileOutcome.FAILED)] == [
         ("three.txt", "E_FILE_CHANGED")
     ]
     assert count(app)["media"] == 0
     assert stored_paths(app) == []
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert readers.read_names.count("three.txt") == 2
     assert sum(text.startswith("Something else.") for text in texts_in(app, desk.library_id)) == 1
 
@@ -609,11 +609,11 @@ def test_a_file_swapped_while_it_is_parsed_never_gives_its_text_to_the_checked_o
     readers.before = lambda: path.write_bytes(documents.pdf("Something else."))
     readers.after = lambda: path.write_bytes(checked)
     desk.start(staged(desk, {"one.pdf": path}))
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert [line.code for line in desk.progress.of(FileOutcome.FAILED)] == ["E_FILE_CHANGED"]
     readers.before = readers.after = lambda: None
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert [text[:9] for text in texts_in(app, desk.library_id)] == ["The ferry"]
 
 
@@ -628,7 +628,7 @@ def test_a_file_that_disappears_before_it_is_stored_is_not_blamed_on_the_store(
 
     monkeypatch.setattr(ImportRun, "_split", splitting)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     assert [(line.name, line.code) for line in desk.progress.of(FileOutcome.FAILED)] == [
         ("three.txt", "E_FILE_MISSING")
     ]
@@ -647,11 +647,11 @@ def test_a_file_that_can_not_be_stored_is_imported_when_the_store_is_back(
     with monkeypatch.context() as patched:
         patched.setattr(type(app.files.storage), "put", away)
         desk.start(staged(desk, book_files))
-        assert finished(desk) is Status.PAUSED
+        assert finished(desk) is AttemptStatus.PAUSED
     assert [line.code for line in desk.progress.of(FileOutcome.FAILED)] == ["E_FILE_UNREACHABLE"]
     assert stored_paths(app) == []
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert len(stored_paths(app)) == 4
 
 
@@ -662,15 +662,15 @@ def test_an_unexpected_error_pauses_the_import_and_fails_no_file(
     with monkeypatch.context() as locked:
         locked.setattr(committing, "write_batch", Mock(side_effect=sqlite3.OperationalError("locked")))
         desk.start(batch_id)
-        assert finished(desk) is Status.PAUSED
+        assert finished(desk) is AttemptStatus.PAUSED
         assert set(outcomes(desk).values()) == {FileOutcome.SPLIT}
         assert desk.trouble
         desk.staging.discard(batch_id)
         assert desk.trouble is None
         desk.start(staged(desk, book_files))
-        assert finished(desk) is Status.PAUSED
+        assert finished(desk) is AttemptStatus.PAUSED
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert desk.trouble is None
     assert count(app)["media"] == 4
 
@@ -683,9 +683,9 @@ def test_an_import_whose_thread_can_not_start_is_paused(
         full.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError))
         with pytest.raises(RuntimeError):
             desk.start(batch_id)
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
 
 
 def test_a_staged_copy_that_can_not_be_removed_does_not_block_the_commit(
@@ -702,7 +702,7 @@ def test_a_staged_copy_that_can_not_be_removed_does_not_block_the_commit(
 
     monkeypatch.setattr(Path, "unlink", unlink)
     desk.start(batch.id)
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
 
 
 def test_an_import_whose_workspace_is_gone_says_what_to_do(
@@ -711,14 +711,14 @@ def test_an_import_whose_workspace_is_gone_says_what_to_do(
     book_files["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
     batch_id = staged(desk, book_files)
     desk.start(batch_id)
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     shutil.rmtree(tmp_path / "data" / "imports")
     with pytest.raises(InvalidState, match="Discard the import"):
         desk.resume()
     desk.staging.discard(batch_id)
     del book_files["one.pdf"]
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
 
 
 def test_a_commit_whose_answer_got_lost_is_not_repeated_and_loses_no_file(
@@ -739,7 +739,7 @@ def test_a_commit_whose_answer_got_lost_is_not_repeated_and_loses_no_file(
 
     monkeypatch.setattr(Sessions, "begin", losing)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert set(outcomes(desk).values()) == {FileOutcome.COMMITTED}
     monkeypatch.setattr(Sessions, "begin", begin)
     assert (count(app)["media"], count(app)["libraries"], len(stored_paths(app))) == (4, 2, 4)
@@ -752,7 +752,7 @@ def test_duplicates_within_an_import_are_imported_once_and_named(
     copy = book_files["three.txt"].with_name("copy.txt")
     copy.write_bytes(book_files["three.txt"].read_bytes())
     desk.start(staged(desk, {**book_files, "copy.txt": copy}))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert outcomes(desk)["copy.txt"] is FileOutcome.DUPLICATE
     assert len(in_library(app, desk.library_id)) == 4
 
@@ -761,9 +761,9 @@ def test_duplicates_of_existing_media_are_added_to_the_library_unchanged(
     app: App, desk: ImportDesk, readers: Readers, book_files: dict[str, Path]
 ) -> None:
     desk.start(staged(desk, book_files, "First"))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     desk.start(staged(desk, book_files, "Second"))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert set(outcomes(desk).values()) == {FileOutcome.DUPLICATE}
     assert count(app)["media"] == 4
     assert len(in_library(app, desk.library_id)) == 4
@@ -793,7 +793,7 @@ def test_duplicates_of_a_file_that_is_uploaded_and_deleted_meanwhile_are_one_med
             desk.start(batch_id)
             for done in uploads:
                 done.result(PATIENCE)
-        assert finished(desk) is Status.COMPLETE
+        assert finished(desk) is AttemptStatus.COMPLETE
         made = count(app)["media"] - before
         assert made <= 1
         assert len(in_library(app, desk.library_id)) == made
@@ -807,7 +807,7 @@ def test_duplicates_of_a_failed_media_are_read_again_without_a_second_media(
     media_id = person.upload(book_files["one.pdf"].read_bytes())
     walk_media_to(app, media_id, MediaStatus.FAILED)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert outcomes(desk)["one.pdf"] is FileOutcome.COMMITTED
     found = everything_of(app.sessions, media_id)
     assert found.row.processing_status == MediaStatus.READY_FOR_READING
@@ -849,7 +849,7 @@ def test_duplicates_that_appear_or_disappear_before_the_commit_are_checked_again
 
     monkeypatch.setattr(ImportRun, "_split", meanwhile)
     desk.start(staged(desk, book_files))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert len(in_library(app, desk.library_id)) == 4
     assert count(app)["media"] == 4
     assert len(stored_paths(app)) == 4
@@ -860,17 +860,17 @@ def test_duplicates_removed_during_a_pause_are_not_imported(
     app: App, desk: ImportDesk, book_files: dict[str, Path]
 ) -> None:
     desk.start(staged(desk, {"one.pdf": book_files["one.pdf"]}, "First"))
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     bad = book_files["two.epub"].with_name("bad.pdf")
     bad.write_bytes(b"%PDF-1.4 nothing else")
     given = {"one.pdf": book_files["one.pdf"], "bad.pdf": bad, "three.txt": book_files["three.txt"]}
     batch_id = staged(desk, given, "Second")
     desk.start(batch_id)
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     for source in desk.staging.get(batch_id).sources[:2]:
         desk.staging.remove(batch_id, source.id)
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert len(in_library(app, desk.library_id)) == 1
 
 
@@ -918,10 +918,10 @@ def test_staging_is_closed_while_an_import_runs_and_open_while_it_is_paused(
         desk.staging.add(batch_id, "three.txt", book_files["three.txt"])
     desk.pause()
     readers.gate.set()
-    assert finished(desk) is Status.PAUSED
+    assert finished(desk) is AttemptStatus.PAUSED
     desk.staging.add(batch_id, "three.txt", book_files["three.txt"])
     desk.resume()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert len(outcomes(desk)) == 2
 
 
@@ -970,14 +970,14 @@ def test_leaving_would_discard_a_draft_until_its_text_is_committed(
     batch_id = staged(desk, book_files)
     assert desk.leave(batch_id).should_warn
     desk.start(batch_id)
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
     assert [(leave.safe, leave.would_discard) for leave in seen] == [(False, True), (True, False)]
 
 
 def test_an_empty_batch_can_not_be_imported(desk: ImportDesk) -> None:
     with pytest.raises(InvalidRequest):
         desk.start(desk.staging.open(None, "Research").id)
-    assert desk.state.status is Status.IDLE
+    assert desk.state.status is AttemptStatus.IDLE
 
 
 def test_a_second_import_waits_for_the_first(
@@ -988,7 +988,7 @@ def test_a_second_import_waits_for_the_first(
     with pytest.raises(InvalidState):
         desk.start(staged(desk, {"one.pdf": book_files["one.pdf"]}, "Other"))
     readers.gate.set()
-    assert finished(desk) is Status.COMPLETE
+    assert finished(desk) is AttemptStatus.COMPLETE
 
 
 def test_an_import_under_racing_requests_ends_with_all_or_nothing(
@@ -1018,7 +1018,7 @@ def test_an_import_under_racing_requests_ends_with_all_or_nothing(
         with ThreadPoolExecutor(len(verbs)) as threads:
             list(threads.map(ask, range(len(verbs))))
         assert desk.wait(PATIENCE)
-        assert desk.state.status in {Status.IDLE, Status.PAUSED, Status.COMPLETE}
+        assert desk.state.status in {AttemptStatus.IDLE, AttemptStatus.PAUSED, AttemptStatus.COMPLETE}
         done = [line for line in desk.progress.lines() if line.outcome is FileOutcome.COMMITTED]
         assert count(app)["media"] - before == (len(done) if desk.library_id else 0)
 
@@ -1036,7 +1036,7 @@ def test_an_ending_process_commits_no_import_and_leaves_its_folder_to_the_next_s
     assert readers.begun.wait(PATIENCE)
     threading.Timer(0.1, readers.gate.set).start()
     imports.close()
-    assert desk.state.status is Status.STOPPING
+    assert desk.state.status is AttemptStatus.STOPPING
     assert count(app)["media"] == 0
     base = tmp_path / "data" / "imports"
     assert len(list(base.iterdir())) == 1

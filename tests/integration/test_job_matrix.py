@@ -10,16 +10,16 @@ from nexus.app import App
 from nexus.db.moves import JOB_ROWS, Missed, Move
 from nexus.editorial import jobs
 from nexus.libraries import access
-from nexus.states.job import JOB, Status
+from nexus.states.job import JOB, JobStatus
 from nexus.states.machine import Edge, Verdict
 from tests.kit.jobs import force_job_into
 
 CELLS = [pytest.param(edge, state, id=f"{edge.verb}-{state.value}") for edge in JOB for state in JOB.states]
 
 
-def facts(target: Status) -> dict[str, Any]:
+def facts(target: JobStatus) -> dict[str, Any]:
     """What the CHECK constraints require of a row in this state."""
-    error = literal_column("'E_ANY'") if target is Status.FAILED else null()
+    error = literal_column("'E_ANY'") if target is JobStatus.FAILED else null()
     return {"error_code": error, "error_message": error}
 
 
@@ -33,7 +33,7 @@ def job_id(app: App) -> UUID:
 
 @pytest.mark.parametrize(("edge", "state"), CELLS)
 def test_every_cell_of_the_job_table_holds_in_the_database(
-    app: App, job_id: UUID, edge: Edge[Status], state: Status
+    app: App, job_id: UUID, edge: Edge[JobStatus], state: JobStatus
 ) -> None:
     force_job_into(app.sessions, job_id, state)
     with app.sessions.begin() as session:

@@ -18,7 +18,7 @@ from sqlalchemy import make_url
 
 from nexus.app import App
 from nexus.cli.startup import Opening
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from tests.kit import servers
 from tests.kit.http import Caller, data, problem
 from tests.kit.installation import Nexus, installed
@@ -93,7 +93,7 @@ def an_article() -> dict[str, str]:
 
 
 def is_readable(nexus: Nexus, media_id: object) -> bool:
-    return status_of(nexus.app.sessions, UUID(str(media_id))) is Status.READY_FOR_READING
+    return status_of(nexus.app.sessions, UUID(str(media_id))) is MediaStatus.READY_FOR_READING
 
 
 def test_a_server_listens_before_its_database_is_up_and_becomes_ready_with_it(

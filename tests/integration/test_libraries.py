@@ -21,7 +21,7 @@ from nexus.libraries.catalog import (
 from nexus.libraries.members import join, list_members, remove_member, set_role
 from nexus.media import history, queries
 from nexus.media.add import add_url, hold_media
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.media import everything_of, history_of, new_file, new_media, row_of, walk_media_to
 from tests.kit.users import new_user
@@ -259,8 +259,8 @@ def assert_gone(app: App, media_id: UUID) -> None:
     assert (after.row, after.history, after.texts, after.files, after.holders) == (None, [], [], [], [])
 
 
-@pytest.mark.parametrize("status", Status)
-def test_removing_a_media_from_its_last_library_deletes_every_row(app: App, status: Status) -> None:
+@pytest.mark.parametrize("status", MediaStatus)
+def test_removing_a_media_from_its_last_library_deletes_every_row(app: App, status: MediaStatus) -> None:
     user = new_user(app)
     media_id = new_file(app, user, "e" * 64, stored=True)
     attempt = walk_media_to(app, media_id, status)
@@ -289,7 +289,7 @@ def test_deleting_a_media_removes_it_from_every_library_that_the_viewer_administ
 def test_a_deleted_media_can_be_added_again(app: App) -> None:
     user = new_user(app)
     first = new_media(app, user, "https://example.com/again")
-    walk_media_to(app, first, Status.READY)
+    walk_media_to(app, first, MediaStatus.READY)
     with app.sessions.begin() as session:
         delete_media(session, first, user)
         again = add_url(session, user, "web_article", "https://example.com/again", {})
@@ -322,7 +322,7 @@ def test_a_viewer_reads_only_media_in_their_libraries(app: App) -> None:
     owner, stranger = new_user(app), new_user(app)
     library, media_id = new_library(app, owner), new_media(app, owner)
     member = invite(app, library, owner, Role.MEMBER)
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
 
     def seen(session: Session, viewer: UUID) -> bool:
         try:
@@ -349,7 +349,7 @@ def test_a_creator_who_can_no_longer_see_a_media_may_not_retry_it(app: App) -> N
     creator, keeper = new_user(app), new_user(app)
     media_id = new_media(app, creator, "https://example.com/x")
     new_media(app, keeper, "https://example.com/x")
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     with app.sessions.begin() as session:
         delete_media(session, media_id, creator)
         with pytest.raises(NotFound):

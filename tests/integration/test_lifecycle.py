@@ -22,7 +22,7 @@ from nexus.media.lifecycle import (
     worker_start_embedding,
 )
 from nexus.media.texts import Found
-from nexus.states.media import PUBLISHED, Kind, Stage, Status
+from nexus.states.media import PUBLISHED, Kind, MediaStatus, Stage
 from tests.kit.clock import SetClock
 from tests.kit.media import (
     TEXTS,
@@ -68,8 +68,10 @@ def test_starting_claims_a_pending_media_under_a_lease(app: App, clock: SetClock
     assert row.lease_expires_at == clock() + timedelta(seconds=20)
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.PENDING])
-def test_starting_a_media_that_is_not_pending_changes_and_counts_nothing(app: App, status: Status) -> None:
+@pytest.mark.parametrize("status", [status for status in MediaStatus if status is not MediaStatus.PENDING])
+def test_starting_a_media_that_is_not_pending_changes_and_counts_nothing(
+    app: App, status: MediaStatus
+) -> None:
     media_id = new_media(app)
     walk_media_to(app, media_id, status)
     before = everything_of(app.sessions, media_id)
@@ -124,7 +126,7 @@ def test_an_upload_without_its_bytes_is_not_due(app: App, kind: Kind) -> None:
     with app.sessions.begin() as session:
         assert worker_start_attempt(session, waiting) is None
         assert [row.id for row in claim_due(session, kind, user, 10)] == [arrived]
-    assert status_of(app.sessions, waiting) is Status.PENDING
+    assert status_of(app.sessions, waiting) is MediaStatus.PENDING
 
 
 def test_claims_take_the_longest_waiting_media_of_the_asked_kinds_first(app: App, clock: SetClock) -> None:
@@ -159,8 +161,10 @@ def test_marking_readable_writes_text_title_and_time_at_once(app: App, clock: Se
     assert after.texts == list(TEXTS)
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.EXTRACTING])
-def test_marking_readable_from_a_wrong_state_is_logged_and_writes_nothing(app: App, status: Status) -> None:
+@pytest.mark.parametrize("status", [status for status in MediaStatus if status is not MediaStatus.EXTRACTING])
+def test_marking_readable_from_a_wrong_state_is_logged_and_writes_nothing(
+    app: App, status: MediaStatus
+) -> None:
     media_id = new_media(app)
     attempt = walk_media_to(app, media_id, status)
     before = everything_of(app.sessions, media_id)
@@ -238,9 +242,9 @@ def test_a_failure_sets_every_failure_field(app: App, clock: SetClock) -> None:
     assert history_of(app.sessions, media_id)[-1].error_code == "E_TRANSCRIPT_UNAVAILABLE"
 
 
-@pytest.mark.parametrize("status", sorted(PUBLISHED - {Status.EMBEDDING}))
+@pytest.mark.parametrize("status", sorted(PUBLISHED - {MediaStatus.EMBEDDING}))
 @pytest.mark.parametrize("with_attempt", [True, False])
-def test_a_late_failure_never_overwrites_a_success(app: App, status: Status, with_attempt: bool) -> None:
+def test_a_late_failure_never_overwrites_a_success(app: App, status: MediaStatus, with_attempt: bool) -> None:
     media_id = new_media(app)
     attempt = walk_media_to(app, media_id, status)
     before = everything_of(app.sessions, media_id)
@@ -251,7 +255,7 @@ def test_a_late_failure_never_overwrites_a_success(app: App, status: Status, wit
 
 def test_the_late_failure_of_an_extraction_does_not_stop_the_embedding(app: App) -> None:
     media_id = new_media(app)
-    attempt = walk_media_to(app, media_id, Status.EMBEDDING)
+    attempt = walk_media_to(app, media_id, MediaStatus.EMBEDDING)
     before = everything_of(app.sessions, media_id)
     assert not fail_media(app, media_id, attempt - 1)
     assert everything_of(app.sessions, media_id) == before
@@ -259,19 +263,19 @@ def test_the_late_failure_of_an_extraction_does_not_stop_the_embedding(app: App)
 
 def test_a_second_failure_keeps_the_first(app: App) -> None:
     media_id = new_media(app)
-    attempt = walk_media_to(app, media_id, Status.FAILED)
+    attempt = walk_media_to(app, media_id, MediaStatus.FAILED)
     before = everything_of(app.sessions, media_id)
     fail_media(app, media_id, attempt, Stage.OTHER, "E_OTHER", "Something else.")
     assert everything_of(app.sessions, media_id) == before
 
 
-@pytest.mark.parametrize("status", Status)
-def test_a_failure_without_an_attempt_applies_only_to_a_pending_media(app: App, status: Status) -> None:
+@pytest.mark.parametrize("status", MediaStatus)
+def test_a_failure_without_an_attempt_applies_only_to_a_pending_media(app: App, status: MediaStatus) -> None:
     media_id = new_file(app, uuid4(), "b" * 64)
     walk_media_to(app, media_id, status)
     before = everything_of(app.sessions, media_id)
     applied = fail_media(app, media_id, None, Stage.UPLOAD, "E_UPLOAD_FAILED", "It never came.")
-    assert applied == (status is Status.PENDING)
+    assert applied == (status is MediaStatus.PENDING)
     if applied:
         assert row_of(app.sessions, media_id).failure_stage == "upload"
     else:
@@ -345,15 +349,15 @@ def test_a_dead_worker_costs_a_try_and_the_third_one_fails_the_media(
     app: App, clock: SetClock, embedding: bool
 ) -> None:
     media_id = new_media(app)
-    home, claim = Status.PENDING, start_extraction
+    home, claim = MediaStatus.PENDING, start_extraction
     if embedding:
-        walk_media_to(app, media_id, Status.READY_FOR_READING)
-        home, claim = Status.READY_FOR_READING, start_embedding
+        walk_media_to(app, media_id, MediaStatus.READY_FOR_READING)
+        home, claim = MediaStatus.READY_FOR_READING, start_embedding
     for last in (False, False, True):
         claim(app, media_id)
         clock.forward(hours=1)
         assert take_back_lost(app.tools) == 1
-        assert status_of(app.sessions, media_id) is (Status.FAILED if last else home)
+        assert status_of(app.sessions, media_id) is (MediaStatus.FAILED if last else home)
     row = row_of(app.sessions, media_id)
     expected = ("embed", "E_EMBEDDING_TIMEOUT") if embedding else ("extract", "E_JOB_TIMEOUT")
     assert (row.failure_stage, row.last_error_code) == expected
@@ -365,7 +369,7 @@ def test_a_dead_worker_costs_a_try_and_the_third_one_fails_the_media(
 
 def test_an_embedding_is_claimed_counted_and_finished(app: App, clock: SetClock) -> None:
     media_id = new_media(app)
-    walk_media_to(app, media_id, Status.READY_FOR_READING)
+    walk_media_to(app, media_id, MediaStatus.READY_FOR_READING)
     clock.forward(seconds=1)
     attempt = start_embedding(app, media_id)
     row = row_of(app.sessions, media_id)
@@ -379,8 +383,10 @@ def test_an_embedding_is_claimed_counted_and_finished(app: App, clock: SetClock)
     assert everything_of(app.sessions, media_id).texts == list(TEXTS)
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.READY_FOR_READING])
-def test_an_embedding_starts_only_from_ready_for_reading(app: App, status: Status) -> None:
+@pytest.mark.parametrize(
+    "status", [status for status in MediaStatus if status is not MediaStatus.READY_FOR_READING]
+)
+def test_an_embedding_starts_only_from_ready_for_reading(app: App, status: MediaStatus) -> None:
     media_id = new_media(app)
     walk_media_to(app, media_id, status)
     before = everything_of(app.sessions, media_id)
@@ -393,11 +399,11 @@ def test_a_released_embedding_stays_readable_and_a_stale_one_writes_nothing(
     app: App, clock: SetClock
 ) -> None:
     media_id = new_media(app)
-    attempt = walk_media_to(app, media_id, Status.EMBEDDING)
+    attempt = walk_media_to(app, media_id, MediaStatus.EMBEDDING)
     later = clock() + timedelta(seconds=10)
     with app.sessions.begin() as session:
         assert release(session, media_id, attempt, "E_EMBEDDING_FAILED", later)
-    assert status_of(app.sessions, media_id) is Status.READY_FOR_READING
+    assert status_of(app.sessions, media_id) is MediaStatus.READY_FOR_READING
     with app.sessions.begin() as session:
         assert worker_start_embedding(session, media_id) is None
     clock.forward(seconds=10)

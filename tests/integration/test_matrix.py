@@ -23,7 +23,7 @@ from nexus.libraries import access
 from nexus.states.attempt import ATTEMPT
 from nexus.states.job import JOB
 from nexus.states.machine import Edge, Machine, Verdict
-from nexus.states.media import HELD, MEDIA, RETRY_EMBEDDING, Stage, Status
+from nexus.states.media import HELD, MEDIA, RETRY_EMBEDDING, MediaStatus, Stage
 from nexus.states.story import STORY
 from tests.kit.media import everything_of, new_media, walk_media_to
 
@@ -31,7 +31,7 @@ NO_FAILURE = dict.fromkeys(("failure_stage", "last_error_code", "last_error_mess
 NOW = bindparam("now", type_=media.c.updated_at.type)
 
 
-def facts(target: Status) -> dict[str, Any]:
+def facts(target: MediaStatus) -> dict[str, Any]:
     """What the CHECK constraints require of a row in this state."""
     return {
         **NO_FAILURE,
@@ -43,7 +43,7 @@ def facts(target: Status) -> dict[str, Any]:
                 "last_error_message": literal_column("'It failed.'"),
                 "failed_at": NOW,
             }
-            if target is Status.FAILED
+            if target is MediaStatus.FAILED
             else {}
         ),
     }
@@ -57,7 +57,7 @@ def cells(machine: Machine[Any]) -> list[Any]:
     ]
 
 
-def stage_for(edge: Edge[Status]) -> Stage:
+def stage_for(edge: Edge[MediaStatus]) -> Stage:
     """A failure that the edge starts from."""
     return Stage(edge.where[1]) if edge.where else Stage.EXTRACT
 
@@ -68,7 +68,7 @@ def unchanged(before: Any, after: Any, *but: str) -> bool:
 
 @pytest.mark.parametrize(("edge", "state"), cells(MEDIA))
 def test_every_cell_of_the_media_table_holds_in_the_database(
-    app: App, edge: Edge[Status], state: Status
+    app: App, edge: Edge[MediaStatus], state: MediaStatus
 ) -> None:
     media_id = new_media(app)
     walk_media_to(app, media_id, state, stage_for(edge))
@@ -96,7 +96,9 @@ def test_every_cell_of_the_media_table_holds_in_the_database(
 
 
 @pytest.mark.parametrize("edge", MEDIA.edges, ids=lambda edge: edge.verb)
-def test_a_fenced_move_of_another_attempt_is_stale_and_changes_nothing(app: App, edge: Edge[Status]) -> None:
+def test_a_fenced_move_of_another_attempt_is_stale_and_changes_nothing(
+    app: App, edge: Edge[MediaStatus]
+) -> None:
     moved = Move(MEDIA_ROWS, edge, sets=facts(edge.target), fenced=True)
     for state in sorted(edge.sources):
         media_id = new_media(app)
@@ -120,16 +122,16 @@ def test_a_move_of_a_row_that_does_not_exist_says_so(app: App) -> None:
 
 def test_a_move_can_be_narrowed_to_some_of_its_sources_but_not_to_none(app: App) -> None:
     fail = next(edge for edge in MEDIA if edge.verb == "fail")
-    narrow = Move(MEDIA_ROWS, fail, sets=facts(Status.FAILED), only=frozenset({Status.PENDING}))
+    narrow = Move(MEDIA_ROWS, fail, sets=facts(MediaStatus.FAILED), only=frozenset({MediaStatus.PENDING}))
     media_id = new_media(app)
-    walk_media_to(app, media_id, Status.EXTRACTING)
+    walk_media_to(app, media_id, MediaStatus.EXTRACTING)
     before = everything_of(app.sessions, media_id)
     with app.sessions.begin() as session:
         missed = narrow(session, media_id, actor="matrix")
-    assert missed == Missed(Verdict.REFUSE, Status.EXTRACTING, stale=True)
+    assert missed == Missed(Verdict.REFUSE, MediaStatus.EXTRACTING, stale=True)
     assert everything_of(app.sessions, media_id) == before
     with pytest.raises(ValueError, match="no source left"):
-        Move(MEDIA_ROWS, fail, sets={}, only=frozenset({Status.READY}))
+        Move(MEDIA_ROWS, fail, sets={}, only=frozenset({MediaStatus.READY}))
 
 
 # around the move: plain SQL
@@ -147,7 +149,7 @@ def refused(expected: bool) -> Iterator[None]:
         assert isinstance(caught.value, psycopg.errors.CheckViolation)
 
 
-def set_status(app: App, media_id: UUID, target: Status) -> None:
+def set_status(app: App, media_id: UUID, target: MediaStatus) -> None:
     by_hand = Statement(
         update(media)
         .where(media.c.id == bindparam("media_id"))
@@ -157,9 +159,11 @@ def set_status(app: App, media_id: UUID, target: Status) -> None:
         session.run(by_hand, media_id=media_id, now=session.now)
 
 
-@pytest.mark.parametrize("target", Status)
-@pytest.mark.parametrize("source", Status)
-def test_plain_sql_changes_a_status_only_along_an_edge(app: App, source: Status, target: Status) -> None:
+@pytest.mark.parametrize("target", MediaStatus)
+@pytest.mark.parametrize("source", MediaStatus)
+def test_plain_sql_changes_a_status_only_along_an_edge(
+    app: App, source: MediaStatus, target: MediaStatus
+) -> None:
     legal = (source, target) in MEDIA.steps() or source is target
     media_id = new_media(app)
     walk_media_to(app, media_id, source, Stage.EMBED)
@@ -176,17 +180,17 @@ def test_plain_sql_changes_a_status_only_along_an_edge(app: App, source: Status,
 def test_plain_sql_makes_readable_only_what_failed_to_be_embedded(app: App) -> None:
     for stage in set(Stage) - {Stage.EMBED}:
         media_id = new_media(app)
-        walk_media_to(app, media_id, Status.FAILED, stage)
+        walk_media_to(app, media_id, MediaStatus.FAILED, stage)
         with refused(True):
             set_status(app, media_id, RETRY_EMBEDDING.target)
 
 
 def test_plain_sql_changes_no_row_when_one_of_many_is_off_the_edges(app: App) -> None:
     ready, pending = new_media(app), new_media(app)
-    walk_media_to(app, ready, Status.READY)
+    walk_media_to(app, ready, MediaStatus.READY)
     everywhere = Statement(
         update(media).values(
-            {"processing_status": literal_column("'extracting'"), **facts(Status.EXTRACTING)}
+            {"processing_status": literal_column("'extracting'"), **facts(MediaStatus.EXTRACTING)}
         )
     )
     with refused(True), app.sessions.begin() as session:
@@ -195,7 +199,7 @@ def test_plain_sql_changes_no_row_when_one_of_many_is_off_the_edges(app: App) ->
 
 
 def insert_with(app: App, status: str | None, now: datetime) -> None:
-    target = Status(status or "pending")
+    target = MediaStatus(status or "pending")
     given: dict[str, Any] = dict.fromkeys(("run_after", "created_at", "updated_at"), NOW)
     given |= {"id": bindparam("media_id"), "kind": literal_column("'web_article'")}
     given |= {"created_by_user_id": bindparam("user_id"), **facts(target)}
@@ -207,8 +211,8 @@ def insert_with(app: App, status: str | None, now: datetime) -> None:
         session.run(statement, media_id=uuid4(), user_id=user, now=now)
 
 
-@pytest.mark.parametrize("status", [None, *Status])
-def test_a_row_starts_only_in_the_initial_state(app: App, status: Status | None) -> None:
+@pytest.mark.parametrize("status", [None, *MediaStatus])
+def test_a_row_starts_only_in_the_initial_state(app: App, status: MediaStatus | None) -> None:
     with refused(status not in {None, MEDIA.initial}):
         insert_with(app, status, app.sessions.clock())
 
@@ -227,7 +231,7 @@ def test_no_status_outside_the_enum_can_be_written(app: App) -> None:
 @pytest.mark.parametrize("name", [*NO_FAILURE, "lease_expires_at"])
 def test_facts_that_belong_together_cannot_be_parted(app: App, name: str) -> None:
     """A failed media has all failure fields, a held one its lease, and no other media has them."""
-    state = Status.EXTRACTING if name == "lease_expires_at" else Status.FAILED
+    state = MediaStatus.EXTRACTING if name == "lease_expires_at" else MediaStatus.FAILED
     with_it, without_it = new_media(app), new_media(app)
     walk_media_to(app, with_it, state)
     value = NOW if name in {"lease_expires_at", "failed_at"} else literal_column("'other'")

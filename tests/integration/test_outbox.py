@@ -19,7 +19,7 @@ from nexus.media.extraction import Nothing
 from nexus.media.lifecycle import BACKLOG, mark_all_ready_for_reading
 from nexus.media.runner import Extracting
 from nexus.media.texts import Found, Readable
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.work.handler import Claim, Ended
 from nexus.worker.outbox import Outbox
 from tests.kit.media import events_of, everything_of, new_media, row_of, start_extraction, status_of
@@ -48,7 +48,7 @@ def claimed(app: App) -> Any:
 
 
 def readable(app: App, done: Sequence[Done]) -> list[bool]:
-    return [status_of(app.sessions, one.claim.subject.id) is Status.READY_FOR_READING for one in done]
+    return [status_of(app.sessions, one.claim.subject.id) is MediaStatus.READY_FOR_READING for one in done]
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_a_result_that_lost_its_lease_is_not_written(app: App) -> None:
     for one in (ready[0], ready[2]):
         assert everything_of(app.sessions, one.media_id).texts == ["text"]
         assert events_of(app.sessions, one.media_id) == ["create", "start", "readable"]
-    assert status_of(app.sessions, lost) is Status.EXTRACTING
+    assert status_of(app.sessions, lost) is MediaStatus.EXTRACTING
     assert everything_of(app.sessions, lost).texts == []
     assert events_of(app.sessions, lost) == ["create", "start"]
 

@@ -21,7 +21,7 @@ from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.runner import Outcome
 from nexus.queue import Queue, Work
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.work.kernel import BATCH, Swept
 from nexus.work.retry import backoff
 from tests.kit.clock import SetClock
@@ -68,7 +68,7 @@ def test_a_good_extractor_makes_a_media_readable(app: App) -> None:
 
     def extract(source: Source) -> Extraction:
         seen.append(source)
-        assert status_of(app.sessions, source.media_id) is Status.EXTRACTING
+        assert status_of(app.sessions, source.media_id) is MediaStatus.EXTRACTING
         return Extraction.plain("A \x00title", "one\x00", "two")
 
     AVAILABLE_EXTRACTORS[Kind.VIDEO] = extract
@@ -91,7 +91,7 @@ def test_no_transaction_is_open_while_an_extractor_runs(app: App) -> None:
 
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = extract
     assert extract_item(app.tools, new_media(app)) is Outcome.READABLE
-    assert status_of(app.sessions, other[0]) is Status.PENDING
+    assert status_of(app.sessions, other[0]) is MediaStatus.PENDING
 
 
 def test_running_a_media_twice_does_the_work_once(app: App) -> None:
@@ -246,7 +246,7 @@ def test_work_with_an_extractor_is_announced_after_the_commit(app: App) -> None:
 
     class Looking(Told):
         def tell(self, work: Work) -> bool:
-            assert status_of(app.sessions, work.id) is Status.PENDING
+            assert status_of(app.sessions, work.id) is MediaStatus.PENDING
             return super().tell(work)
 
     told, user = Looking(), uuid4()
@@ -260,7 +260,7 @@ def test_a_media_in_work_is_not_announced_again(app: App) -> None:
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     told, user = Told(), uuid4()
     first = submit.url(app.sessions, told, {}, user, "web_article", "https://example.com/x")
-    walk_media_to(app, first.media_id, Status.EXTRACTING)
+    walk_media_to(app, first.media_id, MediaStatus.EXTRACTING)
     assert not submit.url(app.sessions, told, {}, user, "web_article", "https://example.com/x").enqueued
 
 
@@ -273,7 +273,7 @@ def test_the_sweep_announces_due_work_that_was_forgotten(app: App, clock: SetClo
     due = new_media(app, user)
     new_file(app, user, None)
     arrived = new_file(app, user, "d" * 64)
-    walk_media_to(app, new_media(app, user), Status.READY_FOR_READING)
+    walk_media_to(app, new_media(app, user), MediaStatus.READY_FOR_READING)
     waiting = new_media(app, user)
     with app.sessions.begin() as session:
         claim = lifecycle.worker_start_attempt(session, waiting)
@@ -306,7 +306,7 @@ def test_the_sweep_frees_every_lease_whose_worker_is_gone(app: App, clock: SetCl
         assert len(lifecycle.claim_due(session, Kind.WEB_ARTICLE, user, len(held))) == len(held)
     clock.forward(minutes=2)
     assert sweep(app.tools, Told()).released == len(held)
-    assert {status_of(app.sessions, media_id) for media_id in held} == {Status.PENDING}
+    assert {status_of(app.sessions, media_id) for media_id in held} == {MediaStatus.PENDING}
     assert history_of(app.sessions, held[0])[-1].error_code == "E_JOB_TIMEOUT"
 
 

@@ -17,7 +17,7 @@ from nexus.libraries.quota import Operation, check_quota, record_usage
 from nexus.media.add import add_url
 from nexus.media.runner import Outcome
 from nexus.media.workbench import Tools
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.media import history_of, new_media, row_of, walk_media_to
 from tests.kit.settings import make_settings
@@ -109,7 +109,7 @@ def test_an_allowance_does_not_tell_what_others_hold(app: App) -> None:
 def test_submitting_a_failed_url_again_costs_nothing(app: App) -> None:
     user = uuid4()
     media_id = add(app, user, "one")
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     add(app, user, "one")
     assert len(used(app, user)) == 1
     put_again = row_of(app.sessions, media_id)

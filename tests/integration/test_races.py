@@ -20,7 +20,7 @@ from nexus.libraries.quota import Operation
 from nexus.media.add import Added, add_url, hold_media
 from nexus.media.lifecycle import claim_due, mark_failed, retry_media, worker_start_attempt
 from nexus.settings import Settings
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Kind, MediaStatus, Stage
 from tests.kit.crowd import THREADS, Crowd
 from tests.kit.media import assert_media_replays, everything_of, history_of, new_media, row_of, walk_media_to
 from tests.kit.settings import make_settings
@@ -150,7 +150,7 @@ def test_simultaneous_requests_do_not_exceed_a_quota(app: App, crowd: Crowd) -> 
 def test_retry_start_and_failure_racing_leave_one_consistent_walk(app: App, crowd: Crowd) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    attempt = walk_media_to(app, media_id, Status.FAILED)
+    attempt = walk_media_to(app, media_id, MediaStatus.FAILED)
 
     def act(place: int) -> None:
         with app.sessions.begin() as session:
@@ -188,7 +188,7 @@ def test_one_of_many_simultaneous_retries_succeeds(app: App, crowd: Crowd) -> No
 
     for _ in range(20):
         media_id = new_media(app, user)
-        walk_media_to(app, media_id, Status.FAILED)
+        walk_media_to(app, media_id, MediaStatus.FAILED)
         assert crowd.rush(retry).count(True) == 1
         assert_media_replays(app, media_id)
 
@@ -198,7 +198,7 @@ def test_a_failed_url_submitted_by_many_at_once_is_retried_once(app: App, crowd:
     for round_ in range(10):
         url = f"https://example.com/{round_}"
         media_id = new_media(app, user, url)
-        walk_media_to(app, media_id, Status.FAILED)
+        walk_media_to(app, media_id, MediaStatus.FAILED)
 
         def submit(_: int, url: str = url) -> UUID:
             with app.sessions.begin() as session:

@@ -14,7 +14,7 @@ from nexus.errors import InvalidRequest, NotFound
 from nexus.libraries import catalog
 from nexus.libraries.access import Role
 from nexus.media import history, queries
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.media import (
     TEXTS,
@@ -149,10 +149,10 @@ def test_a_list_can_be_narrowed_to_a_status(app: App, clock: SetClock, most: int
     user = uuid4()
     made = shelf(app, clock, user, 6)
     for media_id in made[::2]:
-        walk_media_to(app, media_id, Status.FAILED)
-    assert flat(pages(app, user, most, status=Status.FAILED)) == made[::2]
-    assert flat(pages(app, user, most, status=Status.PENDING)) == made[1::2]
-    assert flat(pages(app, user, most, status=Status.READY)) == []
+        walk_media_to(app, media_id, MediaStatus.FAILED)
+    assert flat(pages(app, user, most, status=MediaStatus.FAILED)) == made[::2]
+    assert flat(pages(app, user, most, status=MediaStatus.PENDING)) == made[1::2]
+    assert flat(pages(app, user, most, status=MediaStatus.READY)) == []
 
 
 def test_a_user_who_never_signed_in_sees_an_empty_list(app: App) -> None:
@@ -166,7 +166,7 @@ def test_a_media_view_holds_its_capabilities(app: App) -> None:
         new_file(app, user, None),
         new_file(app, user, "f" * 64, stored=True),
     )
-    walk_media_to(app, article, Status.READY_FOR_READING)
+    walk_media_to(app, article, MediaStatus.READY_FOR_READING)
     with app.sessions.read() as session:
         views = {view.row.id: view for view in queries.newest(session, user).items}
         assert views[article].capabilities.can_quote
@@ -207,7 +207,7 @@ def numbered(app: App, reader: Callable[..., queries.Page], media_id: UUID, user
 def test_history_is_listed_from_first_to_last(app: App, most: int) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    walk_media_to(app, media_id, Status.READY)
+    walk_media_to(app, media_id, MediaStatus.READY)
     found = [row.event for row in numbered(app, history.events, media_id, user, most)]
     assert found == ["create", "start", "readable", "embed", "embedded"]
 
@@ -265,7 +265,7 @@ def test_a_cursor_of_one_list_does_not_break_another(app: App, clock: SetClock) 
     user = uuid4()
     shelf(app, clock, user, 2)
     media_id = new_media(app, user)
-    walk_media_to(app, media_id, Status.READY)
+    walk_media_to(app, media_id, MediaStatus.READY)
     with app.sessions.read() as session:
         of_media = queries.newest(session, user, most=1).next_cursor
         of_history = history.events(session, media_id, user, most=1).next_cursor

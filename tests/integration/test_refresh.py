@@ -32,7 +32,7 @@ from nexus.media.runner import Outcome
 from nexus.media.workbench import Unchanged
 from nexus.queue import Queue, Work
 from nexus.queue.local import LocalQueue
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.worker.threads import Workers
 from tests.kit.clock import SetClock
 from tests.kit.media import (
@@ -161,7 +161,7 @@ def test_a_failed_refresh_keeps_the_text_and_says_why(app: App, user: UUID) -> N
     fails(ExtractionFailed("The page is empty now."))
     assert refresh_item(app.tools, media_id) == "failed"
     assert texts_of(app, media_id, user) == ["old"]
-    assert status_of(app.sessions, media_id) is Status.READY_FOR_READING
+    assert status_of(app.sessions, media_id) is MediaStatus.READY_FOR_READING
     told = one(app, _REFRESH, media_id)
     assert (told.error_code, told.error_message) == ("E_EXTRACTION_FAILED", "The page is empty now.")
     assert refresh_item(app.tools, media_id) is None
@@ -274,8 +274,10 @@ def test_a_refresh_whose_worker_is_gone_fails_with_a_timeout(app: App, user: UUI
     assert texts_of(app, media_id, user) == ["old"]
 
 
-@pytest.mark.parametrize("status", [Status.PENDING, Status.EXTRACTING, Status.FAILED, Status.EMBEDDING])
-def test_only_readable_items_at_rest_can_be_refreshed(app: App, user: UUID, status: Status) -> None:
+@pytest.mark.parametrize(
+    "status", [MediaStatus.PENDING, MediaStatus.EXTRACTING, MediaStatus.FAILED, MediaStatus.EMBEDDING]
+)
+def test_only_readable_items_at_rest_can_be_refreshed(app: App, user: UUID, status: MediaStatus) -> None:
     media_id = new_media(app, user)
     walk_media_to(app, media_id, status)
     with pytest.raises(InvalidState):

@@ -16,7 +16,7 @@ from nexus.media.add import add_url
 from nexus.media.lifecycle import retry_media
 from nexus.media.revisions import TEXT, text_rows
 from nexus.media.texts import Found, Readable
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Kind, MediaStatus, Stage
 from tests.kit.clock import SetClock
 from tests.kit.media import (
     TEXTS,
@@ -89,7 +89,7 @@ def test_a_retried_upload_waits_for_its_bytes(app: App) -> None:
     media_id = new_file(app, user, None)
     fail_media(app, media_id, None, Stage.UPLOAD, "E_UPLOAD_FAILED", "It never came.")
     retry(app, media_id, user)
-    assert status_of(app.sessions, media_id) is Status.PENDING
+    assert status_of(app.sessions, media_id) is MediaStatus.PENDING
     AVAILABLE_EXTRACTORS[Kind.PDF] = good_extractor
     assert extract_item(app.tools, media_id) is None
     assert events_of(app.sessions, media_id) == ["create", "fail", "retry"]
@@ -98,7 +98,7 @@ def test_a_retried_upload_waits_for_its_bytes(app: App) -> None:
 def test_retrying_a_failed_embedding_keeps_the_text(app: App, clock: SetClock) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    attempt = walk_media_to(app, media_id, Status.EMBEDDING)
+    attempt = walk_media_to(app, media_id, MediaStatus.EMBEDDING)
     fail_media(app, media_id, attempt, Stage.EMBED, "E_EMBEDDING_FAILED", "No vectors.")
     clock.forward(seconds=1)
     retry(app, media_id, user)
@@ -115,7 +115,7 @@ def test_retrying_a_failed_embedding_keeps_the_text(app: App, clock: SetClock) -
 def test_a_retried_media_keeps_counting_attempts_so_that_old_results_stay_stale(app: App) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    old = walk_media_to(app, media_id, Status.FAILED)
+    old = walk_media_to(app, media_id, MediaStatus.FAILED)
     retry(app, media_id, user)
     new = start_extraction(app, media_id)
     assert new == old + 1
@@ -124,8 +124,8 @@ def test_a_retried_media_keeps_counting_attempts_so_that_old_results_stay_stale(
     assert everything_of(app.sessions, media_id).texts == list(TEXTS)
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.FAILED])
-def test_retrying_a_media_that_has_not_failed_is_refused(app: App, status: Status) -> None:
+@pytest.mark.parametrize("status", [status for status in MediaStatus if status is not MediaStatus.FAILED])
+def test_retrying_a_media_that_has_not_failed_is_refused(app: App, status: MediaStatus) -> None:
     user = uuid4()
     media_id = new_media(app, user)
     walk_media_to(app, media_id, status)
@@ -139,7 +139,7 @@ def test_retrying_a_media_that_has_not_failed_is_refused(app: App, status: Statu
 def test_the_second_of_two_retries_is_refused(app: App) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     retry(app, media_id, user)
     with pytest.raises(InvalidState):
         retry(app, media_id, user)
@@ -161,7 +161,7 @@ def test_a_member_may_not_retry_and_is_told_so(app: App) -> None:
     creator, member = uuid4(), uuid4()
     media_id = new_media(app, creator)
     share_media(app, creator, media_id, (member, Role.MEMBER))
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     before = everything_of(app.sessions, media_id)
     with pytest.raises(Forbidden):
         retry(app, media_id, member)
@@ -170,7 +170,7 @@ def test_a_member_may_not_retry_and_is_told_so(app: App) -> None:
 
 def test_a_stranger_is_not_told_that_the_media_exists(app: App) -> None:
     media_id = new_media(app)
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     with app.sessions.begin() as session:
         access.ensure_user(session, stranger := uuid4())
     before = everything_of(app.sessions, media_id)
@@ -198,17 +198,17 @@ def test_rights_to_retry_are_checked_before_the_state(app: App) -> None:
 def test_submitting_a_failed_url_again_reuses_and_retries_its_row(app: App) -> None:
     first, second = uuid4(), uuid4()
     media_id = new_media(app, first, "https://example.com/one")
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     with app.sessions.begin() as session:
         added = add_url(session, second, "web_article", "https://EXAMPLE.com/one?utm_source=x", {})
     assert (added.media_id, added.created, added.due) == (media_id, True, True)
-    assert status_of(app.sessions, media_id) is Status.PENDING
+    assert status_of(app.sessions, media_id) is MediaStatus.PENDING
     assert history_of(app.sessions, media_id)[-1].actor == str(second)
     assert len(everything_of(app.sessions, media_id).holders) == 2
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.FAILED])
-def test_submitting_a_url_again_leaves_its_media_alone(app: App, status: Status) -> None:
+@pytest.mark.parametrize("status", [status for status in MediaStatus if status is not MediaStatus.FAILED])
+def test_submitting_a_url_again_leaves_its_media_alone(app: App, status: MediaStatus) -> None:
     user = uuid4()
     media_id = new_media(app, user, "https://example.com/one")
     walk_media_to(app, media_id, status)
@@ -216,7 +216,7 @@ def test_submitting_a_url_again_leaves_its_media_alone(app: App, status: Status)
     with app.sessions.begin() as session:
         added = add_url(session, user, "web_article", "https://example.com/one#part", {})
     assert (added.media_id, added.created) == (media_id, False)
-    assert added.due == (status is Status.PENDING)
+    assert added.due == (status is MediaStatus.PENDING)
     assert everything_of(app.sessions, media_id) == before
 
 
@@ -240,7 +240,7 @@ def test_every_spelling_of_a_youtube_video_is_one_media(app: App) -> None:
 def test_a_whole_retry_request_announces_only_what_can_be_extracted(app: App) -> None:
     user = uuid4()
     media_id = new_media(app, user)
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     assert submit.retry(app.sessions, app.queue, media_id, user) is False
     fail_media(app, media_id, start_extraction(app, media_id))
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor

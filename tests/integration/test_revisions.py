@@ -24,7 +24,7 @@ from nexus.libraries.access import Role
 from nexus.media import add, files, holdings, queries, reader, refresh
 from nexus.media.runner import Outcome
 from nexus.queue.local import LocalQueue
-from nexus.states.media import Kind, Origin, Status
+from nexus.states.media import Kind, MediaStatus, Origin
 from nexus.upkeep import clean
 from tests.kit.clock import SetClock
 from tests.kit.crowd import Crowd
@@ -152,7 +152,7 @@ def test_the_first_extraction_and_a_retry_serve_everyone(app: App) -> None:
     ann, bob = holder(app), holder(app)
     with app.sessions.read() as session:
         media_id = queries.newest(session, ann).items[0].row.id
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     with app.sessions.begin() as session:
         add.add_url(session, bob, "web_article", URL, {})
     says("the first text")
@@ -276,7 +276,7 @@ def test_a_text_can_be_entered_for_an_item_that_failed(app: App) -> None:
     ann = holder(app)
     with app.sessions.read() as session:
         media_id = queries.newest(session, ann).items[0].row.id
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     bob = holder(app, "https://example.com/other")
     with app.sessions.begin() as session:
         add.hold_article(session, bob, URL)

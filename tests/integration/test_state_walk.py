@@ -32,7 +32,7 @@ from nexus.media.lifecycle import (
     worker_start_embedding,
 )
 from nexus.media.texts import Found
-from nexus.states.media import MEDIA, Stage, Status
+from nexus.states.media import MEDIA, MediaStatus, Stage
 from nexus.work.retry import MAX_TRIES
 from tests.kit.clock import SetClock
 from tests.kit.media import everything_of
@@ -46,7 +46,7 @@ ANY_URL = st.sampled_from(URLS)
 RARELY = st.sampled_from([False, False, False, False, True])
 #: How a worker ends; mostly well, so that walks get far.
 REPORTS = ["done", "done", "done", "text", "vectors", "failure", "transient", "untouched", "life", "nothing"]
-S = Status
+S = MediaStatus
 _ALL = Statement(select(func.count().label("media")).select_from(media))
 
 
@@ -55,7 +55,7 @@ class Model:
     """The specification's model of one media."""
 
     run_after: datetime
-    status: Status = S.PENDING
+    status: MediaStatus = S.PENDING
     attempts: int = 0
     tries: int = 0
     lease: datetime | None = None
@@ -64,13 +64,13 @@ class Model:
     texts: list[str] = field(default_factory=list)
     walked: list[str] = field(default_factory=lambda: ["create"])
 
-    def claim(self, verb: str, to: Status, now: datetime) -> None:
+    def claim(self, verb: str, to: MediaStatus, now: datetime) -> None:
         self.attempts += 1
         self.tries += 1
         self.lease = now + LEASE
         self.go(verb, to)
 
-    def go(self, verb: str, to: Status) -> None:
+    def go(self, verb: str, to: MediaStatus) -> None:
         self.walked.append(verb)
         self.status = to
 
@@ -170,7 +170,7 @@ class Walk(RuleBasedStateMachine):
     def report_nothing(self, attempt: tuple[UUID, int]) -> None:
         pass
 
-    def holder(self, attempt: tuple[UUID, int], *where: Status) -> Model | None:
+    def holder(self, attempt: tuple[UUID, int], *where: MediaStatus) -> Model | None:
         """The media that this attempt may still write to."""
         model = self.models.get(attempt[0])
         good = model is not None and model.held_by(attempt[1]) and model.status in where
@@ -286,7 +286,7 @@ class Walk(RuleBasedStateMachine):
         for media_id, model in self.models.items():
             found = everything_of(self.app.sessions, media_id)
             row = found.row
-            assert Status(row.processing_status) is model.status
+            assert MediaStatus(row.processing_status) is model.status
             assert (row.processing_attempts, row.tries) == (model.attempts, model.tries)
             assert (row.run_after, row.lease_expires_at) == (model.run_after, model.lease)
             assert (row.last_error_code, row.failure_stage) == (model.error, model.stage)
@@ -304,7 +304,7 @@ def replayed(entries: list[Any]) -> tuple[str | None, int]:
     for entry in entries:
         assert entry.from_status == state
         if state is not None:
-            assert Status(state) in edges[entry.event].sources
+            assert MediaStatus(state) in edges[entry.event].sources
             assert edges[entry.event].target == entry.to_status
         attempt += entry.event in {"start", "embed"}
         assert entry.attempt == attempt

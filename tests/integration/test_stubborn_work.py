@@ -31,7 +31,7 @@ from nexus.media.runner import Extracting, Outcome
 from nexus.media.texts import Found
 from nexus.queue import Work
 from nexus.queue.local import LocalQueue
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.work.handler import Hold
 from nexus.work.leases import Leases
 from nexus.work.turns import Turns
@@ -149,7 +149,7 @@ def test_a_worker_that_fails_gives_back_the_claims_it_did_not_begin(
     monkeypatch.setattr(app.kernel, "attempt", breaks)
     with pytest.raises(ConnectionError):
         Once(app).run_once()
-    begun = {media_id for media_id in waiting if status_of(app.sessions, media_id) is Status.EXTRACTING}
+    begun = {media_id for media_id in waiting if status_of(app.sessions, media_id) is MediaStatus.EXTRACTING}
     assert len(begun) == 1
     assert {row_of(app.sessions, media_id).tries for media_id in waiting - begun} == {0}
 
@@ -222,7 +222,7 @@ def test_a_viewer_of_many_libraries_sees_each_media_once(app: App) -> None:
     while True:
         with app.sessions.read() as session:
             page = queries.newest(session, user, cursor=cursor, most=2)
-            assert len(queries.newest(session, user, status=Status.PENDING, most=50).items) == 7
+            assert len(queries.newest(session, user, status=MediaStatus.PENDING, most=50).items) == 7
         seen += [view.row.id for view in page.items]
         cursor = page.next_cursor
         if cursor is None:

@@ -14,7 +14,7 @@ from nexus.app import App, build
 from nexus.errors import FetchFailed, InvalidState
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import submit
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.worker import tasks  # noqa: F401 registers the tasks
 from tests.kit.clock import SetClock
 from tests.kit.media import (
@@ -63,7 +63,7 @@ def test_a_forced_run_walks_the_failure_path(eager: App) -> None:
 
 def test_a_forced_run_of_a_media_that_is_not_pending_changes_nothing(eager: App) -> None:
     media_id = new_media(eager)
-    walk_media_to(eager, media_id, Status.READY_FOR_READING)
+    walk_media_to(eager, media_id, MediaStatus.READY_FOR_READING)
     before = everything_of(eager.sessions, media_id)
     apply(eager, "ingest_media", media_id, _test_force_run=True)
     assert everything_of(eager.sessions, media_id) == before
@@ -99,7 +99,7 @@ def test_an_announcement_runs_the_task(eager: App) -> None:
         eager.sessions, eager.queue, eager.limits, uuid4(), "web_article", "https://example.com/"
     )
     assert added.enqueued
-    assert status_of(eager.sessions, added.media_id) is Status.READY_FOR_READING
+    assert status_of(eager.sessions, added.media_id) is MediaStatus.READY_FOR_READING
 
 
 def test_a_task_that_fails_transiently_runs_again_when_the_database_says(eager: App) -> None:
@@ -113,7 +113,7 @@ def test_a_task_that_fails_transiently_runs_again_when_the_database_says(eager: 
     media_id = new_media(eager)
     eager.queue.app.tasks["ingest_media"].apply(args=[str(media_id)])
     assert calls == [1]
-    assert status_of(eager.sessions, media_id) is Status.PENDING
+    assert status_of(eager.sessions, media_id) is MediaStatus.PENDING
 
 
 def test_the_retry_task_resets_and_announces(eager: App) -> None:
@@ -121,11 +121,11 @@ def test_the_retry_task_resets_and_announces(eager: App) -> None:
     media_id = new_media(eager, user)
     apply(eager, "ingest_media", str(media_id), _test_force_run=True)
     apply(eager, "retry_media", str(media_id), str(user))
-    assert status_of(eager.sessions, media_id) is Status.PENDING
+    assert status_of(eager.sessions, media_id) is MediaStatus.PENDING
     apply(eager, "ingest_media", str(media_id), _test_force_run=True)
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
     apply(eager, "retry_media", str(media_id), str(user), "request-2")
-    assert status_of(eager.sessions, media_id) is Status.READY_FOR_READING
+    assert status_of(eager.sessions, media_id) is MediaStatus.READY_FOR_READING
 
 
 def test_the_retry_task_refuses_a_media_that_has_not_failed(eager: App) -> None:

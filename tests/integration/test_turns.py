@@ -12,7 +12,7 @@ from nexus.db.rows import MediaRow
 from nexus.editorial.steps import Stepping
 from nexus.media.lifecycle import release
 from nexus.media.runner import Extracting
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.work.backlog import USERS
 from nexus.work.turns import Turns
 from tests.kit.clock import SetClock
@@ -53,7 +53,7 @@ def test_one_url_does_not_wait_behind_a_thousand_of_another_user(app: App, turns
     media_id = new_media(app, modest)
     for _ in range(3):
         claim(app, turns, [Kind.WEB_ARTICLE], most)
-    assert status_of(app.sessions, media_id) is Status.EXTRACTING
+    assert status_of(app.sessions, media_id) is MediaStatus.EXTRACTING
 
 
 def test_single_claims_alternate_between_users(app: App, turns: Turns) -> None:
@@ -86,7 +86,7 @@ def test_only_due_media_of_the_asked_kinds_are_claimed(app: App, turns: Turns, c
     assert claim(app, turns, [Kind.WEB_ARTICLE, Kind.PDF], 10) == []
     clock.forward(seconds=10)
     assert {row.id for row in claim(app, turns, list(Kind), 10)} == {article, video}
-    assert status_of(app.sessions, waiting) is Status.PENDING
+    assert status_of(app.sessions, waiting) is MediaStatus.PENDING
 
 
 def test_a_user_who_waits_for_a_later_try_does_not_block_others(app: App, turns: Turns) -> None:

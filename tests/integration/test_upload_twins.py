@@ -23,7 +23,7 @@ from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
 from nexus.media import files as store
 from nexus.media import uploads
-from nexus.states.media import Kind, Stage, Status
+from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage import StorageError
 from tests.kit.media import (
     events_of,
@@ -119,7 +119,7 @@ def test_a_duplicate_puts_the_first_upload_back_into_the_default_library(
 def test_a_duplicate_of_a_failed_upload_retries_it(app: App, uploader: Uploader) -> None:
     body = unique_pdf()
     first = uploader.upload(body)
-    walk_media_to(app, first, Status.FAILED)
+    walk_media_to(app, first, MediaStatus.FAILED)
     assert uploader.upload(body) == first
     assert events_of(app.sessions, first) == ["create", "start", "fail", "retry"]
     assert len(everything_of(app.sessions, first).files) == 1
@@ -129,7 +129,7 @@ def test_a_duplicate_of_a_failed_upload_retries_it(app: App, uploader: Uploader)
 def test_a_duplicate_of_a_readable_upload_leaves_it_unchanged(app: App, uploader: Uploader) -> None:
     body = unique_pdf()
     first = uploader.upload(body)
-    walk_media_to(app, first, Status.READY)
+    walk_media_to(app, first, MediaStatus.READY)
     before = everything_of(app.sessions, first)
     assert uploader.upload(body) == first
     assert everything_of(app.sessions, first) == before
@@ -155,7 +155,7 @@ def test_a_failed_upload_can_be_begun_again_under_the_same_id(app: App, uploader
     begun = uploader.begin_again(media_id)
     assert begun.media_id == media_id
     assert awaited_upload(app, media_id).size_bytes == len(b"this is no pdf")
-    assert status_of(app.sessions, media_id) is Status.PENDING
+    assert status_of(app.sessions, media_id) is MediaStatus.PENDING
     uploader.send(begun, unique_pdf())
     assert uploader.confirm(media_id).media_id == media_id
     assert events_of(app.sessions, media_id) == ["create", "fail", "retry"]
@@ -179,7 +179,7 @@ def test_a_failed_upload_can_not_be_replaced_by_another_kind_or_a_file_too_large
     huge = replace(expected_upload(b""), size_bytes=2**40)
     with pytest.raises(FileTooLarge):
         uploads.begin_again(app.sessions, app.files, uploader.id, media_id, huge)
-    assert status_of(app.sessions, media_id) is Status.FAILED
+    assert status_of(app.sessions, media_id) is MediaStatus.FAILED
 
 
 def test_beginning_a_failed_upload_again_first_removes_its_bytes(app: App, uploader: Uploader) -> None:
@@ -209,11 +209,13 @@ def test_only_the_uploader_can_begin_an_upload_again(app: App, uploader: Uploade
     for person, error in ((admin, Forbidden), (member, Forbidden), (stranger, NotFound)):
         with pytest.raises(error):
             person.begin_again(media_id)
-    assert status_of(app.sessions, media_id) is Status.FAILED
+    assert status_of(app.sessions, media_id) is MediaStatus.FAILED
 
 
-@pytest.mark.parametrize("status", [Status.PENDING, Status.EXTRACTING, Status.FAILED, Status.READY])
-def test_only_a_failed_upload_can_be_begun_again(app: App, uploader: Uploader, status: Status) -> None:
+@pytest.mark.parametrize(
+    "status", [MediaStatus.PENDING, MediaStatus.EXTRACTING, MediaStatus.FAILED, MediaStatus.READY]
+)
+def test_only_a_failed_upload_can_be_begun_again(app: App, uploader: Uploader, status: MediaStatus) -> None:
     media_id = uploader.upload(unique_pdf())
     walk_media_to(app, media_id, status)
     before = everything_of(app.sessions, media_id)

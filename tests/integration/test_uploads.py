@@ -32,7 +32,7 @@ from nexus.media import queries, runner, uploads
 from nexus.media.files import Files
 from nexus.media.lifecycle import claim_due
 from nexus.media.uploads import Expected
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from nexus.storage import ObjectMissing
 from nexus.storage.local import LocalStorage
 from tests.kit.clock import SetClock
@@ -354,7 +354,7 @@ class TestTwoConfirmations:
         clock.forward(minutes=6)
         done = self.overtaken(app, uploader, media_id).confirm(media_id)
         assert (done.media_id, done.duplicate) == (media_id, False)
-        assert status_of(app.sessions, media_id) is Status.PENDING
+        assert status_of(app.sessions, media_id) is MediaStatus.PENDING
         assert len(stored_paths(app)) == 1
 
     def test_two_confirmations_of_a_duplicate_both_answer_with_the_first(

@@ -10,7 +10,7 @@ from nexus.app import App
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media.runner import Outcome
 from nexus.settings import Settings
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 from tests.kit.articles import ARTICLE
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site
@@ -88,7 +88,7 @@ def test_a_429_to_a_request_of_its_own_is_a_try(app: App, clock: SetClock, pages
         clock.forward(minutes=20)
         end_rest(app)
     row = row_of(app.sessions, busy)
-    assert (row.processing_status, row.last_error_code) == (Status.FAILED, "E_FETCH_RATE_LIMITED")
+    assert (row.processing_status, row.last_error_code) == (MediaStatus.FAILED, "E_FETCH_RATE_LIMITED")
     assert paths(pages) == ["/busy"] * 3
 
 
@@ -113,7 +113,7 @@ def test_an_item_says_which_site_it_waits_for(
         assert until in shown
     clock.forward(minutes=20)
     assert "Waiting for 127.0.0.1" not in page_of(app, site, me, f"/items/{media_id}")
-    assert status_of(app.sessions, media_id) is Status.PENDING
+    assert status_of(app.sessions, media_id) is MediaStatus.PENDING
 
 
 def test_a_job_says_which_site_it_waits_for(

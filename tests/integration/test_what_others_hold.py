@@ -7,7 +7,7 @@ import pytest
 
 from nexus.app import App
 from nexus.media.lifecycle import retry_media
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, data
 from tests.kit.media import new_file, new_media, share_media, start_extraction, walk_media_to
@@ -40,9 +40,9 @@ def test_an_item_in_a_shared_library_is_not_new(app: App, me: Caller, you: Calle
     assert submit(you)["created"] is False
 
 
-@pytest.mark.parametrize("status", [Status.READY, Status.FAILED])
+@pytest.mark.parametrize("status", [MediaStatus.READY, MediaStatus.FAILED])
 def test_dates_are_the_callers_own(
-    app: App, me: Caller, you: Caller, clock: SetClock, status: Status
+    app: App, me: Caller, you: Caller, clock: SetClock, status: MediaStatus
 ) -> None:
     media_id = UUID(submit(me)["media_id"])
     walk_media_to(app, media_id, status)
@@ -50,8 +50,8 @@ def test_dates_are_the_callers_own(
     clock.forward(days=30)
     now = clock().isoformat()
     submit(you)
-    if status is Status.FAILED:  # which adding it has retried
-        walk_media_to(app, media_id, Status.FAILED)
+    if status is MediaStatus.FAILED:  # which adding it has retried
+        walk_media_to(app, media_id, MediaStatus.FAILED)
     for shown in (data(you.get(f"/media/{media_id}")), data(you.get("/media"))["items"][0]):
         assert {shown[name] for name in DATES if shown[name]} == {now}
     mine = data(me.get(f"/media/{media_id}"))
@@ -62,7 +62,7 @@ def test_no_date_of_a_stranger_is_on_the_page_of_an_item(
     app: App, site: Site, me: Caller, you: Caller, clock: SetClock
 ) -> None:
     media_id = UUID(submit(me)["media_id"])
-    walk_media_to(app, media_id, Status.READY_FOR_READING)
+    walk_media_to(app, media_id, MediaStatus.READY_FOR_READING)
     clock.forward(days=30)
     submit(you)
     cookie = cookie_of(app.sessions, you.user)
@@ -83,7 +83,7 @@ def test_history_begins_when_the_caller_got_the_item(
     app: App, me: Caller, you: Caller, clock: SetClock
 ) -> None:
     media_id = UUID(submit(me)["media_id"])
-    walk_media_to(app, media_id, Status.READY_FOR_READING)
+    walk_media_to(app, media_id, MediaStatus.READY_FOR_READING)
     clock.forward(days=1)
     submit(you)
     assert events(me, media_id) == [
@@ -99,7 +99,7 @@ def test_history_begins_when_the_caller_got_the_item(
 def test_what_a_stranger_did_is_not_in_history(app: App, me: Caller, you: Caller) -> None:
     media_id = UUID(submit(me)["media_id"])
     submit(you)
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     with app.sessions.begin() as session:
         retry_media(session, media_id, you.user)
     common = [("start", "worker", None), ("fail", "worker", None)]
@@ -114,7 +114,7 @@ def test_what_a_member_did_is_in_history_under_their_name(app: App, me: Caller, 
     for caller in (me, you):
         caller.get("/libraries")
     data(me.let_in(library, you.user, "admin"))
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     with app.sessions.begin() as session:
         retry_media(session, media_id, you.user)
     assert events(me, media_id)[-1] == ("retry", "someone", None)
@@ -131,7 +131,7 @@ def test_a_library_shared_with_somebody_is_not_enough_if_it_does_not_hold_the_it
     media_id = UUID(submit(me)["media_id"])
     submit(you)
     data(me.let_in(me.library(), you.user))
-    walk_media_to(app, media_id, Status.FAILED)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
     with app.sessions.begin() as session:
         retry_media(session, media_id, you.user)
     assert "someone" not in {actor for _, actor, _ in events(me, media_id)}

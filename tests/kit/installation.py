@@ -18,7 +18,7 @@ from nexus.db.editorial import jobs
 from nexus.db.session import Statement
 from nexus.db.tables import media, refreshes
 from nexus.media.add import add_url
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.web.http.auth import issue_token
 from tests.kit.media import status_of
 from tests.kit.plugins import extract_by_url
@@ -26,7 +26,7 @@ from tests.kit.processes import Process, nursery
 from tests.kit.settings import make_settings
 from tests.kit.waiting import eventually
 
-FINAL = {Status.READY_FOR_READING, Status.FAILED}
+FINAL = {MediaStatus.READY_FOR_READING, MediaStatus.FAILED}
 #: Everything is quick, so that a test that waits for a lease or a backoff is quick too.
 QUICK: dict[str, Any] = {
     "lease_seconds": 1.0,
@@ -123,7 +123,7 @@ def all_settled(nexus: Nexus, ids: Iterable[UUID]) -> bool:
     return {status_of(nexus.app.sessions, media_id) for media_id in ids} <= FINAL
 
 
-def count_in_status(nexus: Nexus, status: Status) -> int:
+def count_in_status(nexus: Nexus, status: MediaStatus) -> int:
     with nexus.app.sessions.read() as session:
         return int(session.first(_COUNT, status=status.value).many)
 

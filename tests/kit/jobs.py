@@ -19,8 +19,7 @@ from nexus.errors import ExtractionFailed
 from nexus.extract import Extraction, Fetched
 from nexus.libraries import access
 from nexus.states import story
-from nexus.states.job import JOB, Status
-from nexus.states.job import Status as JobStatus
+from nexus.states.job import JOB, JobStatus
 from nexus.states.machine import Machine
 from tests.kit.job_calls import TEXT
 from tests.kit.media import history_of
@@ -31,7 +30,7 @@ LEASE = timedelta(seconds=60)
 S = TypeVar("S", bound=Enum)
 
 #: The states of a job that a walk leads to.
-REACHABLE = [status for status in Status if status not in JOB.retired]
+REACHABLE = [status for status in JobStatus if status not in JOB.retired]
 #: The verbs that raise a job's fence.
 BEGIN = {"fetch", "claim_extraction", "generate", "manual_entry"}
 PAGE = Fetched("https://example.com/boats", 200, "text/html", "utf-8", b"<p>Boats</p>")
@@ -63,34 +62,34 @@ def new_job(app: App, user: UUID, url: str | None = None) -> UUID:
 
 def start_fetch(
     session: Session, job_id: UUID, lease: timedelta | None, actor: str
-) -> JobRow | Missed[Status]:
-    return step_claims.begin_step(session, job_id, Status.FETCHING, lease, actor)
+) -> JobRow | Missed[JobStatus]:
+    return step_claims.begin_step(session, job_id, JobStatus.FETCHING, lease, actor)
 
 
 def claim_extraction(
     session: Session, job_id: UUID, lease: timedelta | None, actor: str
-) -> JobRow | Missed[Status]:
-    return step_claims.begin_step(session, job_id, Status.EXTRACTING, lease, actor)
+) -> JobRow | Missed[JobStatus]:
+    return step_claims.begin_step(session, job_id, JobStatus.EXTRACTING, lease, actor)
 
 
-def walk_job_to(app: App, job_id: UUID, user: UUID, status: Status) -> None:
+def walk_job_to(app: App, job_id: UUID, user: UUID, status: JobStatus) -> None:
     """Walk a new job to a state; one in work is held by a lease."""
     with app.sessions.begin() as session:
-        if status is Status.QUEUED:
+        if status is JobStatus.QUEUED:
             return
         fetch = _claimed(start_fetch(session, job_id, LEASE, "test"))
-        if status is Status.FAILED:
-            jobs.fail_step(session, job_id, Status.FETCHING, fetch.attempt, ExtractionFailed(), "test")
-        if status in {Status.FAILED, Status.FETCHING}:
+        if status is JobStatus.FAILED:
+            jobs.fail_step(session, job_id, JobStatus.FETCHING, fetch.attempt, ExtractionFailed(), "test")
+        if status in {JobStatus.FAILED, JobStatus.FETCHING}:
             return
         jobs.mark_fetched(session, job_id, fetch.attempt, PAGE, "test")
         claim = _claimed(claim_extraction(session, job_id, LEASE, "test"))
-        if status is Status.EXTRACTING:
+        if status is JobStatus.EXTRACTING:
             return
         jobs.mark_extracted(session, job_id, claim.attempt, Extraction.plain("Boats", TEXT), None, "test")
-    if status in {Status.GENERATING, Status.SAVED}:
+    if status in {JobStatus.GENERATING, JobStatus.SAVED}:
         job = drafts.begin_draft(app.tools, job_id, user, lease=LEASE)
-        if status is Status.SAVED:
+        if status is JobStatus.SAVED:
             requests.finish_draft(app.tools, job, "test")
 
 
@@ -99,7 +98,7 @@ def _claimed(row: Any) -> Any:
     return row
 
 
-def jobs_in_every_state(app: App, user: UUID) -> dict[Status, UUID]:
+def jobs_in_every_state(app: App, user: UUID) -> dict[JobStatus, UUID]:
     made = {status: new_job(app, user) for status in REACHABLE}
     for status, job_id in made.items():
         walk_job_to(app, job_id, user, status)
@@ -111,14 +110,14 @@ def stories_of(app: App, job_id: UUID) -> list[Any]:
         return queries.drafts_of(session, job_id)
 
 
-def stories_in_every_state(app: App, user: UUID) -> dict[story.Status, UUID]:
-    return {status: new_story_in(app, user, status) for status in story.Status}
+def stories_in_every_state(app: App, user: UUID) -> dict[story.StoryStatus, UUID]:
+    return {status: new_story_in(app, user, status) for status in story.StoryStatus}
 
 
-def new_story_in(app: App, user: UUID, status: story.Status) -> UUID:
+def new_story_in(app: App, user: UUID, status: story.StoryStatus) -> UUID:
     """A story of a job of its own, walked to a state."""
     job_id = new_job(app, user)
-    walk_job_to(app, job_id, user, Status.SAVED)
+    walk_job_to(app, job_id, user, JobStatus.SAVED)
     (made,) = stories_of(app, job_id)
     for revision, verb in enumerate(verbs_to(story.STORY, status), start=1):
         with app.sessions.begin() as session:

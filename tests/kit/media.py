@@ -24,7 +24,7 @@ from nexus.media.lifecycle import (
     worker_start_embedding,
 )
 from nexus.media.texts import Found
-from nexus.states.media import MEDIA, Kind, Stage, Status
+from nexus.states.media import MEDIA, Kind, MediaStatus, Stage
 
 TEXTS = ("the first piece", "the second piece")
 
@@ -75,8 +75,8 @@ def everything_of(sessions: Sessions, media_id: UUID) -> MediaRecord:
     return MediaRecord(row_of(sessions, media_id), history_of(sessions, media_id), texts, files, holders)
 
 
-def status_of(sessions: Sessions, media_id: UUID) -> Status:
-    return Status(row_of(sessions, media_id).processing_status)
+def status_of(sessions: Sessions, media_id: UUID) -> MediaStatus:
+    return MediaStatus(row_of(sessions, media_id).processing_status)
 
 
 def events_of(sessions: Sessions, media_id: UUID) -> list[str]:
@@ -151,20 +151,20 @@ def fail_media(
         return mark_failed(session, media_id, stage, code, message, attempt)
 
 
-def walk_media_to(app: App, media_id: UUID, status: Status, stage: Stage = Stage.EXTRACT) -> int:
+def walk_media_to(app: App, media_id: UUID, status: MediaStatus, stage: Stage = Stage.EXTRACT) -> int:
     """Walk a pending media to a state, or to a failure at this stage. Returns its attempt."""
-    if status is Status.PENDING:
+    if status is MediaStatus.PENDING:
         return 0
     attempt = start_extraction(app, media_id)
-    if status is Status.FAILED:
+    if status is MediaStatus.FAILED:
         fail_media(app, media_id, attempt, stage)
-    if status in {Status.EXTRACTING, Status.FAILED}:
+    if status in {MediaStatus.EXTRACTING, MediaStatus.FAILED}:
         return attempt
     publish_text(app, media_id, attempt)
-    if status is Status.READY_FOR_READING:
+    if status is MediaStatus.READY_FOR_READING:
         return attempt
     attempt = start_embedding(app, media_id)
-    if status is Status.READY:
+    if status is MediaStatus.READY:
         finish_embedding(app, media_id, attempt)
     return attempt
 
@@ -210,7 +210,7 @@ def assert_media_replays(app: App, media_id: UUID) -> None:
     for entry in entries:
         assert entry.from_status == state, [tuple(entry) for entry in entries]
         if entry.event != "create":
-            assert Status(entry.from_status) in steps[entry.event].sources
+            assert MediaStatus(entry.from_status) in steps[entry.event].sources
             assert steps[entry.event].target == entry.to_status
         state = entry.to_status
     assert row.processing_status == state

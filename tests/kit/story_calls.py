@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from nexus.states.story import STORY, Status
+from nexus.states.story import STORY, StoryStatus
 from tests.kit.http import Caller
 from tests.kit.job_calls import TEXT, call_step, job_of
 from tests.kit.jobs import verbs_to
@@ -58,7 +58,7 @@ def change_story(me: Caller, story_id: str, verb: str, revision: int = 1) -> htt
     return me.post(f"/api/stories/{story_id}/{verb}", json={"revision": revision})
 
 
-def walk_story_to(me: Caller, status: Status) -> dict[str, Any]:
+def walk_story_to(me: Caller, status: StoryStatus) -> dict[str, Any]:
     """A new story, walked to a state."""
     story_id = draft_story(me)
     for revision, verb in enumerate(verbs_to(STORY, status), start=1):

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from nexus.states.capabilities import FLAGS, Capabilities, derive
-from nexus.states.media import Kind, Status
+from nexus.states.media import Kind, MediaStatus
 
 CODES = [
     None,
@@ -93,10 +93,12 @@ def by_the_rules(one: Facts) -> dict[str, bool]:
     return can
 
 
-@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("status", MediaStatus)
 @pytest.mark.parametrize("kind", Kind)
-def test_capabilities_follow_the_rules_for_every_combination_of_facts(kind: Kind, status: Status) -> None:
-    codes = [code for code in CODES if (code is not None) == (status is Status.FAILED)]
+def test_capabilities_follow_the_rules_for_every_combination_of_facts(
+    kind: Kind, status: MediaStatus
+) -> None:
+    codes = [code for code in CODES if (code is not None) == (status is MediaStatus.FAILED)]
     for code, (file, plain, playback) in product(codes, FACTS):
         found = derive(kind, status, code, has_file=file, has_plain_text=plain, has_playback_url=playback)
         facts = Facts(kind, status, code, file, plain, playback)
@@ -106,12 +108,12 @@ def test_capabilities_follow_the_rules_for_every_combination_of_facts(kind: Kind
 def test_nothing_is_possible_without_facts() -> None:
     nothing = Capabilities(*[False] * 6)
     for kind in Kind:
-        assert derive(kind, Status.PENDING, None) == nothing
-        assert derive(kind, Status.EXTRACTING, None) == nothing
+        assert derive(kind, MediaStatus.PENDING, None) == nothing
+        assert derive(kind, MediaStatus.EXTRACTING, None) == nothing
 
 
 def test_capabilities_have_the_names_of_the_contract() -> None:
-    assert list(asdict(derive(Kind.PDF, Status.PENDING, None))) == [
+    assert list(asdict(derive(Kind.PDF, MediaStatus.PENDING, None))) == [
         "can_read",
         "can_highlight",
         "can_quote",
@@ -123,7 +125,7 @@ def test_capabilities_have_the_names_of_the_contract() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.VIDEO, Kind.PODCAST_EPISODE])
 def test_a_video_without_a_transcript_can_be_played_but_not_read(kind: Kind) -> None:
-    found = derive(kind, Status.FAILED, "E_TRANSCRIPT_UNAVAILABLE", has_playback_url=True)
+    found = derive(kind, MediaStatus.FAILED, "E_TRANSCRIPT_UNAVAILABLE", has_playback_url=True)
     assert found == Capabilities(
         can_read=False,
         can_highlight=False,
@@ -134,9 +136,9 @@ def test_a_video_without_a_transcript_can_be_played_but_not_read(kind: Kind) -> 
     )
 
 
-@pytest.mark.parametrize("status", Status)
-def test_a_video_can_be_played_as_soon_as_its_address_is_known(status: Status) -> None:
-    code = "E_EXTRACTION_FAILED" if status is Status.FAILED else None
+@pytest.mark.parametrize("status", MediaStatus)
+def test_a_video_can_be_played_as_soon_as_its_address_is_known(status: MediaStatus) -> None:
+    code = "E_EXTRACTION_FAILED" if status is MediaStatus.FAILED else None
     assert derive(Kind.VIDEO, status, code, has_playback_url=True).can_play
     assert not derive(Kind.VIDEO, status, code, has_playback_url=False).can_play
 
@@ -144,12 +146,12 @@ def test_a_video_can_be_played_as_soon_as_its_address_is_known(status: Status) -
 @pytest.mark.parametrize("kind", sorted(set(Kind) - {Kind.PDF}))
 @pytest.mark.parametrize("code", ["E_EMBEDDING_FAILED", "E_EMBEDDING_TIMEOUT", "E_EMBEDDING_ANYTHING"])
 def test_a_failed_embedding_takes_nothing_away_from_the_reader(kind: Kind, code: str) -> None:
-    assert derive(kind, Status.FAILED, code) == derive(kind, Status.READY_FOR_READING, None)
+    assert derive(kind, MediaStatus.FAILED, code) == derive(kind, MediaStatus.READY_FOR_READING, None)
 
 
-@pytest.mark.parametrize("status", Status)
-def test_a_pdf_is_readable_as_soon_as_its_file_is_stored(status: Status) -> None:
-    code = "E_EXTRACTION_FAILED" if status is Status.FAILED else None
+@pytest.mark.parametrize("status", MediaStatus)
+def test_a_pdf_is_readable_as_soon_as_its_file_is_stored(status: MediaStatus) -> None:
+    code = "E_EXTRACTION_FAILED" if status is MediaStatus.FAILED else None
     stored = derive(Kind.PDF, status, code, has_file=True)
     assert stored.can_read
     assert stored.can_highlight
@@ -159,7 +161,7 @@ def test_a_pdf_is_readable_as_soon_as_its_file_is_stored(status: Status) -> None
 
 @pytest.mark.parametrize("code", ["E_PDF_DAMAGED", "E_PDF_ENCRYPTED"])
 def test_a_pdf_that_no_viewer_can_open_can_only_be_downloaded(code: str) -> None:
-    found = derive(Kind.PDF, Status.FAILED, code, has_file=True)
+    found = derive(Kind.PDF, MediaStatus.FAILED, code, has_file=True)
     assert found == Capabilities(
         can_read=False,
         can_highlight=False,

@@ -25,7 +25,7 @@ from structlog.testing import capture_logs
 from nexus.errors import CancellationFailed, WorkspaceFailed
 from nexus.imports.attempts import IDLE, AttemptAnswer, AttemptState, Registry, StopFlags
 from nexus.imports.workspaces import LOCK, Workspace, Workspaces
-from nexus.states.attempt import Phase, Status
+from nexus.states.attempt import AttemptStatus, Phase
 from nexus.states.machine import Verdict
 
 PHASES = [Phase.PARSING, Phase.SPLITTING, Phase.ATOMIC_TEXT_COMMIT, Phase.TEXT_COMMITTED]
@@ -65,16 +65,16 @@ def paused(registry: Registry) -> UUID:
     return attempt_id
 
 
-def put(registry: Registry, status: Status) -> UUID:
+def put(registry: Registry, status: AttemptStatus) -> UUID:
     """A registry with an attempt that is, or was, in this state."""
-    if status is Status.PAUSED:
+    if status is AttemptStatus.PAUSED:
         return paused(registry)
     attempt_id = started(registry)
-    if status is Status.STOPPING:
+    if status is AttemptStatus.STOPPING:
         registry.stop()
-    elif status is Status.COMPLETE:
+    elif status is AttemptStatus.COMPLETE:
         registry.complete(attempt_id)
-    elif status is Status.IDLE:
+    elif status is AttemptStatus.IDLE:
         registry.stop()
         registry.finish_stop(attempt_id, staged_work=False)
     assert registry.state.status is status
@@ -86,21 +86,23 @@ def refused(answer: AttemptAnswer, before: AttemptState, registry: Registry) -> 
 
 
 def test_a_new_registry_is_idle_with_no_attempt(registry: Registry) -> None:
-    assert registry.state == AttemptState(Status.IDLE, Phase.NOT_STARTED, None, False)
+    assert registry.state == AttemptState(AttemptStatus.IDLE, Phase.NOT_STARTED, None, False)
 
 
-@pytest.mark.parametrize("status", [Status.IDLE, Status.COMPLETE])
-def test_starting_makes_an_attempt_with_a_workspace_in_preflight(registry: Registry, status: Status) -> None:
+@pytest.mark.parametrize("status", [AttemptStatus.IDLE, AttemptStatus.COMPLETE])
+def test_starting_makes_an_attempt_with_a_workspace_in_preflight(
+    registry: Registry, status: AttemptStatus
+) -> None:
     before = put(registry, status)
     attempt_id = started(registry)
     assert attempt_id != before
-    assert registry.state == AttemptState(Status.RUNNING, Phase.PREFLIGHT, attempt_id, True)
+    assert registry.state == AttemptState(AttemptStatus.RUNNING, Phase.PREFLIGHT, attempt_id, True)
     assert registry.workspaces.find(attempt_id)
     assert not registry.flags.is_raised(attempt_id)
 
 
-@pytest.mark.parametrize("status", [Status.RUNNING, Status.STOPPING, Status.PAUSED])
-def test_starting_while_there_is_an_attempt_is_refused(registry: Registry, status: Status) -> None:
+@pytest.mark.parametrize("status", [AttemptStatus.RUNNING, AttemptStatus.STOPPING, AttemptStatus.PAUSED])
+def test_starting_while_there_is_an_attempt_is_refused(registry: Registry, status: AttemptStatus) -> None:
     put(registry, status)
     before = registry.state
     assert refused(registry.start(), before, registry)
@@ -128,8 +130,12 @@ def test_a_phase_of_another_attempt_is_refused_as_stale(registry: Registry) -> N
     assert answer.stale
 
 
-@pytest.mark.parametrize("status", [Status.STOPPING, Status.PAUSED, Status.COMPLETE, Status.IDLE])
-def test_a_phase_of_an_attempt_that_does_not_run_is_refused(registry: Registry, status: Status) -> None:
+@pytest.mark.parametrize(
+    "status", [AttemptStatus.STOPPING, AttemptStatus.PAUSED, AttemptStatus.COMPLETE, AttemptStatus.IDLE]
+)
+def test_a_phase_of_an_attempt_that_does_not_run_is_refused(
+    registry: Registry, status: AttemptStatus
+) -> None:
     attempt_id = put(registry, status)
     before = registry.state
     assert refused(registry.advance(attempt_id, Phase.SPLITTING), before, registry)
@@ -140,7 +146,7 @@ def test_stopping_raises_the_flag_first_and_keeps_the_phase(
 ) -> None:
     attempt_id = started(registry)
     registry.advance(attempt_id, Phase.PARSING)
-    seen: list[Status] = []
+    seen: list[AttemptStatus] = []
     real = StopFlags.raise_
 
     def watched(flags: StopFlags, asked: UUID) -> None:
@@ -148,13 +154,13 @@ def test_stopping_raises_the_flag_first_and_keeps_the_phase(
         real(flags, asked)
 
     monkeypatch.setattr(StopFlags, "raise_", watched)
-    assert registry.stop().state == AttemptState(Status.STOPPING, Phase.PARSING, attempt_id, True)
-    assert seen == [Status.RUNNING]
+    assert registry.stop().state == AttemptState(AttemptStatus.STOPPING, Phase.PARSING, attempt_id, True)
+    assert seen == [AttemptStatus.RUNNING]
     assert registry.flags.is_raised(attempt_id)
 
 
 def test_stopping_twice_is_the_same_as_once_with_a_warning(registry: Registry) -> None:
-    put(registry, Status.STOPPING)
+    put(registry, AttemptStatus.STOPPING)
     before = registry.state
     with capture_logs() as lines:
         answer = registry.stop()
@@ -162,8 +168,8 @@ def test_stopping_twice_is_the_same_as_once_with_a_warning(registry: Registry) -
     assert [line["log_level"] for line in lines] == ["warning"]
 
 
-@pytest.mark.parametrize("status", [Status.IDLE, Status.PAUSED, Status.COMPLETE])
-def test_stopping_an_attempt_that_does_not_run_is_refused(registry: Registry, status: Status) -> None:
+@pytest.mark.parametrize("status", [AttemptStatus.IDLE, AttemptStatus.PAUSED, AttemptStatus.COMPLETE])
+def test_stopping_an_attempt_that_does_not_run_is_refused(registry: Registry, status: AttemptStatus) -> None:
     put(registry, status)
     before = registry.state
     assert refused(registry.stop(), before, registry)
@@ -186,22 +192,24 @@ def test_a_finished_stop_with_staged_work_pauses_and_keeps_everything(registry: 
     registry.stop()
     with capture_logs() as lines:
         registry.finish_stop(attempt_id, staged_work=True)
-    assert registry.state == AttemptState(Status.PAUSED, Phase.SPLITTING, attempt_id, True)
+    assert registry.state == AttemptState(AttemptStatus.PAUSED, Phase.SPLITTING, attempt_id, True)
     assert registry.workspaces.find(attempt_id)
     assert ("import_stop_finished", "info") in [(line["event"], line["log_level"]) for line in lines]
 
 
 def test_a_finished_stop_without_staged_work_ends_idle_with_nothing_left(registry: Registry) -> None:
-    attempt_id = put(registry, Status.IDLE)
+    attempt_id = put(registry, AttemptStatus.IDLE)
     assert registry.state == IDLE
     assert registry.workspaces.find(attempt_id) is None
     assert registry.flags.is_raised(attempt_id)  # threads that still work on it stop
 
 
 @pytest.mark.parametrize("staged_work", [True, False])
-@pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.PAUSED, Status.COMPLETE])
+@pytest.mark.parametrize(
+    "status", [AttemptStatus.IDLE, AttemptStatus.RUNNING, AttemptStatus.PAUSED, AttemptStatus.COMPLETE]
+)
 def test_finishing_a_stop_that_was_not_requested_is_refused(
-    registry: Registry, status: Status, staged_work: bool
+    registry: Registry, status: AttemptStatus, staged_work: bool
 ) -> None:
     attempt_id = put(registry, status)
     before = registry.state
@@ -209,7 +217,7 @@ def test_finishing_a_stop_that_was_not_requested_is_refused(
 
 
 def test_finishing_a_stop_of_an_older_attempt_does_not_stop_a_newer_one(registry: Registry) -> None:
-    old = put(registry, Status.IDLE)
+    old = put(registry, AttemptStatus.IDLE)
     started(registry)
     registry.stop()
     before = registry.state
@@ -221,7 +229,7 @@ def test_finishing_a_stop_of_an_older_attempt_does_not_stop_a_newer_one(registry
 def test_resuming_keeps_the_attempt_its_phase_and_its_workspace(registry: Registry) -> None:
     attempt_id = paused(registry)
     workspace = registry.workspaces.find(attempt_id)
-    assert registry.resume().state == AttemptState(Status.RUNNING, Phase.PARSING, attempt_id, True)
+    assert registry.resume().state == AttemptState(AttemptStatus.RUNNING, Phase.PARSING, attempt_id, True)
     assert registry.workspaces.find(attempt_id) == workspace
     assert not registry.flags.is_raised(attempt_id)
 
@@ -233,22 +241,26 @@ def test_resuming_without_the_workspace_is_refused(registry: Registry) -> None:
     assert refused(registry.resume(), before, registry)
 
 
-@pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.STOPPING, Status.COMPLETE])
-def test_resuming_an_attempt_that_is_not_paused_is_refused(registry: Registry, status: Status) -> None:
+@pytest.mark.parametrize(
+    "status", [AttemptStatus.IDLE, AttemptStatus.RUNNING, AttemptStatus.STOPPING, AttemptStatus.COMPLETE]
+)
+def test_resuming_an_attempt_that_is_not_paused_is_refused(registry: Registry, status: AttemptStatus) -> None:
     put(registry, status)
     before = registry.state
     assert refused(registry.resume(), before, registry)
 
 
 def test_a_completed_attempt_is_not_idle_and_leaves_nothing(registry: Registry) -> None:
-    attempt_id = put(registry, Status.COMPLETE)
-    assert registry.state == AttemptState(Status.COMPLETE, Phase.NOT_STARTED, None, False)
+    attempt_id = put(registry, AttemptStatus.COMPLETE)
+    assert registry.state == AttemptState(AttemptStatus.COMPLETE, Phase.NOT_STARTED, None, False)
     assert registry.state != IDLE
     assert registry.workspaces.find(attempt_id) is None
 
 
-@pytest.mark.parametrize("status", [Status.STOPPING, Status.PAUSED])
-def test_a_late_completion_deletes_nothing_of_a_cancelled_attempt(registry: Registry, status: Status) -> None:
+@pytest.mark.parametrize("status", [AttemptStatus.STOPPING, AttemptStatus.PAUSED])
+def test_a_late_completion_deletes_nothing_of_a_cancelled_attempt(
+    registry: Registry, status: AttemptStatus
+) -> None:
     attempt_id = put(registry, status)
     before = registry.state
     with capture_logs() as lines:
@@ -259,7 +271,7 @@ def test_a_late_completion_deletes_nothing_of_a_cancelled_attempt(registry: Regi
 
 
 def test_completing_an_older_attempt_does_not_complete_a_newer_one(registry: Registry) -> None:
-    old = put(registry, Status.IDLE)
+    old = put(registry, AttemptStatus.IDLE)
     started(registry)
     before = registry.state
     answer = registry.complete(old)
@@ -273,8 +285,12 @@ def test_discarding_removes_a_paused_attempt(registry: Registry) -> None:
     assert registry.workspaces.find(attempt_id) is None
 
 
-@pytest.mark.parametrize("status", [Status.IDLE, Status.RUNNING, Status.STOPPING, Status.COMPLETE])
-def test_discarding_an_attempt_that_is_not_paused_is_refused(registry: Registry, status: Status) -> None:
+@pytest.mark.parametrize(
+    "status", [AttemptStatus.IDLE, AttemptStatus.RUNNING, AttemptStatus.STOPPING, AttemptStatus.COMPLETE]
+)
+def test_discarding_an_attempt_that_is_not_paused_is_refused(
+    registry: Registry, status: AttemptStatus
+) -> None:
     put(registry, status)
     before = registry.state
     assert refused(registry.discard(), before, registry)
@@ -288,7 +304,7 @@ def test_a_running_attempt_may_commit_and_its_text_becomes_durable(registry: Reg
 
 
 def test_a_stopped_or_older_attempt_may_not_commit(registry: Registry) -> None:
-    attempt_id = put(registry, Status.STOPPING)
+    attempt_id = put(registry, AttemptStatus.STOPPING)
     for asked in (attempt_id, uuid4()):
         with registry.committing(asked) as allowed:
             assert not allowed
@@ -310,20 +326,20 @@ def test_a_stop_during_a_commit_waits_for_its_outcome(registry: Registry) -> Non
         with registry.committing(attempt_id):
             stopping = other.submit(lambda: (asked.set(), registry.stop())[1])
             asked.wait(10)
-            assert registry.state.status is Status.RUNNING  # reading the state does not wait
+            assert registry.state.status is AttemptStatus.RUNNING  # reading the state does not wait
         assert stopping.result(10).state.phase is Phase.TEXT_COMMITTED
     assert registry.finish_stop(attempt_id, staged_work=False).state == IDLE
 
 
-@pytest.mark.parametrize("status", [Status.RUNNING, Status.STOPPING, Status.PAUSED])
+@pytest.mark.parametrize("status", [AttemptStatus.RUNNING, AttemptStatus.STOPPING, AttemptStatus.PAUSED])
 def test_closing_discards_the_attempt_without_removing_its_folder(
-    registry: Registry, base: Path, status: Status
+    registry: Registry, base: Path, status: AttemptStatus
 ) -> None:
     attempt_id = put(registry, status)
     phase = registry.state.phase
     with capture_logs() as lines:
         registry.close()
-    assert (registry.state.status, registry.state.phase) == (Status.STOPPING, phase)
+    assert (registry.state.status, registry.state.phase) == (AttemptStatus.STOPPING, phase)
     assert registry.flags.is_raised(attempt_id)
     assert registry.workspaces.find(attempt_id) is None
     assert list(base.glob(f"*/{attempt_id.hex}"))
@@ -349,8 +365,8 @@ def test_a_closed_registry_refuses_every_verb(registry: Registry) -> None:
         assert not allowed
 
 
-@pytest.mark.parametrize("status", [Status.IDLE, Status.COMPLETE])
-def test_closing_an_idle_registry_changes_nothing(registry: Registry, status: Status) -> None:
+@pytest.mark.parametrize("status", [AttemptStatus.IDLE, AttemptStatus.COMPLETE])
+def test_closing_an_idle_registry_changes_nothing(registry: Registry, status: AttemptStatus) -> None:
     put(registry, status)
     before = registry.state
     assert registry.close().verdict is Verdict.SKIP
@@ -363,17 +379,17 @@ def commit(registry: Registry, attempt_id: UUID) -> None:
 
 
 #: How each verb is called, and a state in which it applies.
-VERBS: dict[str, tuple[Status, Callable[[Registry, UUID], object]]] = {
-    "start": (Status.IDLE, lambda registry, _: registry.start()),
-    "advance": (Status.RUNNING, lambda registry, at: registry.advance(at, Phase.PARSING)),
-    "stop": (Status.RUNNING, lambda registry, _: registry.stop()),
-    "pause": (Status.STOPPING, lambda registry, at: registry.finish_stop(at, staged_work=True)),
-    "finish": (Status.STOPPING, lambda registry, at: registry.finish_stop(at, staged_work=False)),
-    "resume": (Status.PAUSED, lambda registry, _: registry.resume()),
-    "discard": (Status.PAUSED, lambda registry, _: registry.discard()),
-    "commit": (Status.RUNNING, commit),
-    "complete": (Status.RUNNING, lambda registry, at: registry.complete(at)),
-    "close": (Status.RUNNING, lambda registry, _: registry.close()),
+VERBS: dict[str, tuple[AttemptStatus, Callable[[Registry, UUID], object]]] = {
+    "start": (AttemptStatus.IDLE, lambda registry, _: registry.start()),
+    "advance": (AttemptStatus.RUNNING, lambda registry, at: registry.advance(at, Phase.PARSING)),
+    "stop": (AttemptStatus.RUNNING, lambda registry, _: registry.stop()),
+    "pause": (AttemptStatus.STOPPING, lambda registry, at: registry.finish_stop(at, staged_work=True)),
+    "finish": (AttemptStatus.STOPPING, lambda registry, at: registry.finish_stop(at, staged_work=False)),
+    "resume": (AttemptStatus.PAUSED, lambda registry, _: registry.resume()),
+    "discard": (AttemptStatus.PAUSED, lambda registry, _: registry.discard()),
+    "commit": (AttemptStatus.RUNNING, commit),
+    "complete": (AttemptStatus.RUNNING, lambda registry, at: registry.complete(at)),
+    "close": (AttemptStatus.RUNNING, lambda registry, _: registry.close()),
 }
 #: What each verb needs of the flags, the workspaces and the disk.
 NEEDS = [
@@ -441,7 +457,7 @@ def test_a_failed_discard_leaves_an_attempt_that_can_be_resumed(
         with pytest.raises(MemoryError):
             registry.discard()
     assert registry.flags.is_raised(attempt_id)
-    assert registry.resume().state == AttemptState(Status.RUNNING, Phase.PARSING, attempt_id, True)
+    assert registry.resume().state == AttemptState(AttemptStatus.RUNNING, Phase.PARSING, attempt_id, True)
 
 
 def test_a_failed_start_leaves_no_workspace(
@@ -597,7 +613,7 @@ def test_sixteen_threads_never_bring_a_registry_into_an_invalid_state(registry: 
 
 
 def assert_possible(state: AttemptState) -> None:
-    without = state.status in {Status.IDLE, Status.COMPLETE}
+    without = state.status in {AttemptStatus.IDLE, AttemptStatus.COMPLETE}
     assert without == (state.attempt_id is None)
     assert without == (state.phase is Phase.NOT_STARTED)
     assert without != state.has_staged_work
@@ -615,14 +631,14 @@ class Walks(RuleBasedStateMachine):
     def open(self) -> None:
         self.workspaces = Workspaces(self.folder)
         self.registry = Registry(self.workspaces)
-        self.status, self.phase, self.closed = Status.IDLE, Phase.NOT_STARTED, False
+        self.status, self.phase, self.closed = AttemptStatus.IDLE, Phase.NOT_STARTED, False
 
     def teardown(self) -> None:
         self.workspaces.close()
         shutil.rmtree(self.folder)
 
     def expect(
-        self, answer: AttemptAnswer, allowed: bool, status: Status, phase: Phase | None = None
+        self, answer: AttemptAnswer, allowed: bool, status: AttemptStatus, phase: Phase | None = None
     ) -> None:
         allowed = allowed and not self.closed
         assert (answer.verdict is Verdict.APPLY) == allowed
@@ -636,7 +652,12 @@ class Walks(RuleBasedStateMachine):
     @rule()
     def start(self) -> None:
         answer = self.registry.start()
-        self.expect(answer, self.status in {Status.IDLE, Status.COMPLETE}, Status.RUNNING, Phase.PREFLIGHT)
+        self.expect(
+            answer,
+            self.status in {AttemptStatus.IDLE, AttemptStatus.COMPLETE},
+            AttemptStatus.RUNNING,
+            Phase.PREFLIGHT,
+        )
         if answer:
             assert known(answer) not in self.attempts
             self.attempts.append(known(answer))
@@ -645,40 +666,40 @@ class Walks(RuleBasedStateMachine):
     @rule(phase=st.sampled_from(PHASES))
     def advance(self, phase: Phase) -> None:
         answer = self.registry.advance(self.latest, phase)
-        self.expect(answer, self.status is Status.RUNNING, Status.RUNNING, phase)
+        self.expect(answer, self.status is AttemptStatus.RUNNING, AttemptStatus.RUNNING, phase)
 
     @rule()
     def stop(self) -> None:
         answer = self.registry.stop()
-        self.expect(answer, self.status is Status.RUNNING, Status.STOPPING)
-        assert bool(answer) is (not self.closed and self.status is Status.STOPPING)
+        self.expect(answer, self.status is AttemptStatus.RUNNING, AttemptStatus.STOPPING)
+        assert bool(answer) is (not self.closed and self.status is AttemptStatus.STOPPING)
 
     @rule()
     def resume(self) -> None:
-        self.expect(self.registry.resume(), self.status is Status.PAUSED, Status.RUNNING)
+        self.expect(self.registry.resume(), self.status is AttemptStatus.PAUSED, AttemptStatus.RUNNING)
 
     @rule()
     def discard(self) -> None:
         answer = self.registry.discard()
-        self.expect(answer, self.status is Status.PAUSED, Status.IDLE, Phase.NOT_STARTED)
+        self.expect(answer, self.status is AttemptStatus.PAUSED, AttemptStatus.IDLE, Phase.NOT_STARTED)
 
     @precondition(lambda self: self.attempts)
     @rule()
     def finish_with_work(self) -> None:
         answer = self.registry.finish_stop(self.latest, staged_work=True)
-        self.expect(answer, self.status is Status.STOPPING, Status.PAUSED)
+        self.expect(answer, self.status is AttemptStatus.STOPPING, AttemptStatus.PAUSED)
 
     @precondition(lambda self: self.attempts)
     @rule()
     def finish_without_work(self) -> None:
         answer = self.registry.finish_stop(self.latest, staged_work=False)
-        self.expect(answer, self.status is Status.STOPPING, Status.IDLE, Phase.NOT_STARTED)
+        self.expect(answer, self.status is AttemptStatus.STOPPING, AttemptStatus.IDLE, Phase.NOT_STARTED)
 
     @precondition(lambda self: self.attempts)
     @rule(fails=st.booleans())
     def commit(self, fails: bool) -> None:
         with suppress(ZeroDivisionError), self.registry.committing(self.latest) as allowed:
-            assert allowed == (self.status is Status.RUNNING and not self.closed)
+            assert allowed == (self.status is AttemptStatus.RUNNING and not self.closed)
             if fails:
                 raise ZeroDivisionError
         if allowed and not fails:
@@ -688,7 +709,7 @@ class Walks(RuleBasedStateMachine):
     @rule()
     def complete(self) -> None:
         answer = self.registry.complete(self.latest)
-        self.expect(answer, self.status is Status.RUNNING, Status.COMPLETE, Phase.NOT_STARTED)
+        self.expect(answer, self.status is AttemptStatus.RUNNING, AttemptStatus.COMPLETE, Phase.NOT_STARTED)
 
     @precondition(lambda self: len(self.attempts) > 1)
     @rule()
@@ -704,16 +725,16 @@ class Walks(RuleBasedStateMachine):
     @precondition(lambda self: len(self.attempts) > 1 and not self.closed)
     @rule()
     def close(self) -> None:
-        active = self.status in {Status.RUNNING, Status.STOPPING, Status.PAUSED}
+        active = self.status in {AttemptStatus.RUNNING, AttemptStatus.STOPPING, AttemptStatus.PAUSED}
         assert (self.registry.close().verdict is Verdict.APPLY) == active
         self.closed = True
         if active:
-            self.status = Status.STOPPING
+            self.status = AttemptStatus.STOPPING
 
     @precondition(lambda self: self.closed)
     @rule()
     def start_the_process_again(self) -> None:
-        left = self.status is Status.STOPPING
+        left = self.status is AttemptStatus.STOPPING
         self.workspaces.close()
         self.open()
         assert self.workspaces.clean() == left
@@ -728,7 +749,7 @@ class Walks(RuleBasedStateMachine):
     @invariant()
     def is_asked_to_stop_from_the_stop_to_the_resume(self) -> None:
         for attempt_id in self.attempts:
-            runs = self.status is Status.RUNNING and attempt_id == self.latest
+            runs = self.status is AttemptStatus.RUNNING and attempt_id == self.latest
             assert self.registry.flags.is_raised(attempt_id) is not runs
 
     @invariant()

@@ -62,13 +62,13 @@ def test_no_other_step_from_state_to_state_exists(machine: Machine[Any], lines: 
 
 
 def test_machines_start_where_the_specification_says() -> None:
-    assert media.MEDIA.initial is media.Status.PENDING
-    assert job.JOB.initial is job.Status.QUEUED
-    assert attempt.ATTEMPT.initial is attempt.Status.IDLE
+    assert media.MEDIA.initial is media.MediaStatus.PENDING
+    assert job.JOB.initial is job.JobStatus.QUEUED
+    assert attempt.ATTEMPT.initial is attempt.AttemptStatus.IDLE
 
 
 def test_the_states_are_those_of_the_specification() -> None:
-    assert [state.value for state in media.Status] == [
+    assert [state.value for state in media.MediaStatus] == [
         "pending",
         "extracting",
         "ready_for_reading",
@@ -77,8 +77,8 @@ def test_the_states_are_those_of_the_specification() -> None:
         "failed",
     ]
     jobs = "QUEUED FETCHING EXTRACTING EXTRACTED READY_TO_GENERATE GENERATING SAVED FAILED"
-    assert " ".join(job.Status) == jobs
-    assert " ".join(attempt.Status) == "IDLE RUNNING STOPPING PAUSED COMPLETE"
+    assert " ".join(job.JobStatus) == jobs
+    assert " ".join(attempt.AttemptStatus) == "IDLE RUNNING STOPPING PAUSED COMPLETE"
     assert [phase.value for phase in attempt.Phase] == [
         "not_started",
         "preflight",

@@ -81,7 +81,7 @@ PROMISES = (
         REPORT,
         rows(
             jobs,
-            one_of(jobs.c.status, set(job.Status) - {job.Status.FETCHING, job.Status.EXTRACTING}),
+            one_of(jobs.c.status, set(job.JobStatus) - {job.JobStatus.FETCHING, job.JobStatus.EXTRACTING}),
             jobs.c.raw_html.is_not(None),
         ),
     ),
@@ -92,7 +92,7 @@ PROMISES = (
         RESTORE,
         rows(
             jobs,
-            or_(jobs.c.status == job.Status.SAVED.value, jobs.c.story_id.is_not(None)),
+            or_(jobs.c.status == job.JobStatus.SAVED.value, jobs.c.story_id.is_not(None)),
             not_(_HAS_ITS_STORY),
         ),
     ),
@@ -110,7 +110,7 @@ PROMISES = (
         RESTORE,
         rows(
             stories,
-            one_of(stories.c.status, {story.Status.PUBLISHED, story.Status.ARCHIVED}),
+            one_of(stories.c.status, {story.StoryStatus.PUBLISHED, story.StoryStatus.ARCHIVED}),
             stories.c.published_at.is_(None),
         ),
     ),

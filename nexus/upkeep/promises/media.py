@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import and_, exists, not_, or_, select
 
 from nexus.db.tables import library_media, media, one_of, revisions
-from nexus.states.media import FILE_KINDS, PUBLISHED, Stage, Status
+from nexus.states.media import FILE_KINDS, PUBLISHED, MediaStatus, Stage
 from nexus.upkeep.promises.promise import REPORT, RESTORE, Promise, against, rows
 
 _PUBLIC = (revisions.c.media_id == media.c.id, revisions.c.private_to.is_(None))
@@ -16,9 +16,9 @@ _HAS_BASE = and_(
         for number in (media.c.revision, media.c.newest_revision)
     )
 )
-_IS_FAILED = media.c.processing_status == Status.FAILED.value
+_IS_FAILED = media.c.processing_status == MediaStatus.FAILED.value
 _EMBED_FAILED = and_(_IS_FAILED, media.c.failure_stage == Stage.EMBED.value)
-_UNREAD = frozenset({Status.PENDING, Status.EXTRACTING})
+_UNREAD = frozenset({MediaStatus.PENDING, MediaStatus.EXTRACTING})
 _HOLDERS = select(library_media.c.media_id).where(library_media.c.media_id == media.c.id).correlate(media)
 
 PROMISES = (
@@ -86,7 +86,7 @@ PROMISES = (
         rows(
             media,
             one_of(media.c.kind, FILE_KINDS),
-            one_of(media.c.processing_status, PUBLISHED | {Status.EXTRACTING}),
+            one_of(media.c.processing_status, PUBLISHED | {MediaStatus.EXTRACTING}),
             media.c.file_sha256.is_(None),
         ),
     ),

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from nexus.db.rows import JobRow
 from nexus.editorial.queries import ShownJobRow
-from nexus.states.job import Status
+from nexus.states.job import JobStatus
 from nexus.web.api.schemas import Body, EventOut
 from nexus.web.http.envelope import CamelAnswer, Moment
 
@@ -74,7 +74,7 @@ class JobSummary(CamelAnswer):
     def of(cls, row: ShownJobRow, viewer: UUID) -> Self:
         """A job as a viewer may see it: what someone else typed as its address is not shown."""
         url = row.url if row.created_by_user_id == viewer else row.canonical_url
-        unbegun = row.status is Status.FETCHING and row.lease_expires_at is None
+        unbegun = row.status is JobStatus.FETCHING and row.lease_expires_at is None
         return cls.model_validate(
             {**row._asdict(), "url": url, "waiting_until": row.run_after if unbegun else None}
         )
@@ -106,7 +106,7 @@ class JobOut(CamelAnswer):
     def after_step(cls, row: JobRow, viewer: UUID, *, skipped: bool = False) -> JobOut:
         """A job after one of its steps. A step that ran and failed is no success, and the answer says why."""
         job = JobDetail.of(row, viewer)
-        if row.status != Status.FAILED or skipped:
+        if row.status != JobStatus.FAILED or skipped:
             return cls(success=True, skipped=skipped, job=job)
         return cls(success=False, skipped=False, error=row.error_code, message=row.error_message, job=job)
 

@@ -19,7 +19,7 @@ from nexus.editorial import requests
 from nexus.editorial.requests import NewJob
 from nexus.errors import InvalidRequest
 from nexus.media import queries
-from nexus.states.job import Status
+from nexus.states.job import JobStatus
 from nexus.web.api.job_schemas import (
     ERROR_CODE,
     DraftOut,
@@ -88,13 +88,13 @@ def list_jobs(
     limit: Limit = queries.PAGE,
 ) -> Response:
     """Yours, and those made in libraries that you administer, the newest first."""
-    if status is not None and status not in set(Status):
+    if status is not None and status not in set(JobStatus):
         raise InvalidRequest(f"There is no status {status[:40]!r}. See /docs.")
     with nexus.sessions.read() as session:
         page = editorial.newest_jobs(
             session,
             viewer,
-            status=Status(status) if status else None,
+            status=JobStatus(status) if status else None,
             error_code=error,
             cursor=cursor,
             most=limit,

@@ -9,7 +9,7 @@ from fastapi import Query, Request, Response
 
 from nexus.errors import InvalidRequest
 from nexus.media import differences, files, history, holdings, queries, reader, refresh, submit
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.web.api import uploads
 from nexus.web.api.schemas import (
     BegunOut,
@@ -68,9 +68,9 @@ def list_media(
     limit: Limit = queries.PAGE,
 ) -> Response:
     """What your libraries hold, the latest addition first."""
-    if status is not None and status not in set(Status):
-        raise InvalidRequest(f"There is no status of that name. Choose one of {', '.join(Status)}.")
-    chosen = Status(status) if status is not None else None
+    if status is not None and status not in set(MediaStatus):
+        raise InvalidRequest(f"There is no status of that name. Choose one of {', '.join(MediaStatus)}.")
+    chosen = MediaStatus(status) if status is not None else None
     with nexus.sessions.read() as session:
         page = queries.newest(
             session, viewer, library_id=library_id, status=chosen, cursor=cursor, most=limit

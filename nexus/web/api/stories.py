@@ -13,7 +13,7 @@ from nexus.editorial import queries as editorial
 from nexus.editorial import stories
 from nexus.errors import InvalidRequest
 from nexus.media import queries
-from nexus.states.story import STORY, Status
+from nexus.states.story import STORY, StoryStatus
 from nexus.web.api.schemas import EventOut
 from nexus.web.api.story_schemas import (
     RevisionBody,
@@ -62,9 +62,9 @@ def list_stories(
     limit: Limit = queries.PAGE,
 ) -> Response:
     """Those of your jobs, and of jobs made in libraries that you administer, the newest first."""
-    if status is not None and status not in set(Status):
+    if status is not None and status not in set(StoryStatus):
         raise InvalidRequest(f"There is no status {status[:40]!r}. See /docs.")
-    chosen = Status(status) if status else None
+    chosen = StoryStatus(status) if status else None
     with nexus.sessions.read() as session:
         page = editorial.newest_stories(session, viewer, status=chosen, cursor=cursor, most=limit)
     shown = [StorySummary.of(row) for row in page.items]

@@ -16,7 +16,7 @@ from nexus.imports import targets
 from nexus.imports.service import ImportDesk
 from nexus.imports.staging import Batch
 from nexus.libraries import catalog
-from nexus.states.attempt import Status
+from nexus.states.attempt import AttemptStatus
 from nexus.web.api import imports
 from nexus.web.api.imports import OrderBody
 from nexus.web.http.context import Nexus, PageViewer
@@ -165,6 +165,6 @@ def _import_page(request: Request, nexus: App, viewer: UUID, said: str = "", sta
         "import.html",
         status,
         look=look,
-        running=look.status in {Status.RUNNING, Status.STOPPING},
+        running=look.status in {AttemptStatus.RUNNING, AttemptStatus.STOPPING},
         said=said,
     )

@@ -14,7 +14,7 @@ from nexus.editorial import requests
 from nexus.editorial.requests import NewJob
 from nexus.errors import ApiError, Conflict, RateLimited
 from nexus.errors import InvalidRequest as Invalid
-from nexus.states.job import Status
+from nexus.states.job import JobStatus
 from nexus.web.api.job_schemas import ERROR_CODE
 from nexus.web.http.context import Cursor, Nexus, PageViewer
 from nexus.web.http.envelope import request_id
@@ -26,9 +26,9 @@ router = page_router()
 
 FILTERS = {
     "all": ("All", None),
-    "ready": ("Ready for a draft", Status.READY_TO_GENERATE),
-    "saved": ("Saved", Status.SAVED),
-    "failed": ("Failed", Status.FAILED),
+    "ready": ("Ready for a draft", JobStatus.READY_TO_GENERATE),
+    "saved": ("Saved", JobStatus.SAVED),
+    "failed": ("Failed", JobStatus.FAILED),
 }
 TOO_LATE = "The text has arrived already. Send yours again to make a separate story from it."
 _EMPTY = {"url": "", "title": "", "text": "", "error": ""}

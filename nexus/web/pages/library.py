@@ -16,7 +16,7 @@ from nexus.errors import RateLimited
 from nexus.libraries import invitations
 from nexus.media import files, queries, submit
 from nexus.media.queries import Page, View
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.views.items import FILTERS, show_item
@@ -130,7 +130,9 @@ def _library(
     )
 
 
-def _newest(session: Session, viewer: UUID, statuses: tuple[Status, ...], cursor: str | None) -> Page[View]:
+def _newest(
+    session: Session, viewer: UUID, statuses: tuple[MediaStatus, ...], cursor: str | None
+) -> Page[View]:
     """The next page of items with any of these statuses.
 
     Each status is a listing of its own; together they are shown down to where the first of them ended.

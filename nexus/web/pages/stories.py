@@ -14,7 +14,7 @@ from nexus.editorial import stories
 from nexus.editorial.stories import Wording, wording_of
 from nexus.errors import ApiError, Conflict, NotFound
 from nexus.errors import InvalidRequest as Invalid
-from nexus.states.story import Status
+from nexus.states.story import StoryStatus
 from nexus.web.api.stories import Verb
 from nexus.web.http.context import Cursor, Nexus, PageViewer
 from nexus.web.views import story_formats
@@ -31,11 +31,11 @@ router = page_router(prefix="/admin/stories")
 
 FILTERS = {
     "all": ("All", None),
-    "draft": ("Drafts", Status.DRAFT),
-    "review": ("In review", Status.REVIEW),
-    "published": ("Published", Status.PUBLISHED),
-    "archived": ("Archived", Status.ARCHIVED),
-    "discarded": ("Discarded", Status.DISCARDED),
+    "draft": ("Drafts", StoryStatus.DRAFT),
+    "review": ("In review", StoryStatus.REVIEW),
+    "published": ("Published", StoryStatus.PUBLISHED),
+    "archived": ("Archived", StoryStatus.ARCHIVED),
+    "discarded": ("Discarded", StoryStatus.DISCARDED),
 }
 Field = Annotated[str, Form()]
 Fields = Annotated[list[str], Form()]

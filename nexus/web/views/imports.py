@@ -10,7 +10,7 @@ from nexus.imports.attempts import AttemptState
 from nexus.imports.progress import FileOutcome, FileProgress
 from nexus.imports.service import ImportDesk
 from nexus.imports.staging import Batch
-from nexus.states.attempt import Status
+from nexus.states.attempt import AttemptStatus
 from nexus.web.views.items import KINDS, Badge
 
 OUTCOMES = {
@@ -47,7 +47,7 @@ class ShownFile:
 class ShownImport:
     """A user's import, ready for a template."""
 
-    status: Status
+    status: AttemptStatus
     phase: str
     percent: int
     #: The names of the library that it goes to, and of that of the last import.
@@ -92,7 +92,7 @@ def show_import(
 def _trouble(desk: ImportDesk) -> str:
     if desk.trouble is not None:
         return desk.trouble.message
-    failed = len(desk.progress.of(FileOutcome.FAILED)) if desk.state.status is Status.PAUSED else 0
+    failed = len(desk.progress.of(FileOutcome.FAILED)) if desk.state.status is AttemptStatus.PAUSED else 0
     if not failed:
         return ""
     them = "A file" if failed == 1 else f"{failed} files"

@@ -18,7 +18,7 @@ from nexus.media.history import Doing
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
-from nexus.states.media import FILE_KINDS, PUBLISHED, Kind, Stage, Status
+from nexus.states.media import FILE_KINDS, PUBLISHED, Kind, MediaStatus, Stage
 from nexus.web.api.schemas import actor_of
 from nexus.web.views.passages import address_within, asset_address, fragments_as_html, same_words
 
@@ -69,21 +69,21 @@ class Badge:
 
 
 BADGES = {
-    Status.PENDING: Badge("Queued", "queued"),
-    Status.EXTRACTING: Badge("Extracting", "working"),
-    Status.READY_FOR_READING: Badge("Ready to read", "ready"),
-    Status.EMBEDDING: Badge("Ready to read, indexing", "working"),
-    Status.READY: Badge("Ready", "ready"),
-    Status.FAILED: Badge("Failed", "failed"),
+    MediaStatus.PENDING: Badge("Queued", "queued"),
+    MediaStatus.EXTRACTING: Badge("Extracting", "working"),
+    MediaStatus.READY_FOR_READING: Badge("Ready to read", "ready"),
+    MediaStatus.EMBEDDING: Badge("Ready to read, indexing", "working"),
+    MediaStatus.READY: Badge("Ready", "ready"),
+    MediaStatus.FAILED: Badge("Failed", "failed"),
 }
 UNAVAILABLE = Badge("Queued (processor unavailable)", "waiting")
 AWAITED = Badge("Waiting for upload", "upload")
 
 #: The links above the list, and the statuses that each shows. An item being indexed is both working and ready.
-FILTERS: dict[str, tuple[str, tuple[Status, ...]]] = {
+FILTERS: dict[str, tuple[str, tuple[MediaStatus, ...]]] = {
     "all": ("All", ()),
-    "working": ("Working", (Status.PENDING, Status.EXTRACTING, Status.EMBEDDING)),
-    "failed": ("Failed", (Status.FAILED,)),
+    "working": ("Working", (MediaStatus.PENDING, MediaStatus.EXTRACTING, MediaStatus.EMBEDDING)),
+    "failed": ("Failed", (MediaStatus.FAILED,)),
     "ready": ("Ready", tuple(sorted(PUBLISHED))),
 }
 
@@ -263,7 +263,7 @@ def show_event(row: Doing, viewer: UUID) -> ShownEvent:
     return ShownEvent(
         EVENTS.get(row.event, row.event),
         (actor == "someone" and row.actor_name) or ACTORS[actor],
-        BADGES[Status(row.to_status)].tone,
+        BADGES[MediaStatus(row.to_status)].tone,
         row.from_status,
         row.to_status,
         row.at,
@@ -274,9 +274,9 @@ def show_event(row: Doing, viewer: UUID) -> ShownEvent:
 
 def _badge(view: View, processors: Container[Kind]) -> Badge:
     row = view.row
-    if row.processing_status == Status.PENDING and row.kind in FILE_KINDS and not row.has_file:
+    if row.processing_status == MediaStatus.PENDING and row.kind in FILE_KINDS and not row.has_file:
         return AWAITED
-    if row.processing_status == Status.PENDING and row.kind not in processors:
+    if row.processing_status == MediaStatus.PENDING and row.kind not in processors:
         return UNAVAILABLE
     return BADGES[row.processing_status]
 
@@ -345,7 +345,7 @@ def _day(published: str | None) -> str | None:
 
 def _tried(view: View) -> str:
     tries = view.row.tries
-    if view.row.processing_status != Status.PENDING or not tries:
+    if view.row.processing_status != MediaStatus.PENDING or not tries:
         return ""
     return f"Tried {'once' if tries == 1 else f'{tries} times'}; it will be tried again automatically"
 
@@ -353,7 +353,7 @@ def _tried(view: View) -> str:
 def _wait(view: View) -> Wait | None:
     """A new item is due at once, so a later time means that its site is busy or asked Nexus to wait."""
     row = view.row
-    if row.processing_status != Status.PENDING or row.canonical_url is None:
+    if row.processing_status != MediaStatus.PENDING or row.canonical_url is None:
         return None
     return Wait(host_of(row.canonical_url), row.run_after)
 

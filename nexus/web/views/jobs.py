@@ -11,7 +11,7 @@ from uuid import UUID
 from nexus.db.rows import HistoryRow, JobRow
 from nexus.editorial.queries import FailureCount, ShownJobRow
 from nexus.errors import WorkError, describe, tree
-from nexus.states.job import FETCH, MANUAL_ENTRY, Status
+from nexus.states.job import FETCH, MANUAL_ENTRY, JobStatus
 from nexus.states.machine import Verdict
 from nexus.web.api.schemas import actor_of
 from nexus.web.views.items import (
@@ -27,14 +27,14 @@ from nexus.web.views.items import (
 )
 
 JOB_BADGES = {
-    Status.QUEUED: Badge("Waiting", "queued"),
-    Status.FETCHING: Badge("Fetching", "working"),
-    Status.EXTRACTING: Badge("Extracting the text", "working"),
-    Status.EXTRACTED: Badge("Ready for a draft", "draft"),
-    Status.READY_TO_GENERATE: Badge("Ready for a draft", "draft"),
-    Status.GENERATING: Badge("Writing the draft", "working"),
-    Status.SAVED: Badge("Story saved", "ready"),
-    Status.FAILED: Badge("Failed", "failed"),
+    JobStatus.QUEUED: Badge("Waiting", "queued"),
+    JobStatus.FETCHING: Badge("Fetching", "working"),
+    JobStatus.EXTRACTING: Badge("Extracting the text", "working"),
+    JobStatus.EXTRACTED: Badge("Ready for a draft", "draft"),
+    JobStatus.READY_TO_GENERATE: Badge("Ready for a draft", "draft"),
+    JobStatus.GENERATING: Badge("Writing the draft", "working"),
+    JobStatus.SAVED: Badge("Story saved", "ready"),
+    JobStatus.FAILED: Badge("Failed", "failed"),
 }
 JOB_EVENTS = {
     "create": "Created",
@@ -59,10 +59,10 @@ FAILED_STEPS = {
 }
 #: The sentence of each error that can end a step.
 SENTENCES = {error.code: describe(error) for error in tree(WorkError)}
-AWAITS_TEXT = frozenset({Status.FETCHING, Status.EXTRACTING})
+AWAITS_TEXT = frozenset({JobStatus.FETCHING, JobStatus.EXTRACTING})
 #: How long an editor waits for a text before the page suggests entering it by hand.
 PATIENCE = timedelta(seconds=30)
-READY = frozenset({Status.EXTRACTED, Status.READY_TO_GENERATE})
+READY = frozenset({JobStatus.EXTRACTED, JobStatus.READY_TO_GENERATE})
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class FailedJobs:
 
 def show_job(row: ShownJobRow) -> ShownJob:
     has_text = row.extracted_at is not None
-    failed = row.status == Status.FAILED
+    failed = row.status == JobStatus.FAILED
     return ShownJob(
         id=row.id,
         row=row,
@@ -121,11 +121,11 @@ def show_job(row: ShownJobRow) -> ShownJob:
         failure=_failure(row) if failed else None,
         wait=_wait(row),
         working=JOB_BADGES[row.status].tone == "working",
-        may_fetch=row.status == Status.QUEUED and row.canonical_url is not None,
+        may_fetch=row.status == JobStatus.QUEUED and row.canonical_url is not None,
         may_retry=failed and not has_text and row.canonical_url is not None,
         may_generate=row.status in READY,
-        may_regenerate=row.status == Status.SAVED or (failed and has_text),
-        may_enter=MANUAL_ENTRY.decide(row.status) is Verdict.APPLY or row.status == Status.FETCHING,
+        may_regenerate=row.status == JobStatus.SAVED or (failed and has_text),
+        may_enter=MANUAL_ENTRY.decide(row.status) is Verdict.APPLY or row.status == JobStatus.FETCHING,
         awaits_text=row.status in AWAITS_TEXT,
     )
 
@@ -137,7 +137,9 @@ def show_failed(failed: FailureCount) -> FailedJobs:
 
 def seconds_left(row: JobRow, events: Sequence[HistoryRow], now: datetime) -> int:
     """How much longer the page waits for a text, counted from when its fetch was requested."""
-    asked = [event.at for event in events if event.event == FETCH.verb and event.from_status == Status.QUEUED]
+    asked = [
+        event.at for event in events if event.event == FETCH.verb and event.from_status == JobStatus.QUEUED
+    ]
     waited = now - max(asked, default=row.created_at)
     return max(0, ceil((PATIENCE - waited).total_seconds()))
 
@@ -147,7 +149,7 @@ def show_job_event(row: HistoryRow, viewer: UUID) -> ShownEvent:
     return ShownEvent(
         words.get(row.event, row.event),
         ACTORS[actor_of(row, viewer)],
-        JOB_BADGES[Status(row.to_status)].tone,
+        JOB_BADGES[JobStatus(row.to_status)].tone,
         row.from_status,
         row.to_status,
         row.at,
@@ -164,10 +166,10 @@ def _steps(row: ShownJobRow) -> list[ShownStep]:
         before = [ShownStep("Fetch", "Not needed", "done"), ShownStep("Text", "From your library", "done")]
     else:
         before = [
-            _step("Fetch", "FETCH", row.status == Status.FETCHING, row.fetched_at is not None, tag),
-            _step("Text", "EXTRACT", row.status == Status.EXTRACTING, row.extracted_at is not None, tag),
+            _step("Fetch", "FETCH", row.status == JobStatus.FETCHING, row.fetched_at is not None, tag),
+            _step("Text", "EXTRACT", row.status == JobStatus.EXTRACTING, row.extracted_at is not None, tag),
         ]
-    draft = _step("Draft", "GENERATE", row.status == Status.GENERATING, row.status == Status.SAVED, tag)
+    draft = _step("Draft", "GENERATE", row.status == JobStatus.GENERATING, row.status == JobStatus.SAVED, tag)
     return [*before, draft]
 
 
@@ -181,7 +183,7 @@ def _step(name: str, tag: str, working: bool, done: bool, failed_at: str) -> Sho
 
 def _wait(row: ShownJobRow) -> Wait | None:
     """A fetch that nobody has begun waits for a worker, or until a later time for its site."""
-    if row.status is not Status.FETCHING or row.lease_expires_at is not None or row.run_after is None:
+    if row.status is not JobStatus.FETCHING or row.lease_expires_at is not None or row.run_after is None:
         return None
     return Wait(host_of(row.canonical_url), row.run_after)
 

@@ -15,17 +15,17 @@ from nexus.draft import BACKGROUND, WHAT_HAPPENED, Evidence, StoryClaim, is_supp
 from nexus.editorial.queries import ShownStoryRow
 from nexus.editorial.stories import OPEN, Sections, Wording
 from nexus.states.machine import Verdict
-from nexus.states.story import STORY, Status
+from nexus.states.story import STORY, StoryStatus
 from nexus.web.api.schemas import actor_of
 from nexus.web.views import story_formats
 from nexus.web.views.items import ACTORS, Badge, ShownEvent, safe_link
 
 STORY_BADGES = {
-    Status.DRAFT: Badge("Draft", "draft"),
-    Status.REVIEW: Badge("In review", "queued"),
-    Status.PUBLISHED: Badge("Published", "ready"),
-    Status.ARCHIVED: Badge("Archived", "archived"),
-    Status.DISCARDED: Badge("Discarded", "close"),
+    StoryStatus.DRAFT: Badge("Draft", "draft"),
+    StoryStatus.REVIEW: Badge("In review", "queued"),
+    StoryStatus.PUBLISHED: Badge("Published", "ready"),
+    StoryStatus.ARCHIVED: Badge("Archived", "archived"),
+    StoryStatus.DISCARDED: Badge("Discarded", "close"),
 }
 STORY_EVENTS = {
     "create": "Created",
@@ -158,7 +158,7 @@ def show_story_event(row: HistoryRow, viewer: UUID) -> ShownEvent:
     return ShownEvent(
         STORY_EVENTS.get(row.event, row.event),
         ACTORS[actor_of(row, viewer)],
-        STORY_BADGES[Status(row.to_status)].tone,
+        STORY_BADGES[StoryStatus(row.to_status)].tone,
         row.from_status,
         row.to_status,
         row.at,

@@ -19,7 +19,7 @@ from nexus.draft import make_drafter
 from nexus.editorial import drafts, jobs, requests, steps
 from nexus.errors import InvalidState
 from nexus.libraries.quota import Operation
-from nexus.states.job import Status
+from nexus.states.job import JobStatus
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, job_problem, serve
 from tests.kit.job_calls import (
@@ -110,9 +110,11 @@ def test_a_models_draft_marks_claims_that_the_article_does_not_make(
     assert used(app_with_model, me_with_model.user) == [321]
 
 
-@pytest.mark.parametrize("status", [Status.QUEUED, Status.FETCHING, Status.EXTRACTING, Status.FAILED])
+@pytest.mark.parametrize(
+    "status", [JobStatus.QUEUED, JobStatus.FETCHING, JobStatus.EXTRACTING, JobStatus.FAILED]
+)
 def test_a_job_without_title_and_text_can_not_be_drafted_and_costs_nothing(
-    app: App, me: Caller, pages: Pages, status: Status
+    app: App, me: Caller, pages: Pages, status: JobStatus
 ) -> None:
     job_id = begin_job(me, pages)
     force_job_into(app.sessions, UUID(job_id), status)
@@ -124,7 +126,7 @@ def test_a_job_without_title_and_text_can_not_be_drafted_and_costs_nothing(
 
 def test_an_old_job_in_the_retired_extracted_state_can_be_drafted(app: App, me: Caller) -> None:
     job_id = enter_job(me)
-    force_job_into(app.sessions, UUID(job_id), Status.EXTRACTED)
+    force_job_into(app.sessions, UUID(job_id), JobStatus.EXTRACTED)
     assert job_of(call_step(me, job_id, "generate"))["status"] == "SAVED"
 
 

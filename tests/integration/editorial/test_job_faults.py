@@ -15,7 +15,7 @@ from nexus.db.moves import JOB_ROWS
 from nexus.editorial import drafts, jobs, step_claims, steps
 from nexus.editorial.steps import STEP
 from nexus.queue import Work
-from nexus.states.job import Status
+from nexus.states.job import JobStatus
 from nexus.upkeep import doctor
 from nexus.upkeep.doctor import CheckVerdict, Patient
 from tests.kit.articles import ARTICLE
@@ -72,7 +72,7 @@ def left_to_fetch(nexus: Nexus, pages: Pages, path: str) -> UUID:
 def left_to_generate(nexus: Nexus) -> UUID:
     user = uuid4()
     job_id = new_job(nexus.app, user)
-    walk_job_to(nexus.app, job_id, user, Status.READY_TO_GENERATE)
+    walk_job_to(nexus.app, job_id, user, JobStatus.READY_TO_GENERATE)
     drafts.begin_draft(nexus.app.tools, job_id, user)
     nexus.app.queue.announce(Work(STEP, job_id))
     return job_id
@@ -89,7 +89,7 @@ def kill_a_worker(nexus: Nexus, job_id: UUID, at_work: Callable[[], object]) -> 
     assert sweep(nexus.app.tools, nexus.app.queue).released == 1
 
 
-def taken_up(nexus: Nexus, job_id: UUID, status: Status) -> Any:
+def taken_up(nexus: Nexus, job_id: UUID, status: JobStatus) -> Any:
     """The job once another worker has brought it this far; checks every promise on the way."""
     nexus.worker()
     app = nexus.app
@@ -105,7 +105,7 @@ def test_a_fetch_whose_worker_is_killed_is_done_by_another(nexus: Nexus, pages: 
     job_id = left_to_fetch(nexus, pages, "/held/boats")
     kill_a_worker(nexus, job_id, lambda: pages.asked)
     pages.gate.set()
-    job = taken_up(nexus, job_id, Status.READY_TO_GENERATE)
+    job = taken_up(nexus, job_id, JobStatus.READY_TO_GENERATE)
     assert job_events(nexus.app, job_id) == [
         "create",
         *["fetch"] * 3,  # asked for, killed, done
@@ -123,7 +123,7 @@ def test_an_extraction_whose_worker_is_killed_is_done_by_another_without_a_fetch
     job_id = left_to_fetch(nexus, pages, "/gated/boats")
     kill_a_worker(nexus, job_id, nexus.starts)
     nexus.open_gate()
-    job = taken_up(nexus, job_id, Status.READY_TO_GENERATE)
+    job = taken_up(nexus, job_id, JobStatus.READY_TO_GENERATE)
     assert job_events(nexus.app, job_id) == [
         "create",
         *["fetch"] * 2,
@@ -151,15 +151,17 @@ def test_a_draft_whose_worker_is_killed_is_written_by_another_and_saved_once(
     llm.will(hangs, says(SAID))
     job_id = left_to_generate(nexus)
     kill_a_worker(nexus, job_id, lambda: llm.asked)
-    job = taken_up(nexus, job_id, Status.SAVED)
+    job = taken_up(nexus, job_id, JobStatus.SAVED)
     assert job_events(nexus.app, job_id)[-4:] == [*["generate"] * 3, "saved"]
     (story,) = stories_of(nexus.app, job_id)
     assert (story.id, story.headline) == (job.story_id, SAID["headline"])
     assert len(llm.asked) == 2
 
 
-@pytest.mark.parametrize("status", [Status.FETCHING, Status.EXTRACTING, Status.GENERATING])
-def test_a_step_that_loses_its_third_worker_fails_for_good(app: App, clock: SetClock, status: Status) -> None:
+@pytest.mark.parametrize("status", [JobStatus.FETCHING, JobStatus.EXTRACTING, JobStatus.GENERATING])
+def test_a_step_that_loses_its_third_worker_fails_for_good(
+    app: App, clock: SetClock, status: JobStatus
+) -> None:
     user = uuid4()
     job_id = new_job(app, user)
     walk_job_to(app, job_id, user, status)
@@ -169,11 +171,11 @@ def test_a_step_that_loses_its_third_worker_fails_for_good(app: App, clock: SetC
     sweep(app.tools, app.queue)
     assert not take_next_step(app.tools)
     job = assert_job_replays(app, job_id)
-    assert (job.status, job.error_code) == (Status.FAILED, "E_JOB_TIMEOUT")
+    assert (job.status, job.error_code) == (JobStatus.FAILED, "E_JOB_TIMEOUT")
     assert job.error_message.startswith(f"[{jobs.STEPS[status]}] ")
 
 
-def lose(app: App, clock: SetClock, job_id: UUID, status: Status, *, times: int) -> None:
+def lose(app: App, clock: SetClock, job_id: UUID, status: JobStatus, *, times: int) -> None:
     """Taken up again by a worker that is lost, too."""
     for _ in range(times):
         clock.forward(seconds=LEASE.total_seconds() + 1)
@@ -187,9 +189,9 @@ def lose(app: App, clock: SetClock, job_id: UUID, status: Status, *, times: int)
 def test_a_draft_that_is_requested_again_has_all_its_tries(app: App, clock: SetClock) -> None:
     user = uuid4()
     job_id = new_job(app, user)
-    walk_job_to(app, job_id, user, Status.GENERATING)
-    lose(app, clock, job_id, Status.GENERATING, times=2)
+    walk_job_to(app, job_id, user, JobStatus.GENERATING)
+    lose(app, clock, job_id, JobStatus.GENERATING, times=2)
     clock.forward(seconds=LEASE.total_seconds() + 1)
     sweep(app.tools, app.queue)
     drafts.begin_draft(app.tools, job_id, user, again=True, lease=LEASE)
-    lose(app, clock, job_id, Status.GENERATING, times=2)
+    lose(app, clock, job_id, JobStatus.GENERATING, times=2)

@@ -18,7 +18,7 @@ from nexus.errors import EmptyContent, FetchBusy, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.libraries.quota import Operation
 from nexus.queue import Work
-from nexus.states.job import Status
+from nexus.states.job import JobStatus
 from nexus.work.turns import Turns
 from tests.kit.articles import ARTICLE, SENTENCES
 from tests.kit.clock import SetClock
@@ -31,7 +31,7 @@ from tests.kit.servers.web_pages import Answer, Pages
 from tests.kit.sign_ins import cookie_of
 from tests.kit.work import sweep, take_next_step, take_step
 
-LATE = [Status.EXTRACTED, Status.READY_TO_GENERATE, Status.GENERATING, Status.SAVED]
+LATE = [JobStatus.EXTRACTED, JobStatus.READY_TO_GENERATE, JobStatus.GENERATING, JobStatus.SAVED]
 
 
 def test_a_job_waits_until_it_is_fetched(me: Caller, pages: Pages) -> None:
@@ -81,9 +81,9 @@ class TestWhatMonitoringSearchesFor:
     @pytest.mark.parametrize(
         ("status", "words"),
         [
-            (Status.READY_TO_GENERATE, "already extracted (status=READY_TO_GENERATE)"),
-            (Status.GENERATING, "in terminal state (status=GENERATING)"),
-            (Status.SAVED, "in terminal state (status=SAVED)"),
+            (JobStatus.READY_TO_GENERATE, "already extracted (status=READY_TO_GENERATE)"),
+            (JobStatus.GENERATING, "in terminal state (status=GENERATING)"),
+            (JobStatus.SAVED, "in terminal state (status=SAVED)"),
         ],
     )
     def test_a_skipped_extraction_logs_why(
@@ -93,7 +93,7 @@ class TestWhatMonitoringSearchesFor:
         pages: Pages,
         capsys: pytest.CaptureFixture[str],
         json: bool,
-        status: Status,
+        status: JobStatus,
         words: str,
     ) -> None:
         job_id = ready_job(me, pages)
@@ -142,7 +142,7 @@ def another_worker(app: App, job_id: str, error: WorkError | None = None) -> Cal
                 found = Extraction.plain("Boats", TEXT)
                 assert jobs.mark_extracted(session, claim.id, claim.attempt, found, None, "test")
             else:
-                assert jobs.fail_step(session, claim.id, Status.EXTRACTING, claim.attempt, error, "test")
+                assert jobs.fail_step(session, claim.id, JobStatus.EXTRACTING, claim.attempt, error, "test")
 
     return finish
 
@@ -173,7 +173,7 @@ def test_a_failed_fetch_has_nothing_to_extract(me: Caller, pages: Pages) -> None
 
 def test_a_failed_draft_does_not_make_its_text_unextracted(app: App, me: Caller, pages: Pages) -> None:
     job_id = ready_job(me, pages)
-    force_job_into(app.sessions, UUID(job_id), Status.FAILED)
+    force_job_into(app.sessions, UUID(job_id), JobStatus.FAILED)
     answer = call_step(me, job_id, "extract").json()
     assert (answer["success"], answer["skipped"]) == (True, True)
     assert answer["job"]["extractedTitle"] == "The harbour"
@@ -216,7 +216,7 @@ def test_a_pdf_that_its_site_calls_something_else_is_read_as_a_pdf(me: Caller, p
 
 @pytest.mark.parametrize("status", LATE)
 def test_extracting_an_extracted_job_changes_nothing(
-    app: App, me: Caller, pages: Pages, status: Status
+    app: App, me: Caller, pages: Pages, status: JobStatus
 ) -> None:
     job_id = ready_job(me, pages)
     force_job_into(app.sessions, UUID(job_id), status)
@@ -309,7 +309,7 @@ def test_manual_entry_does_not_wait_for_a_slow_fetch(app: App, me: Caller, pages
     with app.sessions.begin() as session:
         assert not jobs.mark_fetched(session, UUID(job_id), claim.attempt, PAGE, "test")
         error = EmptyContent()
-        assert not jobs.fail_step(session, UUID(job_id), Status.FETCHING, claim.attempt, error, "test")
+        assert not jobs.fail_step(session, UUID(job_id), JobStatus.FETCHING, claim.attempt, error, "test")
     assert job_of(me.get(f"/api/ingestion-jobs/{job_id}")) == job
 
 
@@ -322,7 +322,7 @@ def test_manual_entry_wins_over_a_running_extraction(app: App, me: Caller, pages
     assert claim
     with app.sessions.begin() as session:
         assert not jobs.fail_step(
-            session, UUID(job_id), Status.EXTRACTING, claim.attempt, EmptyContent(), "test"
+            session, UUID(job_id), JobStatus.EXTRACTING, claim.attempt, EmptyContent(), "test"
         )
     assert job_of(me.get(f"/api/ingestion-jobs/{job_id}"))["extractedTitle"] == "Mine"
 
@@ -420,7 +420,7 @@ def test_a_fetch_whose_worker_is_lost_is_taken_up_again(
     assert lost
     with app.sessions.begin() as session:
         error = EmptyContent()
-        assert not jobs.fail_step(session, UUID(job_id), Status.FETCHING, lost.attempt, error, "test")
+        assert not jobs.fail_step(session, UUID(job_id), JobStatus.FETCHING, lost.attempt, error, "test")
 
 
 def test_an_extraction_that_loses_three_workers_fails(

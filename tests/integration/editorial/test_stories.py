@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from nexus.states.machine import Edge, Verdict
-from nexus.states.story import STORY, Status
+from nexus.states.story import STORY, StoryStatus
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, Stream, follow, job_problem
 from tests.kit.job_calls import TEXT, call_step, job_event_names, job_of
@@ -147,11 +147,11 @@ def test_one_of_many_simultaneous_edits_of_a_revision_wins(me: Caller) -> None:
 
 
 def test_only_drafts_and_stories_in_review_can_be_edited(me: Caller) -> None:
-    for status in Status:
+    for status in StoryStatus:
         story = walk_story_to(me, status)
         before = story_with_history(me, story["id"])
         answer = edit_story(me, story["id"], story["revision"])
-        if status in {Status.DRAFT, Status.REVIEW}:
+        if status in {StoryStatus.DRAFT, StoryStatus.REVIEW}:
             assert story_of(answer)["status"] == status
         else:
             assert job_problem(answer) == (409, "E_INVALID_STATE")
@@ -159,12 +159,12 @@ def test_only_drafts_and_stories_in_review_can_be_edited(me: Caller) -> None:
 
 
 def test_the_api_answers_as_every_cell_of_the_story_table_says(me: Caller) -> None:
-    cells = {(edge.verb, status): edge.decide(status) for edge in STORY for status in Status}
-    found = {(edge.verb, status): walked(me, edge, status) for edge in STORY for status in Status}
+    cells = {(edge.verb, status): edge.decide(status) for edge in STORY for status in StoryStatus}
+    found = {(edge.verb, status): walked(me, edge, status) for edge in STORY for status in StoryStatus}
     assert found == cells
 
 
-def walked(me: Caller, edge: Edge[Status], status: Status) -> Verdict:
+def walked(me: Caller, edge: Edge[StoryStatus], status: StoryStatus) -> Verdict:
     """What the API answered for one cell, after checking that nothing else has changed."""
     story = walk_story_to(me, status)
     before = story_with_history(me, story["id"])

@@ -11,7 +11,7 @@ from lxml import html
 from markdown_it import MarkdownIt
 
 from nexus.app import App
-from nexus.states.story import Status
+from nexus.states.story import StoryStatus
 from nexus.web.http import auth, cookies
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, job_problem, problem, serve
@@ -124,7 +124,7 @@ def text_of(entry: ET.Element, name: str) -> str:
 
 
 def test_the_feed_lists_only_published_stories_newest_first(site: Site, me: Caller, clock: SetClock) -> None:
-    for status in Status:
+    for status in StoryStatus:
         walk_story_to(me, status)
     assert len(entries(me.get("/api/stories.atom"))) == 1
     clock.forward(hours=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from nexus.states.media import Status
+from nexus.states.media import MediaStatus
 from tests.kit.installation import Nexus, count_in_status, submit_media
 from tests.kit.media import MediaRecord, everything_of, row_of
 from tests.kit.plugins import extract_by_url
@@ -19,7 +19,7 @@ def kill_twenty_workers(nexus: Nexus) -> list[UUID]:
     """Each is killed while it works on something that can't end, among others that end at once."""
     ids: list[UUID] = []
     for _ in range(KILLS):
-        missing = max(IN_FLIGHT - count_in_status(nexus, Status.PENDING), 0)
+        missing = max(IN_FLIGHT - count_in_status(nexus, MediaStatus.PENDING), 0)
         ids += submit_media(nexus, *["gated", "ok"] * (missing // 2 + 1))
         worker = nexus.worker()
         eventually(lambda pid=worker.pid: _holds_gated(nexus, pid), f"{worker.name} is at work")
@@ -37,7 +37,7 @@ def check_only_the_killed_timed_out(found: list[MediaRecord]) -> None:
     timeouts = [entry for one in found for entry in one.history if entry.error_code == "E_JOB_TIMEOUT"]
     assert len(timeouts) >= KILLS
     assert {entry.actor for entry in timeouts} == {"sweep"}
-    failed = [one.row for one in found if one.row.processing_status == Status.FAILED]
+    failed = [one.row for one in found if one.row.processing_status == MediaStatus.FAILED]
     assert {(row.last_error_code, row.tries) for row in failed} <= {("E_JOB_TIMEOUT", 3)}
 
 
@@ -59,12 +59,12 @@ def _check_way(one: MediaRecord, started: set[int]) -> None:
     assert started <= set(attempts), "an extractor began without a claim"
     ways = ["create"] + ["start", "release"] * (len(attempts) - 1) + ["start"]
     last = one.history[-1]
-    if row.processing_status == Status.READY_FOR_READING:
+    if row.processing_status == MediaStatus.READY_FOR_READING:
         assert events == [*ways, "readable"]
         assert last.attempt in started
         assert one.texts == extract_by_url.texts(last.attempt)
     else:
-        assert row.processing_status == Status.FAILED
+        assert row.processing_status == MediaStatus.FAILED
         assert events == [*ways, "fail"]
         assert one.texts == []
     assert row.lease_expires_at is None
