@@ -45,7 +45,7 @@ class Place:
 
     def migrated(self, backend: str) -> str:
         url = self.empty(backend)
-        migrate.upgrade(url)
+        migrate.upgrade_schema(url)
         return url
 
 

@@ -48,7 +48,7 @@ def configure(*, json: bool, level: str) -> None:
     logging.getLogger("uvicorn.access").disabled = True
 
 
-def get(name: str) -> BoundLogger:
+def get_logger(name: str) -> BoundLogger:
     """Return the logger of a module."""
     return cast("BoundLogger", _LateLogger(name))
 

@@ -109,14 +109,14 @@ def redis_url() -> str:
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres_url: str) -> str:
-    migrate.upgrade(postgres_url)
+    migrate.upgrade_schema(postgres_url)
     return postgres_url
 
 
 @pytest.fixture(scope="session")
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "nexus.sqlite3"
-    migrate.upgrade(f"sqlite:///{path}")
+    migrate.upgrade_schema(f"sqlite:///{path}")
     return path
 
 

@@ -176,7 +176,7 @@ def openapi_document() -> dict[str, Any]:
     """Return what Nexus says about its API; making it takes a second or two."""
     with tempfile.TemporaryDirectory() as folder:
         app = build(Settings(_env_file=None, data_dir=Path(folder), database_url="sqlite://"))  # type: ignore[call-arg]
-        document: dict[str, Any] = application.create(app).openapi()
+        document: dict[str, Any] = application.create_application(app).openapi()
         app.close()
     return document
 

@@ -48,7 +48,7 @@ def app(ground: Ground, **more: object) -> App:
 
 
 def fill(ground: Ground, count: int) -> list[UUID]:
-    migrate.upgrade(ground.database)
+    migrate.upgrade_schema(ground.database)
     sessions = connect(ground.database)
     ids = add_pending(sessions, uuid4(), count)
     sessions.dispose()

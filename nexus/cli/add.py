@@ -10,7 +10,7 @@ from nexus import urls
 from nexus.app import App
 from nexus.cli.context import acting_user, opened
 from nexus.cli.follow import Follow, following
-from nexus.cli.outcome import Ended, Item, Result
+from nexus.cli.outcome import EndedItem, Item, Result
 from nexus.db.session import Session
 from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidUrl
 from nexus.libraries import access, catalog
@@ -50,7 +50,7 @@ def _take_in(app: App, follow: Follow, address: str, kind: str | None, library: 
         else:
             added = _added(app, follow.viewer, kind or guess_kind(address), address, library)
     except ApiError as error:
-        follow.end(Ended(Item(address), Result.REFUSED, error.message, code=error.code))
+        follow.end(EndedItem(Item(address), Result.REFUSED, error.message, code=error.code))
         return
     if added.due:
         maybe_enqueue_extraction(app.queue, added.kind, added.media_id)

@@ -259,11 +259,11 @@ def token(
     if as_link:
         command.print_link(data_dir, user, host, port, as_json=as_json)
     elif new is not None:
-        command.make_token(data_dir, user, new, scope, as_json=as_json)
+        command.show_new_token(data_dir, user, new, scope, as_json=as_json)
     elif as_list:
-        command.list_tokens(data_dir, user, as_json=as_json)
+        command.show_tokens(data_dir, user, as_json=as_json)
     elif revoke is not None:
-        command.revoke_token(data_dir, user, revoke)
+        command.end_token(data_dir, user, revoke)
     else:
         command.print_token(data_dir, user, as_json=as_json)
 

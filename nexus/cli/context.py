@@ -138,8 +138,8 @@ def _require_migrated(chosen: Settings) -> None:
     from nexus.db import migrate
 
     if chosen.env != "prod":
-        migrate.upgrade(chosen.database)
-    elif migrate.current(chosen.database) != migrate.head():
+        migrate.upgrade_schema(chosen.database)
+    elif migrate.schema_version(chosen.database) != migrate.head():
         raise Refused("The database is not migrated. Run: nexus db upgrade")
 
 

@@ -16,8 +16,8 @@ from nexus.upkeep.doctor import missing_file
 
 def upgrade_database(data_dir: Path | None) -> None:
     chosen = _chosen(data_dir)
-    migrate.upgrade(chosen.database)
-    typer.echo(f"The database is at revision {migrate.current(chosen.database)}.")
+    migrate.upgrade_schema(chosen.database)
+    typer.echo(f"The database is at revision {migrate.schema_version(chosen.database)}.")
 
 
 def downgrade_database(data_dir: Path | None, revision: str, *, sure: bool) -> None:
@@ -25,13 +25,13 @@ def downgrade_database(data_dir: Path | None, revision: str, *, sure: bool) -> N
     chosen = _chosen(data_dir)
     if not sure and sys.stdin.isatty():
         typer.confirm(f"Going back to {revision} deletes what later revisions hold. Go on?", abort=True)
-    migrate.downgrade(chosen.database, revision)
-    typer.echo(f"The database is at revision {migrate.current(chosen.database) or 'base'}.")
+    migrate.downgrade_schema(chosen.database, revision)
+    typer.echo(f"The database is at revision {migrate.schema_version(chosen.database) or 'base'}.")
 
 
 def show_revision(data_dir: Path | None) -> None:
     chosen = _chosen(data_dir)
-    found = None if missing_file(chosen.database) else migrate.current(chosen.database)
+    found = None if missing_file(chosen.database) else migrate.schema_version(chosen.database)
     if found == migrate.head():
         typer.echo(f"{found} (head)")
     else:

@@ -32,8 +32,8 @@ def _table(findings: list[Finding]) -> Table:
 
 
 def _described(finding: Finding, style: str) -> Text:
-    lines = [Text(say.clean(finding.says) + (f" ({finding.count})" if finding.count > 1 else ""))]
-    lines += [Text(say.clean(example), "dim") for example in finding.examples]
+    lines = [Text(say.printable(finding.says) + (f" ({finding.count})" if finding.count > 1 else ""))]
+    lines += [Text(say.printable(example), "dim") for example in finding.examples]
     if finding.advice:
         lines.append(Text(f"→ {finding.advice}", style))
     return Text("\n").join(lines)

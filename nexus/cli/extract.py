@@ -145,9 +145,9 @@ def _show(result: dict[str, Any]) -> None:
     facts = result["metadata"]
     told = [facts["byline"], facts["site"], facts["published"], f"{facts['words']} words"]
     out = say.out()
-    out.print(Text(say.clean(result["title"] or str(given)), "bold"), soft_wrap=True)
-    out.print(Text(" · ".join(say.clean(fact) for fact in told if fact), "dim"), soft_wrap=True)
+    out.print(Text(say.printable(result["title"] or str(given)), "bold"), soft_wrap=True)
+    out.print(Text(" · ".join(say.printable(fact) for fact in told if fact), "dim"), soft_wrap=True)
     out.print()
     for line in result["text"].splitlines():
-        out.print(Text(say.clean(line)), soft_wrap=True)
+        out.print(Text(say.printable(line)), soft_wrap=True)
     out.print()

@@ -13,7 +13,7 @@ import typer
 from nexus.app import App, Front
 from nexus.cli import say
 from nexus.cli.context import again
-from nexus.cli.outcome import Ended, Item, Progress, Result, progress
+from nexus.cli.outcome import EndedItem, Item, Progress, Result, progress
 from nexus.errors import JobTimeout, WorkError, public_code, tree
 from nexus.media import queries
 from nexus.media.queries import View
@@ -40,21 +40,23 @@ class Follow:
     viewer: UUID
     progress: Progress
     items: dict[UUID, list[Item]] = field(default_factory=lambda: defaultdict(list))
-    ends: list[Ended] = field(default_factory=list)
+    ends: list[EndedItem] = field(default_factory=list)
     #: Items that were seen in progress, so they were not readable before.
     moved: set[UUID] = field(default_factory=set)
 
     def follow(self, item: Item, media_id: UUID) -> None:
         self.items[media_id].append(item)
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: EndedItem) -> None:
         self.ends.append(ended)
         self.progress.ended(ended)
 
     def tell(self, media_id: UUID, view: View | None) -> None:
         for item in self.items[media_id]:
             if view is None:
-                self.end(Ended(item, Result.GONE, "It was deleted meanwhile. Add it again if you want it."))
+                self.end(
+                    EndedItem(item, Result.GONE, "It was deleted meanwhile. Add it again if you want it.")
+                )
             elif rests(self.front, view):
                 self.end(_ended(self.front, item, view, moved=item.due or media_id in self.moved))
             else:
@@ -63,16 +65,16 @@ class Follow:
 
     def wait(self, app: App) -> None:
         """Wait until all items are at rest. Ctrl-C ends it earlier, and unfinished work is given back."""
-        from nexus.cli.waiting_for_items import Wait  # noqa: PLC0415 only those who wait need what does the work
+        from nexus.cli.waiting_for_items import WaitForItems  # noqa: PLC0415 only those who wait need what does the work
 
-        waiting = Wait(app, self.viewer, self.items, self.tell, self._silent)
+        waiting = WaitForItems(app, self.viewer, self.items, self.tell, self._silent)
         try:
             waiting.run()
         except KeyboardInterrupt as interrupt:
             waiting.give_back()
             for media_id in waiting.left:
                 for item in self.items[media_id]:
-                    self.end(Ended(item, Result.WAITING))
+                    self.end(EndedItem(item, Result.WAITING))
             raise Stopped(len(waiting.left)) from interrupt
 
     def _silent(self) -> None:
@@ -83,12 +85,12 @@ class Follow:
         """Report each item as it is now, without waiting."""
         for media_id, items in self.items.items():
             with self.front.sessions.read() as session:
-                view = queries.get(session, media_id, self.viewer)
+                view = queries.get_media(session, media_id, self.viewer)
             if rests(self.front, view):
                 self.tell(media_id, view)
             else:
                 for item in items:
-                    self.end(Ended(item, Result.WAITING, "It is pending again.", view))
+                    self.end(EndedItem(item, Result.WAITING, "It is pending again.", view))
 
     def exit(self) -> None:
         """Say on standard error what is left and what went wrong. Raises Exit if anything went wrong."""
@@ -134,16 +136,16 @@ def _tell_left(front: Front, left: int) -> None:
         say.hint(f"{waiting} A running Nexus takes them up ({serve}), or {same}.")
 
 
-def _ended(front: Front, item: Item, view: View, *, moved: bool) -> Ended:
+def _ended(front: Front, item: Item, view: View, *, moved: bool) -> EndedItem:
     row = view.row
     status = MediaStatus(row.processing_status)
     if status is MediaStatus.PENDING:
-        return Ended(item, Result.QUEUED, _why_queued(front, row.kind), view)
+        return EndedItem(item, Result.QUEUED, _why_queued(front, row.kind), view)
     if status is MediaStatus.FAILED and row.failure_stage != Stage.EMBED.value:
-        return Ended(
+        return EndedItem(
             item, Result.FAILED, row.last_error_message or "", view, public_code(row.last_error_code)
         )
-    return Ended(item, Result.READABLE if moved else Result.THERE, row.title or "", view)
+    return EndedItem(item, Result.READABLE if moved else Result.THERE, row.title or "", view)
 
 
 def _why_queued(front: Front, kind: str) -> str:
@@ -152,7 +154,7 @@ def _why_queued(front: Front, kind: str) -> str:
     return f"It is queued. This command knows no processor for {kind}; a server or worker that has one takes it up."
 
 
-def _next_step(front: Front, ended: Ended) -> str:
+def _next_step(front: Front, ended: EndedItem) -> str:
     if ended.result is not Result.FAILED or ended.code not in PASSING:
         return ""
     return f" Next: {again(front.settings, f'retry {ended.item.media_id} --wait')}"

@@ -153,14 +153,16 @@ class ImportScreen(Told):
         for source_id in self._files.keys() - parsing.keys():
             self._bars.remove_task(self._files.pop(source_id))
         for source_id in parsing.keys() - self._files.keys():
-            name = say.clean(parsing[source_id].name)
+            name = say.printable(parsing[source_id].name)
             self._files[source_id] = self._bars.add_task(f"  {name}", total=None, percent="", speed="")
 
     def done(self, lines: list[FileProgress]) -> None:
         for line in lines:
             mark, style = MARKS.get(line.outcome, ("·", "dim"))
             note = f"  {line.message}" if line.message else ""
-            self._console.print(f"[{style}]{mark}[/] {say.clean(line.name)}[dim]{note}[/]", soft_wrap=True)
+            self._console.print(
+                f"[{style}]{mark}[/] {say.printable(line.name)}[dim]{note}[/]", soft_wrap=True
+            )
         self._console.print(say.joined(_counts(lines)))
 
 

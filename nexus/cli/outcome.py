@@ -37,7 +37,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedItem:
     item: Item
     result: Result
     #: What a person wants to know: the title, or what went wrong.
@@ -74,7 +74,7 @@ class Progress(Protocol):
     """Shows what happens."""
 
     def changed(self, item: Item, view: View) -> None: ...
-    def ended(self, ended: Ended) -> None: ...
+    def ended(self, ended: EndedItem) -> None: ...
     def note(self, sentence: str) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -101,7 +101,7 @@ class Lines(_Quiet):
     def changed(self, item: Item, view: View) -> None:
         say.line(view.row.processing_status, item.media_id, item.label)
 
-    def ended(self, ended: Ended) -> None:
+    def ended(self, ended: EndedItem) -> None:
         say.line(ended.result.value, ended.item.media_id or "-", ended.item.label, ended.sentence)
 
 
@@ -114,7 +114,7 @@ class Json(_Quiet):
     def changed(self, item: Item, view: View) -> None:
         """Show nothing before the end."""
 
-    def ended(self, ended: Ended) -> None:
+    def ended(self, ended: EndedItem) -> None:
         say.as_json(ended.to_json(self._viewer))
 
 

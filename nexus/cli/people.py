@@ -39,7 +39,7 @@ def show_profile(
         say.line(me.user_id, me.name or "no name", me.email or "no email")
 
 
-def invite(
+def invite_person(
     data_dir: Path | None, user: UUID | None, whom: str, library: str, *, as_admin: bool, as_json: bool
 ) -> None:
     with connected(data_dir) as (chosen, sessions):
@@ -131,4 +131,4 @@ def _revoke(session: Session, viewer: UUID, invitation_id: UUID) -> None:
     found = next((made for made in _sent(session, viewer) if made.id == invitation_id), None)
     if found is None:
         raise Refused("You have sent no such invitation, or it is no longer open.")
-    invitations.revoke(session, found.library_id, invitation_id, viewer)
+    invitations.revoke_invitation(session, found.library_id, invitation_id, viewer)

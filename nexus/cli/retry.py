@@ -12,7 +12,7 @@ from nexus.cli import say
 from nexus.cli.context import acting_user, opened, opened_front
 from nexus.cli.failures import MISUSED, Refused
 from nexus.cli.follow import Follow, following
-from nexus.cli.outcome import Ended, Item, Result
+from nexus.cli.outcome import EndedItem, Item, Result
 from nexus.errors import ApiError
 from nexus.libraries import access
 from nexus.media import queries, submit
@@ -74,9 +74,9 @@ def _retry(follow: Follow, media_id: UUID) -> None:
     front = follow.front
     try:
         with front.sessions.read() as session:
-            row = queries.get(session, media_id, follow.viewer).row
-        submit.retry(front.sessions, front.queue, media_id, follow.viewer)
+            row = queries.get_media(session, media_id, follow.viewer).row
+        submit.retry_failed_item(front.sessions, front.queue, media_id, follow.viewer)
     except ApiError as error:
-        follow.end(Ended(Item(str(media_id), media_id), Result.REFUSED, error.message, code=error.code))
+        follow.end(EndedItem(Item(str(media_id), media_id), Result.REFUSED, error.message, code=error.code))
         return
     follow.follow(Item(row.canonical_url or row.title or str(media_id), media_id, due=True), media_id)

@@ -43,7 +43,7 @@ def show_revisions(
 
 def _list(app: App, viewer: UUID, media_id: UUID, *, as_json: bool) -> None:
     with app.sessions.read() as session:
-        held = queries.get(session, media_id, viewer)
+        held = queries.get_media(session, media_id, viewer)
         found = holdings.list_versions(session, held, viewer)
     for one in found:
         is_read = one.number == held.row.revision
@@ -58,7 +58,7 @@ def _list(app: App, viewer: UUID, media_id: UUID, *, as_json: bool) -> None:
             continue
         state = "yours" if is_read else "" if one.is_held or one.was_held else "newer"
         when = f"{one.written_at:%Y-%m-%d %H:%M}"
-        say.line(one.number, state, when, f"{one.words:,} words", say.clean(one.title or ""))
+        say.line(one.number, state, when, f"{one.words:,} words", say.printable(one.title or ""))
 
 
 def _compare(app: App, viewer: UUID, media_id: UUID, before: int, after: int, *, as_json: bool) -> None:
@@ -83,4 +83,4 @@ def _marked(spans: tuple[Span, ...], sign: str) -> str:
     """Like `git diff --word-diff`: [-removed-] and {+added+}."""
     marks = {REMOVED: ("[-", "-]"), ADDED: ("{+", "+}"), SAME: ("", "")}[sign]
     parts = (f"{marks[0]}{span.text.rstrip()}{marks[1]} " if span.is_marked else span.text for span in spans)
-    return say.clean("".join(parts)).strip()
+    return say.printable("".join(parts)).strip()

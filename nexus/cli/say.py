@@ -47,14 +47,14 @@ def _may_be_terminal(stream: TextIO) -> bool:
     return stream.isatty() or not TERMINALS_BY_DECREE.isdisjoint(os.environ)
 
 
-def clean(text: str) -> str:
+def printable(text: str) -> str:
     """Return one line without control characters: a stranger's title must not control the terminal."""
     return " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
 
 
 def line(*cells: object) -> None:
     """Print one plain line of cells, separated by tabs."""
-    typer.echo("\t".join(clean(str(cell)) for cell in cells))
+    typer.echo("\t".join(printable(str(cell)) for cell in cells))
 
 
 def as_json(value: Any, *, indent: int | None = None) -> None:
@@ -71,12 +71,12 @@ def hint(sentence: str) -> None:
 
 def _to_stderr(mark: str, style: str, sentence: str) -> None:
     if not _may_be_terminal(sys.stderr):
-        typer.echo(f"{mark} {clean(sentence)}", err=True)
+        typer.echo(f"{mark} {printable(sentence)}", err=True)
         return
     from rich.console import Console
     from rich.text import Text
 
-    text = Text.assemble((mark, style), " ", clean(sentence))
+    text = Text.assemble((mark, style), " ", printable(sentence))
     Console(stderr=True, highlight=False).print(text, soft_wrap=True)
 
 

@@ -11,7 +11,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from nexus.cli import say
-from nexus.cli.outcome import Ended, Item, Result
+from nexus.cli.outcome import EndedItem, Item, Result
 from nexus.media.queries import View
 from nexus.states.media import MediaStatus
 
@@ -59,26 +59,26 @@ class Screen:
     def changed(self, item: Item, view: View) -> None:
         status = MediaStatus(view.row.processing_status)
         label = Text.assemble(
-            (f"{WORDS[status]:<11}", say.STYLES[status]), say.clean(item.label), overflow="ellipsis"
+            (f"{WORDS[status]:<11}", say.STYLES[status]), say.printable(item.label), overflow="ellipsis"
         )
         spinner = self._under_way.setdefault(item, Spinner("dots"))
         spinner.update(text=label)
         self._live.update(self._picture())
 
-    def ended(self, ended: Ended) -> None:
+    def ended(self, ended: EndedItem) -> None:
         self._under_way.pop(ended.item, None)
         self._done += 1
         mark, style = MARKS[ended.result]
         first = Text.assemble(
-            (f"{mark} {ended.result.value.replace('_', ' '):<14}", style), say.clean(ended.item.label)
+            (f"{mark} {ended.result.value.replace('_', ' '):<14}", style), say.printable(ended.item.label)
         )
         self._console.print(first, soft_wrap=True)
         if ended.detail and not ended.is_bad:
-            self._console.print(Text(f"  {say.clean(ended.detail)}", "dim"), soft_wrap=True)
+            self._console.print(Text(f"  {say.printable(ended.detail)}", "dim"), soft_wrap=True)
         self._live.update(self._picture())
 
     def note(self, sentence: str) -> None:
-        self._console.print(Text.assemble(("note: ", "bold yellow"), say.clean(sentence)), soft_wrap=True)
+        self._console.print(Text.assemble(("note: ", "bold yellow"), say.printable(sentence)), soft_wrap=True)
 
     def _picture(self) -> RenderableType:
         spinners = list(self._under_way.values())

@@ -24,7 +24,7 @@ from nexus import logging
 from nexus.app import App
 from nexus.cli.context import build_app, load_settings
 from nexus.cli.failures import Refused
-from nexus.cli.startup import Opening, Part
+from nexus.cli.startup import Opening, ServerPart
 from nexus.cli.token import local_address, sign_in_link
 from nexus.settings import Settings
 from nexus.upkeep.security import why_not_confined
@@ -33,7 +33,7 @@ from nexus.web.http.readiness import Readiness
 from nexus.web.http.serving import server_config
 from nexus.worker.threads import Workers, rounds
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 BACKLOG = 2048
 #: What a server opens besides its connections: its database, its store, its workers and their parsers.
@@ -90,7 +90,7 @@ def run_server(data_dir: Path | None, host: str | None, port: int | None) -> Non
         bound: int = door.getsockname()[1]
         readiness, listening = Readiness(), threading.Event()
         _allow_files(app.settings.connections)
-        config = server_config(application.create(app, readiness), app.settings)
+        config = server_config(application.create_application(app, readiness), app.settings)
         server = Server(config, listening.set)
         # uvicorn raises the signal again when it is done; the default handler would end the process before the workers.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -178,15 +178,15 @@ def _keep_memory() -> None:
     bytes(LARGE_BLOCK)
 
 
-def _parts(app: App) -> list[Part]:
-    parts: list[Part] = [Workers(app)] if app.queue.works_in_server else []
+def _parts(app: App) -> list[ServerPart]:
+    parts: list[ServerPart] = [Workers(app)] if app.queue.works_in_server else []
     if not app.queue.works_elsewhere:
         parts.extend(rounds(app))
     return parts
 
 
 @contextmanager
-def _running(app: App, parts: list[Part]) -> Iterator[None]:
+def _running(app: App, parts: list[ServerPart]) -> Iterator[None]:
     for part in parts:
         part.start()
     try:

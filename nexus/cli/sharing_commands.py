@@ -42,7 +42,7 @@ def invite(
     """Invite somebody into a library of yours."""
     from nexus.cli import people
 
-    people.invite(data_dir, user, whom, library, as_admin=as_admin, as_json=as_json)
+    people.invite_person(data_dir, user, whom, library, as_admin=as_admin, as_json=as_json)
 
 
 def invitations(

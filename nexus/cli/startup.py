@@ -15,7 +15,7 @@ from nexus.db.drivers import is_away
 from nexus.queue import Away
 from nexus.web.http.readiness import STARTING, Readiness
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: Seconds between two tries to reach something that is away.
 LOOK_SECONDS = 1.0
@@ -23,7 +23,7 @@ LOOK_SECONDS = 1.0
 REMIND_SECONDS = 60.0
 
 
-class Part(Protocol):
+class ServerPart(Protocol):
     def start(self) -> None: ...
     def stop(self) -> None: ...
 
@@ -38,7 +38,7 @@ class Opening:
     def __init__(
         self,
         app: App,
-        parts: list[Part],
+        parts: list[ServerPart],
         ready: Callable[[], None],
         broke: Callable[[], None],
         readiness: Readiness | None = None,
@@ -49,7 +49,7 @@ class Opening:
         self._readiness = readiness or Readiness()
         self._readiness.close()
         self._lock = threading.Lock()
-        self._started: list[Part] = []
+        self._started: list[ServerPart] = []
         self._stopping = threading.Event()
         #: The error that ended it, once `broke` was called.
         self.failure: Exception | None = None
@@ -88,7 +88,7 @@ class Opening:
             self._ready()
 
     def _migrate(self) -> None:
-        migrate.upgrade(self._app.settings.database)
+        migrate.upgrade_schema(self._app.settings.database)
 
     def _is_database_away(self, error: Exception) -> bool:
         is_file = self._app.sessions.engine.dialect.name == "sqlite"

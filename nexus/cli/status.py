@@ -55,7 +55,7 @@ def _named(sessions: Sessions, viewer: UUID, media_ids: Sequence[UUID]) -> tuple
     with sessions.read() as session:
         for media_id in media_ids:
             try:
-                views.append(queries.get(session, media_id, viewer))
+                views.append(queries.get_media(session, media_id, viewer))
             except ApiError:
                 missing.append(media_id)
     return views, missing
@@ -94,7 +94,7 @@ def _show(
     if counts is not None:
         say.line(*(f"{status.value}={count}" for status, count in counts.items()))
     for view in views:
-        say.line(view.row.id, view.row.processing_status, view.row.kind, label_of(view), reason_of(view))
+        say.line(view.row.id, view.row.processing_status, view.row.kind, label_of(view), failure_line(view))
 
 
 def _counts(sessions: Sessions, viewer: UUID) -> dict[MediaStatus, int]:
@@ -103,13 +103,13 @@ def _counts(sessions: Sessions, viewer: UUID) -> dict[MediaStatus, int]:
 
 
 def label_of(view: View) -> str:
-    return say.clean(view.row.title or view.row.canonical_url or view.row.kind)
+    return say.printable(view.row.title or view.row.canonical_url or view.row.kind)
 
 
-def reason_of(view: View) -> str:
+def failure_line(view: View) -> str:
     """Return why it failed, or nothing if it did not."""
     row = view.row
     if not row.last_error_code:
         return ""
     code = public_code(row.last_error_code)
-    return say.clean(f"failed at {row.failure_stage} ({code}): {row.last_error_message}")
+    return say.printable(f"failed at {row.failure_stage} ({code}): {row.last_error_message}")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from nexus.cli import say
 from nexus.cli.context import again
-from nexus.cli.status import label_of, reason_of
+from nexus.cli.status import failure_line, label_of
 from nexus.media.queries import View
 from nexus.settings import Settings
 from nexus.states.media import MediaStatus
@@ -55,10 +55,10 @@ def _described(view: View) -> Text:
     row = view.row
     lines = [Text(label_of(view), "bold")]
     if row.title and row.canonical_url:
-        lines.append(Text(say.clean(row.canonical_url), "dim"))
+        lines.append(Text(say.printable(row.canonical_url), "dim"))
     lines.append(Text(str(row.id), "dim"))
     if row.last_error_code:
-        lines.append(Text(reason_of(view), "red"))
+        lines.append(Text(failure_line(view), "red"))
     return Text("\n").join(lines)
 
 

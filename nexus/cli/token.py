@@ -34,7 +34,7 @@ def print_link(
     say.as_json({"link": made}) if as_json else typer.echo(made)
 
 
-def make_token(data_dir: Path | None, user: UUID | None, name: str, scope: str, *, as_json: bool) -> None:
+def show_new_token(data_dir: Path | None, user: UUID | None, name: str, scope: str, *, as_json: bool) -> None:
     """Make a personal token and print it, alone, so that a script can keep it."""
     from nexus.libraries import tokens
 
@@ -43,12 +43,12 @@ def make_token(data_dir: Path | None, user: UUID | None, name: str, scope: str, 
     say.as_json({**_described(made), "token": secret}) if as_json else typer.echo(secret)
 
 
-def list_tokens(data_dir: Path | None, user: UUID | None, *, as_json: bool) -> None:
+def show_tokens(data_dir: Path | None, user: UUID | None, *, as_json: bool) -> None:
     """List the personal tokens. The tokens themselves are not known."""
     from nexus.libraries import tokens
 
     with connected(data_dir) as (chosen, sessions), sessions.read() as session:
-        found = tokens.list_of(session, acting_user(chosen, user))
+        found = tokens.list_tokens(session, acting_user(chosen, user))
     if as_json:
         say.as_json([_described(token) for token in found], indent=2)
         return
@@ -59,20 +59,20 @@ def list_tokens(data_dir: Path | None, user: UUID | None, *, as_json: bool) -> N
         say.hint("There are no personal tokens. Make one with: nexus token --new NAME")
 
 
-def revoke_token(data_dir: Path | None, user: UUID | None, which: str) -> None:
+def end_token(data_dir: Path | None, user: UUID | None, which: str) -> None:
     """Take back the token with this id, or the one with this name."""
     from nexus.libraries import tokens
 
     with connected(data_dir) as (chosen, sessions), sessions.begin() as session:
         owner = acting_user(chosen, user)
-        found = [one for one in tokens.list_of(session, owner) if which in {str(one.id), one.name}]
+        found = [one for one in tokens.list_tokens(session, owner) if which in {str(one.id), one.name}]
         if len(found) != 1:
             reason = "There are several tokens" if found else "There is no token"
             raise Refused(
                 f"{reason} with the name or id {which}. See their ids with: nexus token --list", MISUSED
             )
-        tokens.revoke(session, owner, found[0].id)
-    typer.echo(f"{say.clean(found[0].name)} no longer works.")
+        tokens.revoke_token(session, owner, found[0].id)
+    typer.echo(f"{say.printable(found[0].name)} no longer works.")
 
 
 def _described(token: Token) -> dict[str, str | None]:

@@ -67,7 +67,7 @@ class Hands:
                 self._changed.notify_all()
 
 
-class Wait:
+class WaitForItems:
     """Waits until each item is readable, has failed, is gone, or can't be worked on here."""
 
     def __init__(
@@ -121,7 +121,7 @@ class Wait:
     def _view(self, media_id: UUID) -> View | None:
         try:
             with self._app.sessions.read() as session:
-                return queries.get(session, media_id, self._viewer)
+                return queries.get_media(session, media_id, self._viewer)
         except NotFound:
             return None
 

@@ -16,22 +16,22 @@ from nexus.db.drivers import driver_of
 FOLDER = Path(__file__).parent / "migrations"
 
 
-def upgrade(url: str, revision: str = "head") -> None:
+def upgrade_schema(url: str, revision: str = "head") -> None:
     """Migrate up to a revision. Does nothing if the database is at the newest one."""
-    if revision == "head" and current(url) == head():
+    if revision == "head" and schema_version(url) == head():
         return
     from alembic import command
 
     command.upgrade(_config(url), revision)
 
 
-def downgrade(url: str, revision: str) -> None:
+def downgrade_schema(url: str, revision: str) -> None:
     from alembic import command
 
     command.downgrade(_config(url), revision)
 
 
-def current(url: str) -> str | None:
+def schema_version(url: str) -> str | None:
     """Return the revision of a database, or None if it has no tables yet."""
     engine = engine_for(url)
     try:

@@ -10,7 +10,7 @@ from nexus import logging
 from nexus.db.drivers import is_away
 from nexus.db.session import Session, Sessions
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 T = TypeVar("T")
 
 #: How long to wait for a database that is away, in seconds. Then the work is left to its lease.

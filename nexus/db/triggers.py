@@ -43,12 +43,12 @@ _ON_POSTGRES = Query(
 )
 
 
-def create(subject: Subject[Any], dialect: str) -> list[str]:
+def create_triggers(subject: Subject[Any], dialect: str) -> list[str]:
     """Return the statements that install the triggers of one table."""
     return _sqlite(subject) if dialect == "sqlite" else _postgres(subject)
 
 
-def drop(subject: Subject[Any], dialect: str) -> list[str]:
+def drop_triggers(subject: Subject[Any], dialect: str) -> list[str]:
     """Return the statements that remove them."""
     table = subject.table.name
     if dialect == "sqlite":

@@ -40,7 +40,7 @@ from nexus.errors.draft import (
 )
 from nexus.timing import Deadline, parse_retry_after
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 OPENAI = "https://api.openai.com/v1"
 USER_AGENT = "nexus"

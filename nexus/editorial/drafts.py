@@ -18,7 +18,7 @@ from nexus.media import queries, reader
 from nexus.media.workbench import Tools
 from nexus.states.job import JobStatus
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 def begin_draft(
@@ -89,7 +89,7 @@ def save_draft(
 
 def create_job_from_item(session: Session, viewer: UUID, library_id: UUID, media_id: UUID) -> UUID:
     """Create a job with the text of an item that can be read already. Raises NotFound, JobNotReady."""
-    found = queries.get(session, media_id, viewer)
+    found = queries.get_media(session, media_id, viewer)
     if not found.capabilities.can_read:
         raise JobNotReady("Its text is not there yet. Wait until it can be read.")
     body = reader.beginning(session, media_id, found.row.revision, jobs.MOST_TEXT)

@@ -35,7 +35,7 @@ from nexus.libraries.quota import Allowances, Operation
 from nexus.states import job as edges
 from nexus.states.job import JobStatus
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: For text that is extracted, and for text that a person pastes.
 LEAST_TEXT = 100

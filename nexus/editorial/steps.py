@@ -37,10 +37,10 @@ from nexus.media.workbench import Bench, Tools, as_fetched
 from nexus.queue import Work
 from nexus.states.job import EXTRACTED_ON, HELD, JobStatus
 from nexus.states.media import Kind, MediaStatus
-from nexus.work.handler import WORKER, Claim, Ended, Handler, Hold
+from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again, decide
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 STEP = "step"
 EXTRACT_SECONDS = 15.0
@@ -186,7 +186,7 @@ class Stepping(Handler[Step, Result]):
     def do(self, claim: Claim[Step]) -> Result:
         return _do(self._tools, claim.subject.job)
 
-    def settle(self, ended: Sequence[Ended[Step, Result]]) -> list[str]:
+    def settle(self, ended: Sequence[EndedAttempt[Step, Result]]) -> list[str]:
         return [_settle(self._tools, one.claim.subject, one.result) for one in ended]
 
     def put_down(

@@ -86,7 +86,7 @@ _CLEANER = nh3.Cleaner(
 _PARSER = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
 
 
-def clean(
+def clean_markup(
     html: str,
     base_url: str | None,
     position: int,

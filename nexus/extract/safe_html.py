@@ -17,7 +17,7 @@ from nexus import logging
 from nexus.extract import Asset, Extraction, Fragment
 from nexus.extract.elements import INLINES, KEPT_BLOCKS
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 DEEPEST = 500
 _ID = r"f\d{1,9}-[A-Za-z0-9_.:-]{1,120}"

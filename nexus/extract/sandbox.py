@@ -32,7 +32,7 @@ from nexus.extract.child.handles import (
 from nexus.extract.child.messages import ReadDone, ReadRefused, ReadRequest
 from nexus.extract.safe_html import safe_extraction
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 LONGEST_MESSAGE = 500
 #: How often a thread that waits for a process checks whether the read was cancelled.

@@ -149,7 +149,7 @@ def _clean(groups: list[list[Token]], hints: Hints) -> tuple[list[Fragment], lis
     outline: list[Heading] = []
     for position, group in enumerate(groups):
         html = _MARKDOWN.renderer.render(group, _MARKDOWN.options, {})
-        fragment, headings = markup.clean(html, hints.url, position, link=link)
+        fragment, headings = markup.clean_markup(html, hints.url, position, link=link)
         fragments.append(fragment)
         outline += headings
     return fragments, outline

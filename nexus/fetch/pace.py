@@ -18,7 +18,7 @@ from nexus.errors import FetchBusy, FetchFailed
 from nexus.fetch.guard import Target
 from nexus.fetch.limits import FetchDeadline, System
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 T = TypeVar("T")
 
 CLOSED = "Nexus is stopping. Retry later."

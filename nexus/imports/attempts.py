@@ -20,7 +20,7 @@ from nexus.states import attempt as edges
 from nexus.states.attempt import AttemptStatus, Phase
 from nexus.states.machine import Edge, Verdict
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from nexus.media.uploads import stand_in_line
 from nexus.states.media import Kind
 from nexus.storage import StorageError
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: How many files are stored at once: most of the time each waits for the disk or the network.
 AT_ONCE = 4

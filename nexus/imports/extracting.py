@@ -18,7 +18,7 @@ from nexus.media.texts import storable
 from nexus.media.workbench import Tools, as_fetched
 from nexus.states.media import Kind
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 @dataclass(frozen=True)

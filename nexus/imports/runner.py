@@ -45,7 +45,7 @@ from nexus.media.texts import Cut
 from nexus.media.workbench import Tools
 from nexus.states.attempt import Phase
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: How long a parser may keep running after the user asked to stop; then its process is ended.
 GRACE_SECONDS = 1.5

@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 from nexus import logging
 from nexus.errors import WorkspaceFailed
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 LOCK = "held"
 PIECES = "pieces"

@@ -59,7 +59,7 @@ class Offer(NamedTuple):
     expires_at: datetime
 
 
-class _Place(NamedTuple):
+class _MemberId(NamedTuple):
     user_id: UUID
 
 
@@ -103,7 +103,7 @@ _MEMBER = Query(
             users.c.email == bindparam("email", type_=users.c.email.type),
         ),
     ),
-    _Place,
+    _MemberId,
 )
 _COUNT = Query(
     select(func.count().label("open")).where(invitations.c.invited_by == bindparam("viewer"), _IS_OPEN), _Open
@@ -224,7 +224,7 @@ def decline(session: Session, invitation_id: UUID, viewer: UUID) -> None:
     audit.record(session, AuditEvent.INVITATION_DECLINED, viewer, subject_id=invitation_id)
 
 
-def revoke(session: Session, library_id: UUID, invitation_id: UUID, viewer: UUID) -> None:
+def revoke_invitation(session: Session, library_id: UUID, invitation_id: UUID, viewer: UUID) -> None:
     """Take an invitation back. Raises NotFound if it is not open, or Forbidden for a plain member."""
     members.lock_as_admin(session, library_id, viewer)
     if session.first(_REVOKE, invitation_id=invitation_id, library_id=library_id) is None:

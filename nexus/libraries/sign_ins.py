@@ -110,7 +110,7 @@ def use_link(session: Session, key: str) -> UUID | None:
     return None if found is None else found.user_id
 
 
-def begin(session: Session, user_id: UUID, method: Method, device: str, lives: Lives) -> str:
+def begin_sign_in(session: Session, user_id: UUID, method: Method, device: str, lives: Lives) -> str:
     """Sign a browser in; return the key for its cookie."""
     access.ensure_user(session, user_id)
     session.run(_FORGET_ENDED, now=session.now)
@@ -131,23 +131,23 @@ def begin(session: Session, user_id: UUID, method: Method, device: str, lives: L
     return key
 
 
-def find(session: Session, key: str) -> SignIn | None:
+def find_sign_in(session: Session, key: str) -> SignIn | None:
     """Return the sign-in of a cookie's key, or None if it has ended or was never begun."""
     return session.first(_FIND, key_hash=hashed(key), now=session.now)
 
 
-def is_use_to_note(sign_in: SignIn, now: datetime) -> bool:
+def is_sign_in_to_note(sign_in: SignIn, now: datetime) -> bool:
     """Whether its last use was noted so long ago that this one should be."""
     return now - sign_in.used_at >= NOTED_EVERY
 
 
-def note_use(session: Session, sign_in: SignIn, lives: Lives) -> None:
+def note_sign_in_use(session: Session, sign_in: SignIn, lives: Lives) -> None:
     """Remember that it was used now, which also puts off its end."""
     until = min(session.now + lives.idle, sign_in.ends_at)
     session.run(_NOTE_USE, sign_in_id=sign_in.id, now=session.now, until=until)
 
 
-def list_of(session: Session, user_id: UUID) -> list[SignIn]:
+def list_sign_ins(session: Session, user_id: UUID) -> list[SignIn]:
     """Return where a user is signed in, the one used last first."""
     return session.all(_LIST, user_id=user_id, now=session.now)
 

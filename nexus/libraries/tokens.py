@@ -52,7 +52,7 @@ class Token(NamedTuple):
     used_at: datetime | None
 
 
-class _Count(NamedTuple):
+class _TokenCount(NamedTuple):
     tokens: int
 
 
@@ -64,7 +64,7 @@ _LIST = Query(
     select(*_COLUMNS).where(api_tokens.c.user_id == _USER).order_by(api_tokens.c.created_at, api_tokens.c.id),
     Token,
 )
-_COUNT = Query(select(func.count().label("tokens")).where(api_tokens.c.user_id == _USER), _Count)
+_COUNT = Query(select(func.count().label("tokens")).where(api_tokens.c.user_id == _USER), _TokenCount)
 _REVOKE = Statement(
     delete(api_tokens).where(api_tokens.c.id == bindparam("token_id"), api_tokens.c.user_id == _USER)
 )
@@ -94,26 +94,26 @@ def make(session: Session, user_id: UUID, name: str, scope: str) -> tuple[Token,
     return made, secret
 
 
-def find(session: Session, secret: str) -> Token | None:
+def find_token(session: Session, secret: str) -> Token | None:
     """Return the token of a secret, or None if it was taken back or never made."""
     return session.first(_FIND, key_hash=hashed(secret))
 
 
-def is_use_to_note(token: Token, now: datetime) -> bool:
+def is_token_use_to_note(token: Token, now: datetime) -> bool:
     """Whether its last use was noted so long ago that this one should be."""
     return token.used_at is None or now - token.used_at >= NOTED_EVERY
 
 
-def note_use(session: Session, token: Token) -> None:
+def note_token_use(session: Session, token: Token) -> None:
     session.run(_NOTE_USE, token_id=token.id, now=session.now)
 
 
-def list_of(session: Session, user_id: UUID) -> list[Token]:
+def list_tokens(session: Session, user_id: UUID) -> list[Token]:
     """Return a user's tokens, the oldest first."""
     return session.all(_LIST, user_id=user_id)
 
 
-def revoke(session: Session, user_id: UUID, token_id: UUID) -> None:
+def revoke_token(session: Session, user_id: UUID, token_id: UUID) -> None:
     """Take a token back. Raises NotFound unless it is this user's."""
     if session.run(_REVOKE, token_id=token_id, user_id=user_id) == 0:
         raise NotFound

@@ -14,7 +14,7 @@ from nexus.extract.sandbox import SandboxClosed
 from nexus.media.texts import Found, Kept, storable
 from nexus.media.workbench import Bench, Material, Tools, Unchanged
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from nexus.states.media import FILE_KINDS, Kind, MediaStatus
 from nexus.storage import Link, NoRoom, Storage, StorageError
 from nexus.storage.names import download_name, object_path
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 CONTENT_TYPES = {Kind.PDF: "application/pdf", Kind.EPUB: "application/epub+zip"}
 
@@ -101,7 +101,7 @@ def locked(sessions: Sessions, media_id: UUID) -> Iterator[Session]:
         yield session
 
 
-def discard(sessions: Sessions, files: Files, media_id: UUID, path: str) -> None:
+def discard_object(sessions: Sessions, files: Files, media_id: UUID, path: str) -> None:
     """Remove an object unless its item needs it, perhaps again: as its file, or as the upload that it waits for.
 
     If the database is away, the object is left to upkeep.
@@ -149,21 +149,23 @@ def link_for(
     return signed, view.capabilities
 
 
-def delete_media(sessions: Sessions, files: Files, viewer: UUID, media_id: UUID) -> None:
+def delete_media_and_files(sessions: Sessions, files: Files, viewer: UUID, media_id: UUID) -> None:
     """Take an item out of every library that the viewer administers, and its file if no library holds it then."""
     with sessions.begin() as session:
         gone = catalog.delete_media(session, media_id, viewer)
     discard_all(files, gone)
 
 
-def remove_media(sessions: Sessions, files: Files, viewer: UUID, library_id: UUID, media_id: UUID) -> None:
+def remove_media_and_files(
+    sessions: Sessions, files: Files, viewer: UUID, library_id: UUID, media_id: UUID
+) -> None:
     """Take an item out of one library, and its file if no other library holds it."""
     with sessions.begin() as session:
         gone = catalog.remove_media(session, library_id, media_id, viewer)
     discard_all(files, gone)
 
 
-def delete_library(sessions: Sessions, files: Files, viewer: UUID, library_id: UUID) -> None:
+def delete_library_and_files(sessions: Sessions, files: Files, viewer: UUID, library_id: UUID) -> None:
     """Delete a library, and the files of items that no other library holds."""
     with sessions.begin() as session:
         gone = catalog.delete_library(session, library_id, viewer)

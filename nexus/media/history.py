@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Text, bindparam, cast, func, literal_colum
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import history, libraries, library_media, memberships, users
 from nexus.libraries import people
-from nexus.media.queries import PAGE, Part, View, cursor_after, get, number_in
+from nexus.media.queries import PAGE, ItemPage, View, cursor_after, get_media, number_in
 from nexus.states.media import MEDIA
 
 
@@ -81,20 +81,20 @@ _IN_OWN_LIBRARY = Statement(
 
 def events(
     session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
-) -> Part[Doing]:
+) -> ItemPage[Doing]:
     """Its history as the viewer may know it, the first entry first. Raises NotFound if they can't read it.
 
     It begins when one of their libraries got the item. What other people did is in it only if they share a library
     that holds the item with the viewer.
     """
-    found = get(session, media_id, viewer)
+    found = get_media(session, media_id, viewer)
     since, after = found.late_since or _EVER, number_in(cursor, 0)
     rows = session.all(_HISTORY, media_id=media_id, viewer=viewer, since=since, after=after, most=most + 1)
     if cursor is None and (not rows or rows[0].event != "create"):
         rows.insert(0, _arrival(session, found, viewer))
     more = len(rows) > most
     rows = rows[:most]
-    return Part(rows, cursor_after(rows[-1].id) if more else None, found.capabilities)
+    return ItemPage(rows, cursor_after(rows[-1].id) if more else None, found.capabilities)
 
 
 def _arrival(session: Session, found: View, viewer: UUID) -> Doing:

@@ -169,7 +169,7 @@ def list_versions(session: Session, held: View, viewer: UUID, most: int = querie
 
 def find_version(session: Session, media_id: UUID, viewer: UUID, number: int) -> Version:
     """Return one of these. Raises NotFound for every other."""
-    shown = queries.get(session, media_id, viewer).row.revision
+    shown = queries.get_media(session, media_id, viewer).row.revision
     found = session.first(_ONE, media_id=media_id, viewer=viewer, shown=shown, number=number)
     if found is None:
         raise NotFound("There is no such version of it for you. List its versions.")
@@ -180,7 +180,7 @@ def view_version(session: Session, media_id: UUID, viewer: UUID, number: int | N
     """Return an item at one of these versions, or as the viewer sees it. Raises NotFound."""
     if number is not None:
         find_version(session, media_id, viewer, number)
-    return queries.get(session, media_id, viewer, number)
+    return queries.get_media(session, media_id, viewer, number)
 
 
 def require_holder(session: Session, media_id: UUID, viewer: UUID) -> None:
@@ -221,7 +221,7 @@ def lock_item(session: Session, media_id: UUID) -> MediaRow:
     return found
 
 
-def enter_text(sessions: Sessions, media_id: UUID, viewer: UUID, title: str, text: str) -> int:
+def enter_own_text(sessions: Sessions, media_id: UUID, viewer: UUID, title: str, text: str) -> int:
     """Make a text that the viewer brings their own version of an item; return its number. Nobody else can read it.
 
     Raises NotFound, and InvalidRequest for a text that is empty or too long.
@@ -237,6 +237,6 @@ def enter_text(sessions: Sessions, media_id: UUID, viewer: UUID, title: str, tex
         lock_item(session, media_id)
         access.require_readable(session, media_id, viewer)
         catalog.hold_media(session, access.ensure_user(session, viewer), media_id)
-        number = texts.add(session, ready, made_by=viewer)
+        number = texts.add_revision(session, ready, made_by=viewer)
         move_libraries(session, media_id, viewer, number, own=True)
     return number

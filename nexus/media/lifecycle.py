@@ -30,7 +30,7 @@ from nexus.states.media import HELD, Kind, MediaStatus, Stage
 from nexus.work.backlog import Backlog
 from nexus.work.handler import WORKER
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: The kind of work that gets the text of an item.
 EXTRACTION = "extraction"

@@ -99,13 +99,13 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Part(Page[T]):
+class ItemPage(Page[T]):
     """A page of what belongs to one item, and what the viewer can do with that item."""
 
     capabilities: Capabilities
 
 
-def get(session: Session, media_id: UUID, viewer: UUID, number: int | None = None) -> View:
+def get_media(session: Session, media_id: UUID, viewer: UUID, number: int | None = None) -> View:
     """Return one item as its viewer sees it, or at a revision that the caller has found for them.
 
     Raises NotFound if there is none that the viewer may read.
@@ -155,7 +155,9 @@ def newest(
     )
 
 
-def text(session: Session, found: View, cursor: str | None = None, most: int = PAGE) -> Part[FragmentRow]:
+def read_text_page(
+    session: Session, found: View, cursor: str | None = None, most: int = PAGE
+) -> ItemPage[FragmentRow]:
     """List the fragments of the revision that a view shows, in reading order."""
     rows = session.all(
         _FRAGMENTS,
@@ -165,7 +167,7 @@ def text(session: Session, found: View, cursor: str | None = None, most: int = P
         most=most + 1,
     )
     more = len(rows) > most
-    return Part(rows[:most], cursor_after(rows[most - 1].position) if more else None, found.capabilities)
+    return ItemPage(rows[:most], cursor_after(rows[most - 1].position) if more else None, found.capabilities)
 
 
 def _view(row: ItemRow) -> View:

@@ -103,7 +103,7 @@ class Passage:
 
 def document(session: Session, found: View, viewer: UUID) -> Document:
     """Return what is known about the text that a view shows. Raises NotFound if it shows none."""
-    row = revisions.read(session, found.row.id, found.row.revision)
+    row = revisions.read_revision(session, found.row.id, found.row.revision)
     if row is None:
         raise NotFound("There is no text to read yet. Look at its state.")
     outline = [Heading(*line) for line in json.loads(row.outline)]
@@ -147,7 +147,7 @@ def whole_text(session: Session, media_id: UUID, viewer: UUID, number: int) -> s
     return beginning(session, media_id, number, sys.maxsize)
 
 
-def picture(session: Session, found: View, name: str) -> Picture:
+def find_picture(session: Session, found: View, name: str) -> Picture:
     """Return a picture in the text that a view shows. Raises NotFound."""
     row = session.first(_PICTURE, media_id=found.row.id, number=found.row.revision, name=name)
     if row is None:
@@ -155,7 +155,7 @@ def picture(session: Session, found: View, name: str) -> Picture:
     return row
 
 
-def pdf(session: Session, media_id: UUID, number: int) -> FileRow | None:
+def pdf_of_revision(session: Session, media_id: UUID, number: int) -> FileRow | None:
     """Return the file of a revision if it is a PDF."""
     file = revisions.file_of(session, media_id, number)
     return file if file is not None and file.content_type == CONTENT_TYPES[Kind.PDF] else None

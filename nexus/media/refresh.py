@@ -37,13 +37,13 @@ from nexus.libraries import access
 from nexus.libraries.access import Role
 from nexus.media import extraction, holdings, revisions
 from nexus.media.extraction import Nothing
-from nexus.media.files import discard
+from nexus.media.files import discard_object
 from nexus.media.texts import Found, Readable
 from nexus.media.workbench import Bench, Tools, Unchanged
 from nexus.queue import Queue, Work
 from nexus.states.media import MediaStatus
 from nexus.work.backlog import Backlog
-from nexus.work.handler import WORKER, Claim, Ended, Handler, Hold
+from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again, backoff, decide
 
 REFRESH = "refresh"
@@ -249,7 +249,7 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
         except Unchanged:
             return None
 
-    def settle(self, ended: Sequence[Ended[Due, Found | Nothing | None]]) -> list[str]:
+    def settle(self, ended: Sequence[EndedAttempt[Due, Found | Nothing | None]]) -> list[str]:
         return [self._settled(one.claim, one.result) for one in ended]
 
     def put_down(
@@ -277,14 +277,16 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
         """The newest text, unless another extractor found it: then even an unchanged page is worth reading."""
         extractor = self._tools.extractors.get(media.kind)
         with self._tools.sessions.read() as session:
-            known = revisions.read(session, media.id, media.newest_revision)
+            known = revisions.read_revision(session, media.id, media.newest_revision)
         return known if known and extractor and known.seen_by == extractor_origin(extractor) else None
 
     def _settled(self, claim: Claim[Due], result: Found | Nothing | None) -> str:
         outcome = self._give_up(claim, result) if isinstance(result, Nothing) else self._move(claim, result)
         if result is not None and result.kept is not None:
             # Nobody needs the file if the result was refused, or if the same text was there.
-            discard(self._tools.sessions, self._tools.files, claim.subject.media.id, result.kept.storage_path)
+            discard_object(
+                self._tools.sessions, self._tools.files, claim.subject.media.id, result.kept.storage_path
+            )
         return outcome
 
     def _give_up(self, claim: Claim[Due], nothing: Nothing) -> str:
@@ -309,7 +311,7 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
                 return "released" if self.put_down(session, claim.hold, again, None, WORKER) else "stale"
             if not _finish(session, claim.hold):
                 return "stale"
-            number = revisions.add(session, ready, user_id) if ready else present.newest_revision
+            number = revisions.add_revision(session, ready, user_id) if ready else present.newest_revision
             moved = holdings.move_libraries(session, media_id, user_id, number)
         return f"revision {number}" if moved else "unchanged"
 

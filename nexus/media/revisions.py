@@ -42,7 +42,7 @@ from nexus.errors import NotFound
 from nexus.media.texts import Cut, Kept, Readable
 
 
-class _Number(NamedTuple):
+class _RevisionNumber(NamedTuple):
     number: int
 
 
@@ -84,7 +84,7 @@ _SAME = Query(
         revisions.c.content_hash == bindparam("content_hash"),
         revisions.c.private_to.is_not_distinct_from(bindparam("owner", type_=revisions.c.private_to.type)),
     ),
-    _Number,
+    _RevisionNumber,
 )
 _SEEN = Statement(
     update(revisions)
@@ -170,7 +170,7 @@ def write_rest(session: Session, ready: Sequence[tuple[int, Readable]]) -> None:
     keep_files(session, {one.media_id: one.kept for _, one in ready if one.kept is not None})
 
 
-def add(session: Session, ready: Readable, made_by: UUID) -> int:
+def add_revision(session: Session, ready: Readable, made_by: UUID) -> int:
     """Write a text as a new revision, or find the same one; return its number. The caller holds the item's row.
 
     A text that everybody may read is found among those alone, and a user's own text among their own.
@@ -234,7 +234,7 @@ def drop_fetched(session: Session, media_id: UUID) -> None:
     session.run(_DROP_FETCHED, media_id=media_id)
 
 
-def read(session: Session, media_id: UUID, number: int) -> RevisionRow | None:
+def read_revision(session: Session, media_id: UUID, number: int) -> RevisionRow | None:
     """Return one revision of an item. Who may read it is the caller's to check."""
     return session.first(_ONE, media_id=media_id, number=number)
 

@@ -13,16 +13,16 @@ from nexus.db.session import Session
 from nexus.errors import ExtractorNotImplemented, JobTimeout, WorkError
 from nexus.media import extraction, lifecycle, revisions
 from nexus.media.extraction import Nothing
-from nexus.media.files import discard
+from nexus.media.files import discard_object
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.texts import Found, Readable
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 from nexus.states.media import Kind, Stage
-from nexus.work.handler import WORKER, Claim, Ended, Handler, Hold
+from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again, decide
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 class Outcome(StrEnum):
@@ -76,7 +76,7 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
             return Readable.of(row.id, number, result)
         return result
 
-    def settle(self, ended: Sequence[Ended[MediaRow, Readable | Nothing]]) -> list[str]:
+    def settle(self, ended: Sequence[EndedAttempt[MediaRow, Readable | Nothing]]) -> list[str]:
         """Texts are written in one transaction, failures one by one."""
         ready = [one.result for one in ended if isinstance(one.result, Readable)]
         readable = self._publish(ready) if ready else set()
@@ -112,7 +112,7 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
         else:
             outcome = Outcome.READABLE if media_id in readable else Outcome.STALE
         if result.kept is not None and outcome in {Outcome.RELEASED, Outcome.STALE}:
-            discard(self._tools.sessions, self._tools.files, media_id, result.kept.storage_path)
+            discard_object(self._tools.sessions, self._tools.files, media_id, result.kept.storage_path)
         return outcome
 
     def _give_up(self, claim: Claim[MediaRow], nothing: Nothing) -> Outcome:

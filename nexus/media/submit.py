@@ -40,7 +40,7 @@ def url(
     return Submitted(added.media_id, added.created, enqueued)
 
 
-def retry(
+def retry_failed_item(
     sessions: Sessions, queue: Queue, media_id: UUID, viewer: UUID, request_id: str | None = None
 ) -> bool:
     """Retry an item that failed; return whether a worker was told."""
@@ -60,7 +60,7 @@ def retry_received(
     with sessions.read() as session:
         if upload_failed(session, viewer, media_id):
             raise InvalidState("Its file never arrived. Choose the file again on its page.")
-    return retry(sessions, queue, media_id, viewer, request_id)
+    return retry_failed_item(sessions, queue, media_id, viewer, request_id)
 
 
 def retry_or_upload_again(
@@ -77,4 +77,4 @@ def retry_or_upload_again(
         begins_again = upload_failed(session, viewer, media_id)
     if begins_again:
         return begin_again(sessions, files, viewer, media_id, expected)
-    return retry(sessions, queue, media_id, viewer, request_id)
+    return retry_failed_item(sessions, queue, media_id, viewer, request_id)

@@ -32,7 +32,7 @@ from nexus.errors import (
 from nexus.libraries import access
 from nexus.libraries.catalog import hold_media
 from nexus.media.enqueue import maybe_enqueue_extraction
-from nexus.media.files import CONTENT_TYPES, Files, discard, locked, refusal
+from nexus.media.files import CONTENT_TYPES, Files, discard_object, locked, refusal
 from nexus.media.inspect import inspect_stored, safe_name
 from nexus.media.lifecycle import mark_failed, reset_failed, retry_media
 from nexus.queue import Queue
@@ -40,7 +40,7 @@ from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage import ObjectMissing, StorageError, UploadTarget
 from nexus.storage.digest import Digest
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ _FORGET = Statement(delete(history).where(history.c.subject_id == bindparam("med
 _REMEMBER = Statement(insert_all(duplicates))
 
 
-def begin(sessions: Sessions, files: Files, viewer: UUID, expected: Expected) -> Begun:
+def begin_upload(sessions: Sessions, files: Files, viewer: UUID, expected: Expected) -> Begun:
     """Begin an upload: return a signed place for it, and create an item that waits for it.
 
     The place is signed before anything is written, so that a store that can't sign leaves nothing behind.
@@ -210,7 +210,7 @@ def begin_again(
     return Begun(media_id, files.path(media_id, kind), target)
 
 
-def confirm(
+def confirm_upload(
     sessions: Sessions,
     files: Files,
     queue: Queue,
@@ -252,7 +252,7 @@ def take_in(
     sessions: Sessions, files: Files, viewer: UUID, expected: Expected, chunks: Iterable[bytes]
 ) -> Confirmed:
     """Begin, store and check a file in one go, for a caller who has it at hand. Nothing is announced yet."""
-    begun = begin(sessions, files, viewer, expected)
+    begun = begin_upload(sessions, files, viewer, expected)
     try:
         files.storage.put(begun.storage_path, chunks, expected.content_type)
     except (StorageError, OSError) as error:
@@ -324,7 +324,7 @@ def _check(
             if isinstance(error, StorageMissing):
                 raise
             mark_failed(session, found.id, Stage.UPLOAD, error.code, error.message, actor=str(viewer))
-        discard(sessions, files, found.id, files.path(found.id, found.kind))
+        discard_object(sessions, files, found.id, files.path(found.id, found.kind))
         raise
     with sessions.begin() as session:
         return _overtaken(session, viewer, found) or _settle(

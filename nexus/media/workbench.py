@@ -22,7 +22,7 @@ from nexus.fetch import Download, Fetcher, NotModified
 from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
 from nexus.media import revisions
-from nexus.media.files import Files, discard
+from nexus.media.files import Files, discard_object
 from nexus.media.texts import Kept
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError
@@ -157,7 +157,7 @@ class Bench:
             raise FileUnreachable from error
         self.kept = Kept(number, path, fetched.content_type, len(fetched.body), file_name(fetched.url))
         if self._attempt is not None and self._attempt > 1:
-            discard(sessions, files, media_id, fetched_path(media_id, number - 1, "pdf", files.prefix))
+            discard_object(sessions, files, media_id, fetched_path(media_id, number - 1, "pdf", files.prefix))
 
 
 def _temporary_file() -> BinaryIO:

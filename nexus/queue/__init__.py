@@ -10,7 +10,7 @@ from uuid import UUID
 
 from nexus import logging
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 class Work(NamedTuple):

@@ -13,7 +13,7 @@ from nexus import logging
 from nexus.queue import Away, Queue, Work
 from nexus.settings import Settings
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 QUEUE = "nexus"
 #: Kinds of work whose task has a name of its own; its only positional argument is the id.
 TASKS = {"extraction": "ingest_media"}

@@ -49,7 +49,7 @@ from nexus.states.media import Kind, MediaStatus
 from nexus.storage import StorageError, Stored
 from nexus.storage.names import media_of
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 DAY = timedelta(days=1)
 TEST_RUNS = "test_runs/"
@@ -70,7 +70,7 @@ class _StoredPath(NamedTuple):
     storage_path: str
 
 
-class _Number(NamedTuple):
+class _MediaRevision(NamedTuple):
     media_id: UUID
     number: int
 
@@ -144,7 +144,7 @@ _UNHELD = Query(
     .join(media, media.c.id == revisions.c.media_id)
     .where(_IS_UNHELD)
     .order_by(revisions.c.media_id, revisions.c.number),
-    _Number,
+    _MediaRevision,
 )
 _STILL_UNHELD = Query(
     select(revisions.c.media_id, revisions.c.number)
@@ -152,7 +152,7 @@ _STILL_UNHELD = Query(
     .where(
         _IS_UNHELD, revisions.c.media_id == bindparam("media_id"), revisions.c.number == bindparam("number")
     ),
-    _Number,
+    _MediaRevision,
 )
 _DROP_REVISION = Statement(
     delete(revisions).where(

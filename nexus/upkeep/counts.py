@@ -13,7 +13,7 @@ from nexus.libraries import access
 from nexus.states.media import MediaStatus
 
 
-class _Count(NamedTuple):
+class _StatusCount(NamedTuple):
     processing_status: MediaStatus
     total: int
 
@@ -23,8 +23,8 @@ class _Alive(NamedTuple):
 
 
 _COUNTED = select(media.c.processing_status, func.count().label("total")).group_by(media.c.processing_status)
-_BY_STATUS = Query(_COUNTED, _Count)
-_READABLE_BY_STATUS = Query(_COUNTED.where(access.READABLE), _Count)
+_BY_STATUS = Query(_COUNTED, _StatusCount)
+_READABLE_BY_STATUS = Query(_COUNTED.where(access.READABLE), _StatusCount)
 _ALIVE = Query(select(literal_column("1", Integer).label("one")), _Alive)
 
 

@@ -225,7 +225,7 @@ def missing_file(url: str) -> Path | None:
 
 def _migrated(patient: Patient) -> Finding:
     name = "database.migrated"
-    current, head = migrate.current(patient.settings.database), migrate.head()
+    current, head = migrate.schema_version(patient.settings.database), migrate.head()
     if current == head:
         return _ok(name, f"The database is at revision {head}.")
     says = f"The database is at revision {current or 'base'}, but this Nexus needs {head}."

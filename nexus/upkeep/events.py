@@ -128,7 +128,7 @@ class StreamPlace:
 
 
 @dataclass(frozen=True)
-class Passage:
+class NextEvents:
     """A viewer's next events, and the place to go on from, which is also after everything that they may not see."""
 
     rows: list[HistoryRow]
@@ -322,7 +322,7 @@ def look(session: Session, viewers: Collection[UUID], place: StreamPlace) -> New
 
 def events_after(
     session: Session, viewer: UUID, place: StreamPlace, until: StreamPlace, most: int = BATCH
-) -> Passage:
+) -> NextEvents:
     """Return the next transitions that the viewer may see, up to a place that everybody's transactions have passed.
 
     The history of all is read for a stretch. If hardly anything there is the viewer's, their own items are asked.
@@ -333,7 +333,7 @@ def events_after(
     reached = until if end is None else StreamPlace.of(end)
     if end is not None and len(rows) < most and len(rows) * SPARSE < STRETCH:
         rows, reached = session.all(_OWN, viewer=viewer, most=most, **between), until
-    return Passage(rows, StreamPlace.of(rows[-1]) if len(rows) == most else reached)
+    return NextEvents(rows, StreamPlace.of(rows[-1]) if len(rows) == most else reached)
 
 
 def newest_place(session: Session) -> StreamPlace:

@@ -92,7 +92,7 @@ ROUTERS = (
 )
 
 
-def create(app: App, readiness: Readiness | None = None) -> FastAPI:
+def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     """Make the application. It is ready at once unless the caller gives a readiness."""
 
     @asynccontextmanager

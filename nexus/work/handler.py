@@ -41,7 +41,7 @@ class Claim(Generic[S]):
 
 
 @dataclass(frozen=True)
-class Ended(Generic[S, R]):
+class EndedAttempt(Generic[S, R]):
     """An attempt that has ended, and its result, which is not written yet."""
 
     claim: Claim[S]
@@ -85,7 +85,7 @@ class Handler(ABC, Generic[S, R]):
         """Do the work. No transaction is open; a failure is a result, too."""
 
     @abstractmethod
-    def settle(self, ended: Sequence[Ended[S, R]]) -> list[str]:
+    def settle(self, ended: Sequence[EndedAttempt[S, R]]) -> list[str]:
         """Write the results of attempts, in transactions of its own, and say how each ended.
 
         It may be called again with results that are already written, if the answer to a COMMIT was lost.

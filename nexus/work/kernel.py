@@ -13,11 +13,11 @@ from nexus.db.patience import insist
 from nexus.db.session import Sessions
 from nexus.errors import JobTimeout
 from nexus.queue import Queue, Work
-from nexus.work.handler import SWEEP, WORKER, Claim, Ended, Handler, Hold
+from nexus.work.handler import SWEEP, WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.leases import Leases
 from nexus.work.retry import Again, decide
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: How many rows a sweep takes back in one transaction.
 BATCH = 100
@@ -64,15 +64,15 @@ class Kernel:
             (outcome,) = insist(lambda: self.settle([ended]))
         return outcome
 
-    def attempt(self, claim: Claim[Any]) -> Ended[Any, Any]:
+    def attempt(self, claim: Claim[Any]) -> EndedAttempt[Any, Any]:
         """Do claimed work. The caller has to settle the result."""
         handler, number = self.handlers[claim.hold.work.kind], claim.hold.attempt
         name = {handler.log_id: str(claim.hold.work.id)}
         with logging.task_log_context(request_id=claim.request_id, **name):
             log.info(f"{handler.log_event}_started", attempt=number, **name)
-            return Ended(claim, handler.do(claim))
+            return EndedAttempt(claim, handler.do(claim))
 
-    def settle(self, ended: Sequence[Ended[Any, Any]]) -> list[str]:
+    def settle(self, ended: Sequence[EndedAttempt[Any, Any]]) -> list[str]:
         """Write the results of attempts at one kind of work, and say how they ended."""
         handler = self.handlers[ended[0].claim.hold.work.kind]
         outcomes = handler.settle(ended)

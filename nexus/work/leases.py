@@ -13,7 +13,7 @@ from nexus.db.session import Sessions
 from nexus.work.backlog import Backlog
 from nexus.work.handler import Hold
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 class Leases:

@@ -8,11 +8,11 @@ from typing import Any
 
 from nexus import logging
 from nexus.db.patience import insist
-from nexus.work.handler import Ended
+from nexus.work.handler import EndedAttempt
 from nexus.work.kernel import Kernel
 
-log = logging.get(__name__)
-AnyEnded = Ended[Any, Any]
+log = logging.get_logger(__name__)
+AnyEnded = EndedAttempt[Any, Any]
 
 #: How many results are written together, and how many may wait before a thread that adds one has to wait.
 MOST = 32

@@ -14,7 +14,7 @@ from nexus.media import runner, submit
 from nexus.media.lifecycle import EXTRACTION
 from nexus.queue import Work
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 @shared_task(bind=True, name="ingest_media", max_retries=3)
@@ -45,7 +45,9 @@ def retry_media(
     """Reset a failed media and announce it, as POST /media/{id}/retry does."""
     app = app_behind(self.app)
     with logging.task_log_context(request_id=request_id, media_id=media_id):
-        submit.retry(app.sessions, app.queue, UUID(str(media_id)), UUID(str(actor_user_id)), request_id)
+        submit.retry_failed_item(
+            app.sessions, app.queue, UUID(str(media_id)), UUID(str(actor_user_id)), request_id
+        )
 
 
 def _wake(task: Any, work: Work) -> None:

@@ -16,7 +16,7 @@ from nexus.work.handler import Claim, Handler
 from nexus.work.turns import Turns
 from nexus.worker.outbox import Outbox
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: A thread claims as much as it expects to finish in this time, so that short work is claimed in bulk and long work
 #: stays free for others.

@@ -250,7 +250,7 @@ def test_a_405_names_every_method_of_the_address(schema_user: Caller) -> None:
 
 def test_the_openapi_document_is_generated_once(module_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Anybody may ask for it, and a 405 needs it too."""
-    api = application.create(module_site.app)
+    api = application.create_application(module_site.app)
     first = api.openapi()
     monkeypatch.delattr(Route, "document")
     assert api.openapi() is first

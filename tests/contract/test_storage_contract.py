@@ -362,10 +362,10 @@ def test_a_file_is_uploaded_confirmed_downloaded_and_deleted(
     app = build(make_settings(sqlite_url, tmp_path, storage_prefix=run_prefix()))
     files = replace(app.files, storage=place.storage)
     user, body = uuid4(), BODY + secrets.token_bytes(100)
-    begun = uploads.begin(app.sessions, files, user, Expected("pdf", "a.pdf", PDF, len(body)))
+    begun = uploads.begin_upload(app.sessions, files, user, Expected("pdf", "a.pdf", PDF, len(body)))
     assert begun.storage_path == f"{run_prefix()}media/{begun.media_id}/original.pdf"
     assert place.put(begun.target.url, body, dict(begun.target.headers)).is_success
-    done = uploads.confirm(app.sessions, files, app.queue, user, begun.media_id)
+    done = uploads.confirm_upload(app.sessions, files, app.queue, user, begun.media_id)
     assert (done.media_id, done.duplicate) == (begun.media_id, False)
     link, _ = store.link_for(app.sessions, files, user, begun.media_id)
     assert place.get(link.url).content == body
@@ -383,9 +383,9 @@ def test_a_checked_file_can_not_be_replaced_over_its_upload_link(
     app = build(make_settings(sqlite_url, tmp_path, storage_prefix=run_prefix()))
     files = replace(app.files, storage=place.storage)
     user, body = uuid4(), BODY + secrets.token_bytes(100)
-    begun = uploads.begin(app.sessions, files, user, Expected("pdf", "a.pdf", PDF, len(body)))
+    begun = uploads.begin_upload(app.sessions, files, user, Expected("pdf", "a.pdf", PDF, len(body)))
     assert place.put(begun.target.url, body, dict(begun.target.headers)).is_success
-    uploads.confirm(app.sessions, files, app.queue, user, begun.media_id)
+    uploads.confirm_upload(app.sessions, files, app.queue, user, begun.media_id)
     place.put(begun.target.url, bytes(len(body)), dict(begun.target.headers))
     link, _ = store.link_for(app.sessions, files, user, begun.media_id)
     assert place.get(link.url).content == body

@@ -145,8 +145,8 @@ def test_a_token_that_is_taken_back_elsewhere_stops_working_within_seconds(site:
     secret = token_of(site.app.sessions, me.user, "read")
     assert by(site, secret).get("/media").status_code == 200
     with site.app.sessions.begin() as session:
-        for token in tokens.list_of(session, me.user):
-            tokens.revoke(session, me.user, token.id)
+        for token in tokens.list_tokens(session, me.user):
+            tokens.revoke_token(session, me.user, token.id)
     seconds += MEMORY_SECONDS
     assert by(site, secret).get("/media").status_code == 401
 

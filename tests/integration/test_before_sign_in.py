@@ -96,7 +96,7 @@ def test_a_stranger_is_refused_before_the_body_arrives(call: str, site: Site) ->
 def test_every_call_with_a_body_knows_its_caller_first(app: App) -> None:
     """But for the few that are open to all, which take 1 MiB at most."""
     unknown = set()
-    for route in application.create(app).routes:
+    for route in application.create_application(app).routes:
         if isinstance(route, Route):
             route.complete()
             if route.takes_body and route.caller is None:

@@ -313,7 +313,7 @@ def test_dangling_references_are_found(small: App, owner: UUID) -> None:
 def test_missing_or_weakened_guards_are_found(app: App, subject: Subject[Any]) -> None:
     dialect, table = app.sessions.engine.dialect.name, subject.table.name
     on = "" if dialect == "sqlite" else f" ON {table}"
-    guard = next(sql for sql in triggers.create(subject, dialect) if "status_birth" in sql)
+    guard = next(sql for sql in triggers.create_triggers(subject, dialect) if "status_birth" in sql)
     initial, other = (state.value for state in list(subject.machine.states)[:2])
     damage(app, f"DROP TRIGGER {table}_status_birth{on}")
     try:
@@ -469,7 +469,7 @@ def test_redis_is_checked_only_if_the_queue_needs_it(small: App, redis_url: str)
 
 
 def test_a_database_that_is_not_migrated_is_a_problem(small: App, tmp_path: Path) -> None:
-    migrate.downgrade(small.settings.database, "base")
+    migrate.downgrade_schema(small.settings.database, "base")
     findings = examine(small)
     assert findings["database.migrated"].advice == "Run: nexus db upgrade"
     assert "media.text" not in findings

@@ -105,7 +105,7 @@ def test_plugin_for_pdfs_serves_imports(app: App, desk: ImportDesk, books: list[
     assert found.row.title == "pdf one.pdf 1"
     assert "THE FERRY LEFT THE HARBOUR" in found.texts[0]
     with app.sessions.read() as session:
-        document = revisions.read(session, media_id, 1)
+        document = revisions.read_revision(session, media_id, 1)
     assert document is not None
     assert document.extractor == extractor_origin(shout)
 

@@ -204,12 +204,12 @@ def test_everyone_may_leave_and_sees_nothing_afterwards(app: App) -> None:
     media_id = new_media(app, owner)
     with app.sessions.begin() as session:
         add_media(session, library, media_id, owner)
-        assert queries.get(session, media_id, member)
+        assert queries.get_media(session, media_id, member)
         remove_member(session, library, member, member)
         remove_member(session, library, admin, owner)
         for user in (member, admin):
             with pytest.raises(NotFound):
-                queries.get(session, media_id, user)
+                queries.get_media(session, media_id, user)
             with pytest.raises(NotFound):
                 get_library(session, library, user)
         with pytest.raises(NotFound):
@@ -281,8 +281,8 @@ def test_deleting_a_media_removes_it_from_every_library_that_the_viewer_administ
         add_media(session, library, media_id, owner)
         delete_media(session, media_id, owner)
         with pytest.raises(NotFound):
-            queries.get(session, media_id, owner)
-        assert queries.get(session, media_id, other)
+            queries.get_media(session, media_id, owner)
+        assert queries.get_media(session, media_id, other)
     assert everything_of(app.sessions, media_id).holders == [default_of(app, other)]
 
 
@@ -326,7 +326,7 @@ def test_a_viewer_reads_only_media_in_their_libraries(app: App) -> None:
 
     def seen(session: Session, viewer: UUID) -> bool:
         try:
-            queries.get(session, media_id, viewer)
+            queries.get_media(session, media_id, viewer)
         except NotFound:
             return False
         return True
@@ -335,11 +335,11 @@ def test_a_viewer_reads_only_media_in_their_libraries(app: App) -> None:
         assert [seen(session, user) for user in (owner, member, stranger)] == [True, False, False]
         catalog.add_media(session, library, media_id, owner)
         assert [seen(session, user) for user in (owner, member, stranger)] == [True, True, False]
-        assert queries.get(session, media_id, owner).may_retry
-        assert not queries.get(session, media_id, member).may_retry
+        assert queries.get_media(session, media_id, owner).may_retry
+        assert not queries.get_media(session, media_id, member).may_retry
         assert queries.newest(session, member).items[0].row.id == media_id
         assert queries.newest(session, stranger).items == []
-        for refused in (queries.get, history.events):
+        for refused in (queries.get_media, history.events):
             with pytest.raises(NotFound):
                 refused(session, media_id, stranger)
 

@@ -92,26 +92,26 @@ def told_by_postgres(connection: Connection) -> dict[str, object]:
 
 
 def test_migrations_go_up_down_and_up_again(empty_url: str) -> None:
-    migrate.upgrade(empty_url)
-    assert migrate.current(empty_url) == migrate.head()
+    migrate.upgrade_schema(empty_url)
+    assert migrate.schema_version(empty_url) == migrate.head()
     before = schema(empty_url)
     assert set(before["tables"]) == set(metadata.tables)
-    migrate.downgrade(empty_url, "base")
-    assert migrate.current(empty_url) is None
+    migrate.downgrade_schema(empty_url, "base")
+    assert migrate.schema_version(empty_url) is None
     assert schema(empty_url) == {"tables": {}, "triggers": {}}
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     assert schema(empty_url) == before
 
 
 def test_upgrading_an_upgraded_database_changes_nothing(empty_url: str) -> None:
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     before = schema(empty_url)
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     assert schema(empty_url) == before
 
 
 def test_the_migrations_make_what_the_tables_say(empty_url: str) -> None:
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     engine = migrate.engine_for(empty_url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
@@ -133,17 +133,17 @@ def test_the_migrations_make_what_the_tables_say(empty_url: str) -> None:
 
 def test_the_installed_triggers_are_those_of_the_machines(empty_url: str) -> None:
     """Names and bodies: a table that changed without a migration shows here."""
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     engine = migrate.engine_for(empty_url)
     with engine.connect() as connection:
         before = installed(connection)
         dialect = connection.dialect.name
         for subject in SUBJECTS:
-            for statement in triggers.drop(subject, dialect):
+            for statement in triggers.drop_triggers(subject, dialect):
                 connection.execute(text(statement))
         assert installed(connection) == {}, "a trigger that no machine knows"
         for subject in SUBJECTS:
-            for statement in triggers.create(subject, dialect):
+            for statement in triggers.create_triggers(subject, dialect):
                 connection.exec_driver_sql(statement)
         made = installed(connection)
         connection.rollback()
@@ -156,7 +156,7 @@ def test_the_installed_triggers_are_those_of_the_machines(empty_url: str) -> Non
 def test_processes_that_upgrade_an_empty_database_at_once_all_succeed(empty_url: str) -> None:
     program = (
         "import sys; from nexus.db import migrate; print('up', flush=True);"
-        "sys.stdin.readline(); migrate.upgrade(sys.argv[1])"
+        "sys.stdin.readline(); migrate.upgrade_schema(sys.argv[1])"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     started = [
@@ -169,7 +169,7 @@ def test_processes_that_upgrade_an_empty_database_at_once_all_succeed(empty_url:
         process.stdin.flush()
     said = [process.communicate()[1] for process in started]
     assert [process.returncode for process in started] == [0, 0], said
-    assert migrate.current(empty_url) == migrate.head()
+    assert migrate.schema_version(empty_url) == migrate.head()
     assert set(schema(empty_url)["tables"]) == set(metadata.tables)
 
 
@@ -197,7 +197,7 @@ def test_many_connections_that_open_a_new_sqlite_database_at_once_all_succeed(
 
 def test_people_keep_their_libraries_when_names_invitations_and_the_audit_log_come(empty_url: str) -> None:
     """With data, up and down: what was there before stays, and what came later goes with its tables."""
-    migrate.upgrade(empty_url, "0007")
+    migrate.upgrade_schema(empty_url, "0007")
     engine = migrate.engine_for(empty_url)
     user, library = ("11" * 16, "22" * 16)
     with engine.begin() as connection:
@@ -209,7 +209,7 @@ def test_people_keep_their_libraries_when_names_invitations_and_the_audit_log_co
             f"VALUES ('{user}', '{library}', 'admin', '2026-01-01 00:00:00')",
         ):
             connection.execute(text(statement))
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     with engine.begin() as connection:
         known = connection.execute(text("SELECT claimed_name, own_name, email FROM users")).one()
         assert tuple(known) == (None, None, None)
@@ -222,11 +222,11 @@ def test_people_keep_their_libraries_when_names_invitations_and_the_audit_log_co
             )
         )
         connection.execute(text("INSERT INTO audit (at, event) VALUES ('2026-01-01 00:00:00', 'invited')"))
-    migrate.downgrade(empty_url, "0007")
+    migrate.downgrade_schema(empty_url, "0007")
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM memberships")) == 1
         assert not {"invitations", "audit"} & set(inspect(connection).get_table_names())
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT own_name FROM users")) is None
         assert connection.scalar(text("SELECT count(*) FROM audit")) == 0
@@ -237,7 +237,7 @@ def test_people_keep_their_libraries_when_names_invitations_and_the_audit_log_co
     "invitee", ["NULL, NULL", "'ann@example.com', '11111111111111111111111111111111'"], ids=["nobody", "two"]
 )
 def test_the_database_refuses_an_invitation_to_nobody_or_to_two(empty_url: str, invitee: str) -> None:
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     engine = migrate.engine_for(empty_url)
     one = "11" * 16
     with engine.connect() as connection:
@@ -336,7 +336,7 @@ def rows_of(url: str, table: str) -> list[list[tuple[str, object]]]:
 
 
 def test_texts_become_revisions_and_go_back(empty_url: str) -> None:
-    migrate.upgrade(empty_url, OLD)
+    migrate.upgrade_schema(empty_url, OLD)
     engine = migrate.engine_for(empty_url)
     with engine.begin() as connection:
         for statement in old_rows(engine.dialect.name):
@@ -344,7 +344,7 @@ def test_texts_become_revisions_and_go_back(empty_url: str) -> None:
     engine.dispose()
     guards = schema(empty_url)["triggers"]
     before = {table: rows_of(empty_url, table) for table in TEXT_TABLES}
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     assert schema(empty_url)["triggers"] == guards
     assert asked(empty_url, "SELECT revision, newest_revision, last_revision FROM media ORDER BY id") == [
         (5, 5, 5),
@@ -369,7 +369,7 @@ def test_texts_become_revisions_and_go_back(empty_url: str) -> None:
     assert asked(empty_url, "SELECT revision FROM media_file ORDER BY media_id") == [(5,), (1,), (0,)]
     assert asked(empty_url, "SELECT revision, moved_at FROM library_media") == [(None, None)] * 4
     assert asked(empty_url, "SELECT count(*) FROM refreshes WHERE id = media_id") == [(1,)]
-    migrate.downgrade(empty_url, OLD)
+    migrate.downgrade_schema(empty_url, OLD)
     after = {table: rows_of(empty_url, table) for table in TEXT_TABLES}
     made = [row for row in after["documents"] if row not in before["documents"]]
     assert [dict(row)["extractor"] for row in made] == ["unknown"]
@@ -382,13 +382,13 @@ TEXT_TABLES = ("documents", "fragments", "chunks", "assets", "media_file", "libr
 
 def test_an_old_text_is_found_again_after_the_migration(empty_url: str) -> None:
     """Its hash is the one that a refresh of the unchanged page makes."""
-    migrate.upgrade(empty_url, OLD)
+    migrate.upgrade_schema(empty_url, OLD)
     engine = migrate.engine_for(empty_url)
     with engine.begin() as connection:
         for statement in old_rows(engine.dialect.name):
             connection.exec_driver_sql(statement)
     engine.dispose()
-    migrate.upgrade(empty_url)
+    migrate.upgrade_schema(empty_url)
     book = Found(Extraction.plain("Title", "page"), "nexus 0")
     ready = Readable.of(UUID(BOOK), 1, book)
     hashes = asked(empty_url, "SELECT content_hash FROM revisions ORDER BY media_id")

@@ -101,7 +101,7 @@ def test_somebody_signs_in_and_comes_back_to_where_they_were(
     assert (back.status_code, back.headers["location"]) == (303, wanted)
     assert is_in(browser)
     with app.sessions.read() as session:
-        (kept,) = sign_ins.list_of(session, user_of(provider.url, "alice"))
+        (kept,) = sign_ins.list_sign_ins(session, user_of(provider.url, "alice"))
     assert kept.method is sign_ins.Method.OIDC
 
 
@@ -113,7 +113,7 @@ def test_a_person_is_the_same_user_as_by_a_bearer_token(
     for subject, user in ((mine, UUID(mine)), ("auth0|7", user_of(provider.url, "auth0|7"))):
         assert sign_in(browser, provider, subject).status_code == 303
         with app.sessions.read() as session:
-            assert len(sign_ins.list_of(session, user)) == 1
+            assert len(sign_ins.list_sign_ins(session, user)) == 1
 
 
 def test_the_way_there_carries_state_nonce_and_a_challenge(

@@ -20,12 +20,12 @@ from nexus.media.lifecycle import BACKLOG, mark_all_ready_for_reading
 from nexus.media.runner import Extracting
 from nexus.media.texts import Found, Readable
 from nexus.states.media import Kind, MediaStatus
-from nexus.work.handler import Claim, Ended
+from nexus.work.handler import Claim, EndedAttempt
 from nexus.worker.outbox import Outbox
 from tests.kit.media import events_of, everything_of, new_media, row_of, start_extraction, status_of
 from tests.kit.settings import make_settings
 
-Done = Ended[MediaRow, Readable | Nothing]
+Done = EndedAttempt[MediaRow, Readable | Nothing]
 
 
 def ended(app: App, count: int) -> list[Done]:

@@ -90,8 +90,8 @@ def test_an_item_without_text_has_no_passages(app: App) -> None:
 def test_a_pdf_is_served_as_it_is_stored(app: App) -> None:
     media_id = new_file(app, uuid4(), "0" * 64, stored=True)
     with app.sessions.read() as session:
-        file = reader.pdf(session, media_id, 1)
-        assert reader.pdf(session, text_of(app, "no file"), 1) is None
+        file = reader.pdf_of_revision(session, media_id, 1)
+        assert reader.pdf_of_revision(session, text_of(app, "no file"), 1) is None
     assert file is not None
     assert b"".join(reader.stream(app.files, file)) == b"pdf"
     app.files.storage.delete(file.storage_path)
@@ -104,7 +104,7 @@ def test_an_unreachable_store_is_reported_before_the_first_byte(
 ) -> None:
     media_id = new_file(app, uuid4(), "0" * 64, stored=True)
     with app.sessions.read() as session:
-        file = reader.pdf(session, media_id, 1)
+        file = reader.pdf_of_revision(session, media_id, 1)
 
     def away(self: Storage, path: str) -> object:
         raise StorageError("away")

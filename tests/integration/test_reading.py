@@ -174,7 +174,7 @@ def test_a_media_view_holds_its_capabilities(app: App) -> None:
         assert views[stored].capabilities.can_read
         assert views[stored].capabilities.can_download_file
         assert not views[stored].capabilities.can_quote
-        single = queries.get(session, stored, user)
+        single = queries.get_media(session, stored, user)
         assert single.capabilities == views[stored].capabilities
         assert not single.may_retry
 
@@ -188,8 +188,8 @@ def test_fragments_are_listed_in_reading_order(app: App, most: int) -> None:
     assert [row.text for row in numbered(app, text, media_id, user, most)] == list(texts)
 
 
-def text(session: Session, media_id: UUID, viewer: UUID, *place: Any) -> queries.Part[Any]:
-    return queries.text(session, queries.get(session, media_id, viewer), *place)
+def text(session: Session, media_id: UUID, viewer: UUID, *place: Any) -> queries.ItemPage[Any]:
+    return queries.read_text_page(session, queries.get_media(session, media_id, viewer), *place)
 
 
 def numbered(app: App, reader: Callable[..., queries.Page], media_id: UUID, user: UUID, most: int) -> list:

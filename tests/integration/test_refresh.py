@@ -89,7 +89,7 @@ def one(app: App, statement: Statement, media_id: UUID) -> Any:
 def fragments_of(app: App, media_id: UUID, user: UUID) -> list[Any]:
     """The text that a user sees."""
     with app.sessions.read() as session:
-        number = queries.get(session, media_id, user).row.revision
+        number = queries.get_media(session, media_id, user).row.revision
         return session.all(_FRAGMENTS, media_id=media_id, number=number)
 
 
@@ -118,7 +118,7 @@ def test_a_refresh_makes_a_new_revision(app: App, user: UUID) -> None:
     assert refresh_item(app.tools, media_id) == "revision 2"
     assert texts_of(app, media_id, user) == ["new", "more"]
     with app.sessions.read() as session:
-        row = queries.get(session, media_id, user).row
+        row = queries.get_media(session, media_id, user).row
     assert (row.title, row.processing_status, row.processing_attempts) == (
         "A new title",
         "ready_for_reading",

@@ -37,7 +37,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.queue import Work
 from nexus.states.media import Kind
 from nexus.work.backlog import Backlog
-from nexus.work.handler import WORKER, Claim, Ended, Handler, Hold
+from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again, decide
 from nexus.work.turns import Turns
 from nexus.worker.threads import Workers
@@ -133,7 +133,7 @@ class Ringing(Handler[Bell, WorkError | None]):
             self.meeting.wait()
         return self.errors.pop(0) if self.errors else None
 
-    def settle(self, ended: Sequence[Ended[Bell, WorkError | None]]) -> list[str]:
+    def settle(self, ended: Sequence[EndedAttempt[Bell, WorkError | None]]) -> list[str]:
         return [self._settled(one.claim, one.result) for one in ended]
 
     def put_down(
@@ -253,7 +253,7 @@ def test_registered_work_of_a_lost_worker_is_swept_up_and_its_late_result_refuse
     assert app.kernel.sweep(app.queue).released == 1
     clock.forward(minutes=1)
     assert app.kernel.run(Work("bell", bell_id)) == "rung"
-    assert app.kernel.settle([Ended(lost, None)]) == ["stale"]
+    assert app.kernel.settle([EndedAttempt(lost, None)]) == ["stale"]
 
 
 def test_registered_work_is_shared_out_among_users(app: App, ringing: Ringing) -> None:

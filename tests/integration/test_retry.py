@@ -241,7 +241,7 @@ def test_a_whole_retry_request_announces_only_what_can_be_extracted(app: App) ->
     user = uuid4()
     media_id = new_media(app, user)
     walk_media_to(app, media_id, MediaStatus.FAILED)
-    assert submit.retry(app.sessions, app.queue, media_id, user) is False
+    assert submit.retry_failed_item(app.sessions, app.queue, media_id, user) is False
     fail_media(app, media_id, start_extraction(app, media_id))
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = good_extractor
-    assert submit.retry(app.sessions, app.queue, media_id, user) is True
+    assert submit.retry_failed_item(app.sessions, app.queue, media_id, user) is True

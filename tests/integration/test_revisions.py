@@ -82,21 +82,21 @@ def refreshed(app: App, media_id: UUID, user: UUID, text: str, **given: Any) -> 
 def seen(app: App, media_id: UUID, user: UUID) -> dict[str, Any]:
     """Whatever a user sees of an item."""
     with app.sessions.read() as session:
-        view = queries.get(session, media_id, user)
-        text = queries.text(session, view).items
+        view = queries.get_media(session, media_id, user)
+        text = queries.read_text_page(session, view).items
         document = reader.document(session, view, user)
         return {
             "row": view.row._replace(newest_revision=0),
             "text": [(one.id, one.text, one.html) for one in text],
             "document": document.row,
-            "picture": reader.picture(session, view, "p.png"),
+            "picture": reader.find_picture(session, view, "p.png"),
             "listed": [one.row.title for one in queries.newest(session, user).items],
         }
 
 
 def text_of(app: App, media_id: UUID, user: UUID) -> str:
     with app.sessions.read() as session:
-        return queries.text(session, queries.get(session, media_id, user)).items[0].text
+        return queries.read_text_page(session, queries.get_media(session, media_id, user)).items[0].text
 
 
 def numbers(app: App, media_id: UUID) -> list[int]:
@@ -107,7 +107,8 @@ def numbers(app: App, media_id: UUID) -> list[int]:
 def versions(app: App, media_id: UUID, user: UUID) -> list[int]:
     with app.sessions.read() as session:
         return [
-            one.number for one in holdings.list_versions(session, queries.get(session, media_id, user), user)
+            one.number
+            for one in holdings.list_versions(session, queries.get_media(session, media_id, user), user)
         ]
 
 
@@ -128,8 +129,8 @@ def test_a_newer_version_is_offered_and_taken_only_on_request(app: App) -> None:
     bob = holder(app)
     refreshed(app, media_id, bob, "the second text")
     with app.sessions.read() as session:
-        assert queries.get(session, media_id, ann).newer_revision == 2
-        assert queries.get(session, media_id, bob).newer_revision is None
+        assert queries.get_media(session, media_id, ann).newer_revision == 2
+        assert queries.get_media(session, media_id, bob).newer_revision is None
     assert versions(app, media_id, ann) == [2, 1]
     assert holdings.use_version(app.sessions, media_id, ann, 2) == 1
     assert text_of(app, media_id, ann) == "the second text"
@@ -206,7 +207,7 @@ def entered(app: App) -> tuple[UUID, UUID, UUID]:
     media_id, ann = readable(app)
     bob = holder(app)
     share_media(app, ann, media_id, (bob, Role.ADMIN))
-    assert holdings.enter_text(app.sessions, media_id, ann, "Mine", SECRET) == 2
+    assert holdings.enter_own_text(app.sessions, media_id, ann, "Mine", SECRET) == 2
     return media_id, ann, bob
 
 
@@ -217,7 +218,7 @@ def test_an_entered_text_is_its_users_alone(app: App) -> None:
     assert versions(app, media_id, ann) == [2, 1]
     assert versions(app, media_id, bob) == [1]
     with app.sessions.read() as session:
-        assert queries.get(session, media_id, bob).newer_revision is None
+        assert queries.get_media(session, media_id, bob).newer_revision is None
         assert holdings.find_version(session, media_id, ann, 2).origin is Origin.ENTERED
     holdings.use_version(app.sessions, media_id, ann, 1)
     holdings.use_version(app.sessions, media_id, ann, 2)
@@ -258,7 +259,7 @@ def test_a_job_takes_the_revision_that_its_editor_holds(app: App) -> None:
     extract_item(app.tools, media_id)
     bob = holder(app)
     secret = f"{SECRET} {BODY}"
-    holdings.enter_text(app.sessions, media_id, ann, "Mine", secret)
+    holdings.enter_own_text(app.sessions, media_id, ann, "Mine", secret)
     jobs = [requests.create_job(app.tools, user, NewJob(media_id=media_id)) for user in (ann, bob)]
     assert [job.extracted_text for job in jobs] == [secret, BODY]
     assert [job.media_revision for job in jobs] == [2, 1]
@@ -280,10 +281,10 @@ def test_a_text_can_be_entered_for_an_item_that_failed(app: App) -> None:
     bob = holder(app, "https://example.com/other")
     with app.sessions.begin() as session:
         add.hold_article(session, bob, URL)
-    holdings.enter_text(app.sessions, media_id, ann, "", SECRET)
+    holdings.enter_own_text(app.sessions, media_id, ann, "", SECRET)
     with app.sessions.read() as session:
-        assert queries.get(session, media_id, ann).capabilities.can_quote
-        assert not queries.get(session, media_id, bob).capabilities.can_read
+        assert queries.get_media(session, media_id, ann).capabilities.can_quote
+        assert not queries.get_media(session, media_id, bob).capabilities.can_read
     with app.sessions.begin() as session:
         add.add_url(session, bob, "web_article", URL, {})
     assert text_of(app, media_id, ann) == SECRET, "a retry by another leaves it alone"
@@ -293,14 +294,14 @@ def test_a_text_can_be_entered_for_an_item_that_failed(app: App) -> None:
 def test_an_empty_or_endless_text_cannot_be_entered(app: App, text: str) -> None:
     media_id, ann = readable(app)
     with pytest.raises(InvalidRequest):
-        holdings.enter_text(app.sessions, media_id, ann, "Mine", text)
+        holdings.enter_own_text(app.sessions, media_id, ann, "Mine", text)
     assert numbers(app, media_id) == [1]
 
 
 def test_a_stranger_cannot_enter_a_text(app: App) -> None:
     media_id, _ = readable(app)
     with pytest.raises(NotFound):
-        holdings.enter_text(app.sessions, media_id, uuid4(), "Mine", SECRET)
+        holdings.enter_own_text(app.sessions, media_id, uuid4(), "Mine", SECRET)
     assert numbers(app, media_id) == [1]
 
 
@@ -345,8 +346,8 @@ def test_a_version_let_go_lately_stays_though_it_is_old(app: App, clock: SetCloc
 def test_deleting_an_item_removes_every_version_of_it(app: App) -> None:
     media_id, ann = readable(app)
     refreshed(app, media_id, ann, "the second text")
-    holdings.enter_text(app.sessions, media_id, ann, "Mine", SECRET)
-    files.delete_media(app.sessions, app.files, ann, media_id)
+    holdings.enter_own_text(app.sessions, media_id, ann, "Mine", SECRET)
+    files.delete_media_and_files(app.sessions, app.files, ann, media_id)
     assert (numbers(app, media_id), stored_paths(app)) == ([], [])
 
 
@@ -451,7 +452,7 @@ def test_using_and_deleting_at_once_leave_nothing_half_done(crowded: App) -> Non
         refreshed(app, media_id, ann, "the second text")
         used, _ = all_at_once(
             partial(holdings.use_version, app.sessions, media_id, ann, 1),
-            partial(files.delete_media, app.sessions, app.files, ann, media_id),
+            partial(files.delete_media_and_files, app.sessions, app.files, ann, media_id),
         )
         assert used == 1 or isinstance(used, NotFound), used
         assert (numbers(app, media_id), held(app, media_id)) == ([], [])

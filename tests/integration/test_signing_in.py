@@ -174,7 +174,7 @@ def test_using_a_session_writes_seldom(site: Site, clock: SetClock) -> None:
 
     def last_use() -> object:
         with site.app.sessions.read() as session:
-            return sign_ins.list_of(session, user)[0].used_at
+            return sign_ins.list_sign_ins(session, user)[0].used_at
 
     began = last_use()
     for _ in range(4):

@@ -79,7 +79,7 @@ def test_beginning_an_upload_answers_with_a_target_and_writes_a_row_without_a_fi
     assert [(entry.event, entry.actor) for entry in found.history] == [("create", str(uploader.id))]
     assert len(found.holders) == 1
     with app.sessions.read() as session:
-        assert not queries.get(session, begun.media_id, uploader.id).capabilities.can_download_file
+        assert not queries.get_media(session, begun.media_id, uploader.id).capabilities.can_download_file
 
 
 def test_the_path_of_an_upload_names_no_user(uploader: Uploader) -> None:
@@ -114,7 +114,7 @@ def test_an_upload_with_invalid_expectations_is_refused_before_it_is_sent(
     app: App, uploader: Uploader, given: Expected, error: type[ApiError]
 ) -> None:
     with pytest.raises(error) as raised:
-        uploads.begin(app.sessions, app.files, uploader.id, given)
+        uploads.begin_upload(app.sessions, app.files, uploader.id, given)
     assert type(raised.value) is error
     assert count_media(app) == 0
 
@@ -123,7 +123,7 @@ def test_an_upload_with_invalid_expectations_is_refused_before_it_is_sent(
 def test_a_file_of_the_largest_size_is_accepted(app: App, uploader: Uploader, kind: str) -> None:
     most = app.files.most_bytes[Kind(kind)]
     given = replace(expected_upload(b"", kind), size_bytes=most)
-    assert uploads.begin(app.sessions, app.files, uploader.id, given)
+    assert uploads.begin_upload(app.sessions, app.files, uploader.id, given)
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ class LiveSite:
         kept = page.context.cookies(self.url)
         (cookie,) = [one for one in kept if one["name"] == cookies.SESSION]
         with self.sessions() as sessions, sessions.read() as session:
-            found = sign_ins.find(session, cookie["value"])
+            found = sign_ins.find_sign_in(session, cookie["value"])
         assert found is not None
         return found.user_id
 

@@ -31,5 +31,5 @@ def empty_postgres(server_url: str) -> Iterator[str]:
 def fresh_postgres(server_url: str) -> Iterator[str]:
     """The URL of a new database on that server, migrated, dropped in the end."""
     with empty_postgres(server_url) as url:
-        migrate.upgrade(url)
+        migrate.upgrade_schema(url)
         yield url

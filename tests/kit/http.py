@@ -102,7 +102,7 @@ class Site:
 def serve(app: App, limits: ConnectionLimits | None = None) -> Iterator[Site]:
     """Serve as `nexus serve` does. The socket listens first, so nobody needs to wait for the server."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = server_config(application.create(app), app.settings, limits, lifespan="on")
+        config = server_config(application.create_application(app), app.settings, limits, lifespan="on")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), name="server")
         before = structlog.get_config()

@@ -15,7 +15,7 @@ kernel._CREATE_RULESET = 9999
 kernel._NAMESPACES = ()
 callfilter.MACHINES = {}
 kernel.leave_root = lambda number: None
-nursery.main()
+nursery.run_nursery()
 """
 
 

@@ -57,7 +57,9 @@ class Uploader:
     id: UUID = field(default_factory=uuid4)
 
     def begin(self, body: bytes, kind: str = "pdf", filename: str | None = None) -> Begun:
-        return verbs.begin(self.app.sessions, self.app.files, self.id, expected_upload(body, kind, filename))
+        return verbs.begin_upload(
+            self.app.sessions, self.app.files, self.id, expected_upload(body, kind, filename)
+        )
 
     def send(self, begun: Begun, body: bytes) -> None:
         self.app.files.storage.put(begun.storage_path, [body], PDF)
@@ -69,7 +71,7 @@ class Uploader:
         return begun.media_id
 
     def confirm(self, media_id: UUID) -> Confirmed:
-        return verbs.confirm(self.app.sessions, self.app.files, self.app.queue, self.id, media_id)
+        return verbs.confirm_upload(self.app.sessions, self.app.files, self.app.queue, self.id, media_id)
 
     def upload(self, body: bytes, kind: str = "pdf", filename: str | None = None) -> UUID:
         return self.confirm(self.sent(body, kind, filename)).media_id

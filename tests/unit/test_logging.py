@@ -21,7 +21,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 def test_json_lines_carry_event_level_and_time(capsys: pytest.CaptureFixture[str]) -> None:
     logging.configure(json=True, level="info")
-    logging.get("nexus.test").info("it_happened", kind="video")
+    logging.get_logger("nexus.test").info("it_happened", kind="video")
     standard.getLogger("other").warning("said %s", "so")
     first, second = lines(capsys)
     assert (first["event"], first["level"], first["kind"]) == ("it_happened", "info", "video")
@@ -34,20 +34,20 @@ def test_exceptions_are_logged_on_one_line(capsys: pytest.CaptureFixture[str]) -
     try:
         raise ValueError("why")
     except ValueError:
-        logging.get("nexus.test").exception("it_broke")
+        logging.get_logger("nexus.test").exception("it_broke")
     assert "ValueError: why" in lines(capsys)[0]["exception"]
 
 
 @pytest.mark.parametrize("name", [*sorted(logging.PRIVATE), "Authorization", "jwt_secret"])
 def test_private_fields_are_redacted(capsys: pytest.CaptureFixture[str], name: str) -> None:
     logging.configure(json=True, level="info")
-    logging.get("nexus.test").info("it_happened", **{name: "hunter2"})
+    logging.get_logger("nexus.test").info("it_happened", **{name: "hunter2"})
     assert lines(capsys)[0][name] == "[redacted]"
 
 
 def test_readable_lines_have_colours_for_a_person_alone(capsys: pytest.CaptureFixture[str]) -> None:
     logging.configure(json=False, level="info")
-    logging.get("nexus.test").info("it_happened", media_id="one")
+    logging.get_logger("nexus.test").info("it_happened", media_id="one")
     written = capsys.readouterr().err
     assert "media_id=one" in written
     assert "\x1b" not in written
@@ -55,9 +55,9 @@ def test_readable_lines_have_colours_for_a_person_alone(capsys: pytest.CaptureFi
 
 def test_the_log_level_applies_to_every_logger(capsys: pytest.CaptureFixture[str]) -> None:
     logging.configure(json=True, level="warning")
-    logging.get("nexus.test").info("not_this")
+    logging.get_logger("nexus.test").info("not_this")
     standard.getLogger("other").info("nor this")
-    logging.get("nexus.test").warning("this")
+    logging.get_logger("nexus.test").warning("this")
     assert [line["event"] for line in lines(capsys)] == ["this"]
 
 
@@ -71,7 +71,7 @@ def test_alembic_and_uvicorn_log_only_warnings(capsys: pytest.CaptureFixture[str
 
 def test_a_task_binds_its_ids_and_unbinds_them(capsys: pytest.CaptureFixture[str]) -> None:
     logging.configure(json=True, level="info")
-    log = logging.get("nexus.test")
+    log = logging.get_logger("nexus.test")
     with logging.task_log_context("r1", media_id="m1"):
         log.info("inside")
         with logging.task_log_context(None, media_id="m2"):
@@ -95,7 +95,7 @@ def test_a_task_unbinds_its_ids_after_an_error_too() -> None:
 def test_the_context_of_a_task_does_not_leak_into_other_threads(capsys: pytest.CaptureFixture[str]) -> None:
     logging.configure(json=True, level="info")
     with logging.task_log_context("r1"):
-        other = threading.Thread(target=lambda: logging.get("nexus.test").info("elsewhere"))
+        other = threading.Thread(target=lambda: logging.get_logger("nexus.test").info("elsewhere"))
         other.start()
         other.join()
     assert "request_id" not in lines(capsys)[0]

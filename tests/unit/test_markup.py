@@ -13,7 +13,7 @@ from resiliparse.parse.html import DOMNode, HTMLTree
 
 from nexus.extract import Fragment, Heading
 from nexus.extract.elements import DROPPED, INLINES, KEPT_BLOCKS, LOOSE_BLOCKS
-from nexus.extract.markup import clean, safe_id
+from nexus.extract.markup import clean_markup, safe_id
 
 HERE = "https://example.org/a/page"
 ODD_TAGS = (
@@ -34,7 +34,7 @@ PIECES = st.one_of(
 
 
 def read(html: str, base_url: str | None = HERE) -> Fragment:
-    return clean(html, base_url, 0)[0]
+    return clean_markup(html, base_url, 0)[0]
 
 
 def shown(html: str) -> str:
@@ -170,12 +170,12 @@ def test_a_picture_that_a_script_would_load_is_shown() -> None:
 
 def test_pictures_of_a_file_are_named_as_its_assets() -> None:
     names = {"in.png": "abc.png"}
-    fragment, _ = clean("<img src=in.png><img src=gone.png>", None, 0, asset=names.get)
+    fragment, _ = clean_markup("<img src=in.png><img src=gone.png>", None, 0, asset=names.get)
     assert re.findall(r'src="([^"]+)"', fragment.html or "") == ["asset:abc.png"]
 
 
 def test_every_heading_has_an_id_and_a_line_in_the_outline() -> None:
-    fragment, headings = clean(
+    fragment, headings = clean_markup(
         "<h1>One</h1><h3 id=h1>T <i>w</i><br>o</h3><h2> </h2><a href=#h1>up</a>", None, 4
     )
     assert headings == (Heading("One", 1, "f4-h2"), Heading("T w o", 3, "f4-h1"))
@@ -184,9 +184,9 @@ def test_every_heading_has_an_id_and_a_line_in_the_outline() -> None:
 
 
 def test_a_heading_that_was_left_open_does_not_swallow_the_page() -> None:
-    _, headings = clean("<h1>Title<p>" + "word " * 200, None, 0)
+    _, headings = clean_markup("<h1>Title<p>" + "word " * 200, None, 0)
     assert headings == (Heading("Title", 1, "f0-h1"),)
-    fragment, headings = clean("<h1>Title <b>word</b> " + "word " * 200, None, 0)
+    fragment, headings = clean_markup("<h1>Title <b>word</b> " + "word " * 200, None, 0)
     assert not headings
     assert "<h1" not in (fragment.html or "")
 

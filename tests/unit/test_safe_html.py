@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus.extract import Asset, Extraction, Facts, Fragment
-from nexus.extract.markup import clean
+from nexus.extract.markup import clean_markup
 from nexus.extract.safe_html import is_safe, safe_extraction, safe_html
 
 #: Each would do something in a browser, or get out of the element that the text is shown in.
@@ -121,7 +121,7 @@ def test_what_the_writer_writes_is_safe_and_stays_as_it_is() -> None:
         '<figure><img src="b.png?a=1&b=2" alt="an &quot;alt&quot; <b>" width="10" height="20px"><figcaption>f</figure>'
         '<p><a href="#a">up</a> <a href="mailto:a@b.example">mail</a> <ruby>x<rp>(</rp><rt>y</rt></ruby></p>'
     )
-    fragment, _ = clean(source, "https://example.com/ä/", 3)
+    fragment, _ = clean_markup(source, "https://example.com/ä/", 3)
     assert fragment.html is not None
     assert is_safe(fragment.html)
     assert safe_html(fragment.html, fragment.text) is fragment.html
@@ -130,7 +130,7 @@ def test_what_the_writer_writes_is_safe_and_stays_as_it_is() -> None:
 def test_pictures_of_a_book_and_links_between_its_chapters_are_safe() -> None:
     source = '<p><img src="a.png"> <a href="b">next</a> <a href="c">there</a></p>'
     links = {"b": "#f2", "c": "#f2-there"}
-    fragment, _ = clean(source, None, 0, lambda _: "0123abc.png", links.get)
+    fragment, _ = clean_markup(source, None, 0, lambda _: "0123abc.png", links.get)
     assert fragment.html is not None
     assert 'src="asset:0123abc.png"' in fragment.html
     assert is_safe(fragment.html)
@@ -146,7 +146,7 @@ def test_whatever_comes_is_safe_afterwards_or_gone(html: str, text: str) -> None
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_whatever_the_writer_makes_of_any_page_is_safe(html: str) -> None:
-    fragment, _ = clean(html, "https://example.com/", 0)
+    fragment, _ = clean_markup(html, "https://example.com/", 0)
     assert fragment.html is not None
     assert is_safe(fragment.html)
 

@@ -168,4 +168,4 @@ def test_damaged_markdown_is_read_or_refused() -> None:
 
 def test_a_page_of_text_may_be_shown_as_it_is_cleaned() -> None:
     fragment = read_text(b"a *b*", MARKDOWN).fragments[0]
-    assert markup.clean(fragment.html or "", None, 0)[0] == fragment
+    assert markup.clean_markup(fragment.html or "", None, 0)[0] == fragment

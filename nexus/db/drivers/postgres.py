@@ -30,7 +30,7 @@ PATIENCE: dict[str, Any] = {
 _AWAY = ("08", "53", "57", "58", "25006", "25P03", "25P04", "40001", "40P01", "55P03")
 
 
-class CommitUnanswered(drivers.CommitUnanswered, psycopg.OperationalError):
+class PostgresCommitUnanswered(drivers.CommitUnanswered, psycopg.OperationalError):
     """Also a psycopg error, for code that catches those."""
 
 
@@ -65,7 +65,7 @@ def command(connection: Any, command: Command) -> None:
     if result.status != ExecStatus.COMMAND_OK:
         error = error_from_result(result)
         if connection.pgconn.status == ConnStatus.BAD:
-            lost = CommitUnanswered if command == "COMMIT" else psycopg.OperationalError
+            lost = PostgresCommitUnanswered if command == "COMMIT" else psycopg.OperationalError
             raise lost(f"the connection ended during {command}") from error
         raise error
     if command == "COMMIT" and result.command_status == b"ROLLBACK":

@@ -19,7 +19,7 @@ from lxml.etree import _Element as Element
 from nexus.errors import EmptyContent, PageTooLarge
 from nexus.extract import Extraction, Hints
 from nexus.extract.article import features, gates
-from nexus.extract.article.blocks import Block, Scope, cut_blocks, upwards
+from nexus.extract.article.blocks import Block, BlockScope, cut_blocks, upwards
 from nexus.extract.article.facts import FactSources, gather_facts, page_title
 from nexus.extract.article.forest import load_forest
 from nexus.extract.article.heads import PageHead, read_head
@@ -27,7 +27,7 @@ from nexus.extract.article.page import body_of, lighten, parse_page
 from nexus.extract.article.referees import ask_libraries
 from nexus.extract.article.render import render_blocks
 from nexus.extract.charsets import decode_page
-from nexus.extract.markup import clean
+from nexus.extract.markup import clean_markup
 
 LARGEST = 2 * 1024 * 1024
 CELLS = frozenset({"td", "th"})
@@ -80,7 +80,7 @@ def read_page(html: str, url: str | None) -> PageReading:
     blocks, scopes = cut_blocks(body)
     kept_by = ask_libraries(root, html)
     content = _content(blocks, _judged(blocks, scopes, head, url, kept_by), kept_by)
-    fragment, outline = clean(content, base_url, 0)
+    fragment, outline = clean_markup(content, base_url, 0)
     title, text = page_title(head, body), fragment.text
     visible = " ".join(block.text for block in blocks)
     facts = gather_facts(FactSources(root, head, blocks, text, url, base_url))
@@ -103,7 +103,7 @@ def _base(root: Element, url: str | None) -> str | None:
 
 
 def _judged(
-    blocks: list[Block], scopes: list[Scope], head: PageHead, url: str | None, kept_by: tuple[str, ...]
+    blocks: list[Block], scopes: list[BlockScope], head: PageHead, url: str | None, kept_by: tuple[str, ...]
 ) -> dict[Block, float]:
     """Return for each block with text how likely it is content."""
     texts = [block for block in blocks if block.text]
@@ -144,7 +144,7 @@ def _visible(kept: set[Block]) -> set[Block]:
 def _rest_of_tables(blocks: Iterable[Block], kept: set[Block]) -> set[Block]:
     """Return every cell of the tables of which a third is kept: one cell alone says nothing. Tables with long texts lay
     out a page, and are left out."""
-    tables: dict[Scope, list[Block]] = {}
+    tables: dict[BlockScope, list[Block]] = {}
     for block in blocks:
         if block.scope.tag in CELLS:
             table = next((scope for scope in upwards(block.scope) if scope.tag == "table"), block.scope)

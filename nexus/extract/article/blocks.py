@@ -52,12 +52,12 @@ Piece: TypeAlias = "str | Element | None"
 
 
 @dataclass(eq=False, slots=True)
-class Scope:
+class BlockScope:
     """An element that holds blocks: its names, and where it stands."""
 
     element: Element
     tag: str
-    parent: Scope | None
+    parent: BlockScope | None
     depth: int
     #: The groups (class_names.py) of its own class and id, and of all elements around it.
     own: int
@@ -73,7 +73,7 @@ class Scope:
 
 @dataclass(eq=False, slots=True)
 class Block:
-    scope: Scope
+    scope: BlockScope
     text: str
     linked: int
     links: int
@@ -87,7 +87,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
-        self.scopes: list[Scope] = []
+        self.scopes: list[BlockScope] = []
         self.opened: list[Element] = []
         self.links = 0
         self._start()
@@ -105,7 +105,7 @@ class _Walk:
                 if self.links:
                     self.linked += len(text.strip())
 
-    def flush(self, scope: Scope) -> None:
+    def flush(self, scope: BlockScope) -> None:
         if self.solid or self.images:
             text = " ".join("".join([piece for piece in self.pieces if isinstance(piece, str)]).split())
             if text or self.images:
@@ -123,25 +123,25 @@ class _Walk:
             return
         self._start()
 
-    def enter(self, element: Element, parent: Scope | None) -> Scope:
+    def enter(self, element: Element, parent: BlockScope | None) -> BlockScope:
         tag = element.tag
         given = dict(element.items())
         own = _own_groups(given) if given else 0
         bit = TAG_BITS.get(tag, 0)
         order = len(self.scopes)
         if parent is None:
-            scope = Scope(element, tag, None, 0, own, own, bit, hash(tag), False, order)
+            scope = BlockScope(element, tag, None, 0, own, own, bit, hash(tag), False, order)
         else:
             signature = hash((parent.signature, tag, given.get("class")))
             hidden = parent.hidden or (bool(given) and _is_hidden(given))
             around, within = parent.around | own, parent.within | bit
-            scope = Scope(
+            scope = BlockScope(
                 element, tag, parent, parent.depth + 1, own, around, within, signature, hidden, order
             )
         self.scopes.append(scope)
         return scope
 
-    def inside(self, element: Element, scope: Scope) -> None:
+    def inside(self, element: Element, scope: BlockScope) -> None:
         self.say(element.text)
         for child in element:
             tag = child.tag
@@ -156,7 +156,7 @@ class _Walk:
                 self.flush(within)
             self.say(child.tail)
 
-    def inline(self, element: Element, tag: str, scope: Scope) -> None:
+    def inline(self, element: Element, tag: str, scope: BlockScope) -> None:
         if tag == "img":
             self.images += 1
             self.pieces += (element, None)
@@ -171,7 +171,7 @@ class _Walk:
         self.opened.pop()
         self.pieces.append(None)
 
-    def line_break(self, scope: Scope) -> None:
+    def line_break(self, scope: BlockScope) -> None:
         """One break starts a new line, two start a new block."""
         last = next((piece for piece in reversed(self.pieces) if piece is None or not _is_blank(piece)), None)
         if last == BREAK:
@@ -196,7 +196,7 @@ def _is_hidden(given: dict[str, str]) -> bool:
     return unseen or "hidden" in given or given.get("aria-hidden") == "true"
 
 
-def cut_blocks(body: Element) -> tuple[list[Block], list[Scope]]:
+def cut_blocks(body: Element) -> tuple[list[Block], list[BlockScope]]:
     """Return the blocks of a page in reading order, and the elements around them, outer ones first."""
     walk = _Walk()
     scope = walk.enter(body, None)
@@ -205,7 +205,7 @@ def cut_blocks(body: Element) -> tuple[list[Block], list[Scope]]:
     return walk.blocks, walk.scopes
 
 
-def upwards(scope: Scope | None) -> Iterator[Scope]:
+def upwards(scope: BlockScope | None) -> Iterator[BlockScope]:
     """Yield a scope and everything around it, from the inside out."""
     while scope is not None:
         yield scope

@@ -17,8 +17,8 @@ from lxml.etree import _Element as Element
 from resiliparse.parse.lang import detect_fast
 
 from nexus.extract import Facts
-from nexus.extract.article.blocks import Block, Scope
-from nexus.extract.article.heads import PageHead, name_of
+from nexus.extract.article.blocks import Block, BlockScope
+from nexus.extract.article.heads import PageHead, entity_name
 from nexus.extract.markup import absolute_url
 
 LONGEST_TITLE = 500
@@ -137,7 +137,7 @@ def _folded(text: str) -> str:
 
 
 def _byline(root: Element, head: PageHead, blocks: list[Block]) -> str | None:
-    given = [name_of(thing.get("author") or thing.get("creator")) for thing in head.articles()]
+    given = [entity_name(thing.get("author") or thing.get("creator")) for thing in head.articles()]
     given += [head.first(name) for name in AUTHORS]
     said = filter(None, map(_person, given))
     return next(said, None) or next(filter(None, _marked_bylines(root, blocks)), None)
@@ -152,7 +152,7 @@ def _marked_bylines(root: Element, blocks: list[Block]) -> Iterator[str | None]:
             yield _signed(block.text)
 
 
-def _names_author(scope: Scope) -> bool:
+def _names_author(scope: BlockScope) -> bool:
     names = (scope.element.get("class") or "").lower()
     return "author" in names or "byline" in names
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nexus.extract.article import referees
-from nexus.extract.article.blocks import TAG_BITS, Block, Scope, upwards
+from nexus.extract.article.blocks import TAG_BITS, Block, BlockScope, upwards
 from nexus.extract.article.class_names import BIT
 from nexus.extract.article.heads import ARTICLES, PageHead
 from nexus.extract.article.referees import RivalVerdict
@@ -106,7 +106,7 @@ def _vote(text: str, kept: str) -> float:
     return sum(spot in kept for spot in spots) / 3
 
 
-def describe_blocks(blocks: list[Block], scopes: list[Scope], page: PageFeatures) -> list[list[float]]:
+def describe_blocks(blocks: list[Block], scopes: list[BlockScope], page: PageFeatures) -> list[list[float]]:
     """Return a row of numbers for each block. Every block must have text."""
     squeezed = [squeeze(block.text) for block in blocks]
     marks = [count_commas(block.text) for block in blocks]
@@ -154,13 +154,13 @@ def _text(block: Block, text: str, pauses: int) -> list[float]:
 
 
 def _places(
-    scopes: list[Scope], tallies: list[Tally], verdict: RivalVerdict
-) -> Callable[[Scope], tuple[float, ...]]:
+    scopes: list[BlockScope], tallies: list[Tally], verdict: RivalVerdict
+) -> Callable[[BlockScope], tuple[float, ...]]:
     """Return a function that describes the elements around a block. Blocks share them, so each is described once."""
     near_best = _steps(scopes, verdict.best)
     known: dict[int, tuple[float, ...]] = {}
 
-    def place(scope: Scope) -> tuple[float, ...]:
+    def place(scope: BlockScope) -> tuple[float, ...]:
         found = known.get(scope.order)
         if found is None:
             parent = scope.parent or scope
@@ -183,7 +183,7 @@ def _places(
     return place
 
 
-def _steps(scopes: list[Scope], best: Scope) -> list[float]:
+def _steps(scopes: list[BlockScope], best: BlockScope) -> list[float]:
     """Return for each scope how many levels above the best one the two meet: 0 for everything inside it."""
     line = {scope.order: float(level) for level, scope in enumerate(upwards(best))}
     steps: list[float] = []
@@ -210,7 +210,7 @@ def _held(tally: Tally) -> tuple[float, ...]:
 
 def _whole(
     blocks: list[Block],
-    scopes: list[Scope],
+    scopes: list[BlockScope],
     page: PageFeatures,
     tallies: list[Tally],
     votes: list[list[float]],

@@ -44,8 +44,8 @@ class PageHead:
         return [thing for thing in self.things if types_of(thing) & ARTICLES]
 
     def site_names(self) -> list[str]:
-        named = (name_of(thing.get("publisher")) for thing in self.things)
-        sites = (name_of(thing) for thing in self.things if types_of(thing) & SITES)
+        named = (entity_name(thing.get("publisher")) for thing in self.things)
+        sites = (entity_name(thing) for thing in self.things if types_of(thing) & SITES)
         given = (self.first("og:site_name"), self.first("application-name"), self.first("twitter:site"))
         return [name.lstrip("@") for name in (*given, *named, *sites) if name]
 
@@ -55,12 +55,12 @@ def types_of(thing: dict[str, Any]) -> set[str]:
     return {str(name) for name in (given if isinstance(given, list) else [given])}
 
 
-def name_of(thing: object) -> str | None:
+def entity_name(thing: object) -> str | None:
     """Return the name of a person or an organisation, in whatever shape the linked data gives it."""
     if isinstance(thing, list):
-        return ", ".join(dict.fromkeys(filter(None, map(name_of, thing[:20])))) or None
+        return ", ".join(dict.fromkeys(filter(None, map(entity_name, thing[:20])))) or None
     if isinstance(thing, dict):
-        return name_of(thing.get("name"))
+        return entity_name(thing.get("name"))
     return _tidy(thing) if isinstance(thing, str) else None
 
 

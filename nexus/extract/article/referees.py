@@ -14,7 +14,7 @@ import trafilatura
 from lxml.etree import _Element as Element
 from resiliparse.extract.html2text import extract_plain_text
 
-from nexus.extract.article.blocks import Block, Scope, upwards
+from nexus.extract.article.blocks import Block, BlockScope, upwards
 from nexus.extract.article.class_names import group_bits
 from nexus.extract.article.tally import Tally
 from nexus.extract.elements import words
@@ -56,7 +56,7 @@ def ask_libraries(root: Element, html: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class RivalVerdict:
-    best: Scope
+    best: BlockScope
     #: For each scope, whether the text directly in it is kept.
     kept: list[bool]
     #: For each scope, its score as a share of the best one's.
@@ -64,7 +64,7 @@ class RivalVerdict:
 
 
 def ask_rival(
-    blocks: list[Block], scopes: list[Scope], tallies: list[Tally], marks: list[int]
+    blocks: list[Block], scopes: list[BlockScope], tallies: list[Tally], marks: list[int]
 ) -> RivalVerdict:
     """Ask our own referee. `marks` are the commas in each block."""
     banned = _banned(scopes)
@@ -76,7 +76,7 @@ def ask_rival(
     return RivalVerdict(best, _kept(scopes, tallies, banned, chosen), shares)
 
 
-def _banned(scopes: list[Scope]) -> list[bool]:
+def _banned(scopes: list[BlockScope]) -> list[bool]:
     """Mark the elements whose names say that they are not content, and everything inside them."""
     banned: list[bool] = []
     for scope in scopes:
@@ -86,7 +86,7 @@ def _banned(scopes: list[Scope]) -> list[bool]:
     return banned
 
 
-def _weight(scope: Scope) -> int:
+def _weight(scope: BlockScope) -> int:
     return 25 * bool(scope.own & GOOD) - 25 * bool(scope.own & BAD)
 
 
@@ -111,7 +111,7 @@ def _scores(
     return {order: score * (1 - tallies[order].density) for order, score in scores.items()}
 
 
-def _best(scopes: list[Scope], scores: dict[int, float]) -> Scope:
+def _best(scopes: list[BlockScope], scores: dict[int, float]) -> BlockScope:
     if not scores:
         return scopes[0]
     ranked = sorted(scores, key=scores.__getitem__, reverse=True)[:5]
@@ -128,7 +128,7 @@ def _best(scopes: list[Scope], scores: dict[int, float]) -> Scope:
     return best
 
 
-def _shared(best: Scope, others: list[Scope]) -> Scope:
+def _shared(best: BlockScope, others: list[BlockScope]) -> BlockScope:
     """Return the element that holds the best one and at least three others with nearly its score."""
     lines = [{scope.order for scope in upwards(other.parent)} for other in others]
     up = best.parent
@@ -140,7 +140,7 @@ def _shared(best: Scope, others: list[Scope]) -> Scope:
 
 
 def _with_siblings(
-    best: Scope, scopes: list[Scope], scores: dict[int, float], tallies: list[Tally]
+    best: BlockScope, scopes: list[BlockScope], scores: dict[int, float], tallies: list[Tally]
 ) -> set[int]:
     chosen = {best.order}
     if best.parent is None:
@@ -158,7 +158,7 @@ def _with_siblings(
     return chosen
 
 
-def _kept(scopes: list[Scope], tallies: list[Tally], banned: list[bool], chosen: set[int]) -> list[bool]:
+def _kept(scopes: list[BlockScope], tallies: list[Tally], banned: list[bool], chosen: set[int]) -> list[bool]:
     kept: list[bool] = []
     for scope in scopes:
         if scope.order in chosen:
@@ -169,7 +169,7 @@ def _kept(scopes: list[Scope], tallies: list[Tally], banned: list[bool], chosen:
     return kept
 
 
-def _is_clutter(scope: Scope, tally: Tally) -> bool:
+def _is_clutter(scope: BlockScope, tally: Tally) -> bool:
     """Whether it is a list of links or the like, and does not read like sentences."""
     if scope.tag in DROPPED:
         return True

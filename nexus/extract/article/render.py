@@ -6,7 +6,7 @@ from html import escape
 
 from lxml.etree import _Element as Element
 
-from nexus.extract.article.blocks import BREAK, STRUCTURE, TAG_BITS, Block, Scope, upwards
+from nexus.extract.article.blocks import BREAK, STRUCTURE, TAG_BITS, Block, BlockScope, upwards
 from nexus.extract.elements import words
 
 INLINE = {
@@ -46,7 +46,7 @@ def render_blocks(blocks: list[Block]) -> str:
 class _Writer:
     def __init__(self) -> None:
         self.out: list[str] = []
-        self._open: list[Scope] = []
+        self._open: list[BlockScope] = []
         self._begun: set[int] = set()
         self._layout: dict[int, bool] = {}
 
@@ -70,7 +70,7 @@ class _Writer:
         while len(self._open) > shared:
             self.out.append(f"</{self._open.pop().tag}>")
 
-    def _around(self, block: Block) -> tuple[list[Scope], str | None]:
+    def _around(self, block: Block) -> tuple[list[BlockScope], str | None]:
         """Return the elements to open around a block, outermost first, and the tag of the block itself."""
         chain = [
             scope for scope in upwards(block.scope) if scope.tag in STRUCTURE and self._is_structure(scope)
@@ -79,14 +79,14 @@ class _Writer:
         kept = [scope for scope in chain if scope.tag not in LEAVES and scope.tag != "p"]
         return kept[::-1], leaf
 
-    def _is_structure(self, scope: Scope) -> bool:
+    def _is_structure(self, scope: BlockScope) -> bool:
         """Whether the element is structure to a reader. Tables that only lay out the page are not."""
         if scope.tag not in {"table", "tr", "td", "th", "caption"}:
             return True
         table = next((up for up in upwards(scope) if up.tag == "table"), None)
         return table is not None and not self._is_layout(table)
 
-    def _is_layout(self, table: Scope) -> bool:
+    def _is_layout(self, table: BlockScope) -> bool:
         known = self._layout.get(table.order)
         if known is None:
             rows = table.element.iter("td", "th", "table")

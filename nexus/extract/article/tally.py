@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nexus.extract.article.blocks import Block, Scope
+from nexus.extract.article.blocks import Block, BlockScope
 
 #: A longer block with few links is a paragraph, whatever its tag.
 LONG = 80
@@ -31,7 +31,7 @@ def count_commas(text: str) -> int:
 
 
 def tally_scopes(
-    blocks: list[Block], scopes: list[Scope], votes: list[list[float]], marks: list[int]
+    blocks: list[Block], scopes: list[BlockScope], votes: list[list[float]], marks: list[int]
 ) -> list[Tally]:
     """Return a tally for each scope, with everything inside it. `marks` are the commas in each block."""
     tallies = [Tally(votes=[0.0] * len(votes[0])) for _ in scopes]

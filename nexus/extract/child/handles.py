@@ -23,7 +23,7 @@ from typing import BinaryIO, TypeVar
 
 from nexus.extract.child import frames, messages
 from nexus.extract.child.frames import BadFrame
-from nexus.extract.child.messages import Ended, Learned, ReadDone, ReadRefused, ReadRequest
+from nexus.extract.child.messages import Learned, ParserEnded, ReadDone, ReadRefused, ReadRequest
 from nexus.extract.child.parser import OUT_OF_MEMORY
 
 #: How long the nursery may take for one order before it is given up. The slowest is an import.
@@ -31,7 +31,7 @@ PATIENCE = 60.0
 #: How long the nursery has to end its parsers and itself.
 LAST_SECONDS = 5.0
 #: The nursery imports from where the worker does.
-START = "import sys; sys.path[:] = sys.argv[2:]; from nexus.extract.child.nursery import main; main()"
+START = "import sys; sys.path[:] = sys.argv[2:]; from nexus.extract.child.nursery import run_nursery; run_nursery()"
 #: All that the nursery gets of the worker's environment: what Python may need to find its own libraries.
 KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 #: The hash seed gives sets the same order in every parser, so that all workers read alike.
@@ -119,7 +119,7 @@ class NurseryHandle:
 
     def end(self, number: int) -> ParserEnd:
         """Kill a parser, if it is still alive, and say how it ended."""
-        ended = self._ask(messages.End(number), Ended)
+        ended = self._ask(messages.End(number), ParserEnded)
         return ParserEnd(ended.code, ended.grown)
 
     def close(self) -> None:

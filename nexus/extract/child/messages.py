@@ -65,7 +65,7 @@ class Learned(_Message):
     error: str | None
 
 
-class Ended(_Message):
+class ParserEnded(_Message):
     #: As in subprocess: a signal if below zero.
     code: int
     #: The most memory it took for its document, in bytes.

@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from nexus.extract.child import frames, jail, messages, parser
-from nexus.extract.child.messages import End, Ended, Forget, Fork, Learn, Learned, Order
+from nexus.extract.child.messages import End, Forget, Fork, Learn, Learned, Order, ParserEnded
 
 #: A parser's socket is its only open file besides the standard ones, which lead nowhere.
 LINE = 3
@@ -27,7 +27,7 @@ GARBAGE = 100_000
 NEVER_BORN = -signal.SIGKILL
 
 
-def main() -> None:
+def run_nursery() -> None:
     """Run the nursery. It ignores signals to stop: they are for the worker, which closes the socket in its own time."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -73,7 +73,7 @@ class Nursery:
         for number in list(self._children):
             self._end(number)
 
-    def _obey(self, order: Order) -> Learned | Ended | None:
+    def _obey(self, order: Order) -> Learned | ParserEnded | None:
         match order:
             case Learn():
                 return self._learn(order)
@@ -114,15 +114,15 @@ class Nursery:
             self._children[number] = pid
         os.close(line)
 
-    def _end(self, number: int) -> Ended:
+    def _end(self, number: int) -> ParserEnded:
         if number not in self._children:
-            return Ended(NEVER_BORN, 0)
+            return ParserEnded(NEVER_BORN, 0)
         pid = self._children.pop(number)
         os.kill(pid, signal.SIGKILL)
         _, status, usage = os.wait4(pid, 0)
         # What a parser shares with the nursery is not its growth.
         grown = max(0, jail.peak_memory(usage) - self._jail.used)
-        return Ended(os.waitstatus_to_exitcode(status), grown)
+        return ParserEnded(os.waitstatus_to_exitcode(status), grown)
 
     def _become_parser(self, line: int, number: int, nursery: int) -> None:
         """Never returns."""
@@ -134,6 +134,6 @@ class Nursery:
             os.closerange(LINE + 1, MOST_FILES)
             speaks = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=LINE)
             self._jail.lock()
-            parser.serve(speaks, self._jail.mapped, self._jail.used)
+            parser.serve_one_document(speaks, self._jail.mapped, self._jail.used)
         finally:
             os._exit(1)

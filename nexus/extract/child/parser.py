@@ -23,7 +23,7 @@ def load_reader(reader: str) -> Reader:
     return found
 
 
-def serve(line: socket.socket, mapped: int, used: int) -> None:
+def serve_one_document(line: socket.socket, mapped: int, used: int) -> None:
     """Never returns. `mapped` and `used` say how much memory the process had when it began."""
     code = 1
     try:

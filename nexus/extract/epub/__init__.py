@@ -69,7 +69,9 @@ class _Book:
         def asset(source: str) -> str | None:
             return self._pictures.name(resolve_path(chapter.path, source))
 
-        fragment, headings = markup.clean(chapter.html, None, self.positions[chapter.path], asset, link)
+        fragment, headings = markup.clean_markup(
+            chapter.html, None, self.positions[chapter.path], asset, link
+        )
         self.headings += headings
         if chapter.has_text and not fragment.text:
             self.blank.add(chapter.path)

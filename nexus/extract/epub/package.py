@@ -75,7 +75,8 @@ class Package:
             site=next(self._said("publisher"), None),
             published=self._published(),
             language=next(self._said("language"), None),
-            excerpt=" ".join(markup.clean(description, None, 0)[0].text.split())[:LONGEST_EXCERPT] or None,
+            excerpt=" ".join(markup.clean_markup(description, None, 0)[0].text.split())[:LONGEST_EXCERPT]
+            or None,
         )
 
     def contents(self, archive: Archive) -> list[ContentsLine]:

@@ -25,14 +25,14 @@ from nexus.db.session import Sessions
 from nexus.errors import Conflict, RateLimited, Unauthorized
 from nexus.imports.service import ImportDesk
 from nexus.upkeep import events
-from nexus.upkeep.events import News, Passage, StreamPlace
+from nexus.upkeep.events import News, NextEvents, StreamPlace
 from nexus.web.api.imports import ImportOut
 from nexus.web.api.schemas import EventOut
 from nexus.web.http.context import AnyViewer, app_of, gate_of
 from nexus.web.http.envelope import refusals
 from nexus.web.http.routing import Router
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 router = Router(tags=["events"])
 
 LOOK_SECONDS = 0.25
@@ -57,7 +57,7 @@ class StreamedEvent(EventOut):
 
 
 @dataclass(eq=False)
-class Reader:
+class EventReader:
     """One stream: where its reader is, and what waits for them."""
 
     viewer: UUID
@@ -91,7 +91,7 @@ class Feed:
         self._sessions = sessions
         self._per_user = per_user
         self._streams: Counter[UUID] = Counter()
-        self._readers: set[Reader] = set()
+        self._readers: set[EventReader] = set()
         #: Everything up to here has been brought to every reader.
         self.place = StreamPlace(0, 0)
         self.ending = False
@@ -114,7 +114,7 @@ class Feed:
             if not self._streams[viewer]:
                 del self._streams[viewer]
 
-    async def open(self, viewer: UUID, place: StreamPlace | None) -> Reader:
+    async def open(self, viewer: UUID, place: StreamPlace | None) -> EventReader:
         """Begin to bring a reader what is new after their place, or from now on."""
         newest = await anyio.to_thread.run_sync(self._newest, limiter=self._read_threads)
         if self._task is None:
@@ -122,11 +122,11 @@ class Feed:
             self._task = asyncio.create_task(self._look_for_ever())
         # A place beyond the newest is from a database that was replaced since: nothing would ever follow it.
         begin = newest if place is None else min(place, newest)
-        reader = Reader(viewer, begin, max(begin, self.place))
+        reader = EventReader(viewer, begin, max(begin, self.place))
         self._readers.add(reader)
         return reader
 
-    def close(self, reader: Reader) -> None:
+    def close(self, reader: EventReader) -> None:
         self._readers.discard(reader)
         if not self._readers and self._task is not None:
             self._task.cancel()
@@ -142,7 +142,7 @@ class Feed:
         self.ending = True
         self.nudge()
 
-    async def next(self, reader: Reader) -> list[HistoryRow]:
+    async def next(self, reader: EventReader) -> list[HistoryRow]:
         """Return what the reader has not seen yet, or nothing for now, and move them on."""
         if reader.place < reader.until:
             passage = await anyio.to_thread.run_sync(
@@ -155,12 +155,12 @@ class Feed:
         self.pass_on(reader)
         return rows
 
-    def pass_on(self, reader: Reader) -> None:
+    def pass_on(self, reader: EventReader) -> None:
         """Move a reader for whom nothing waits past what others have seen meanwhile."""
         if not reader.waiting and reader.place >= reader.until:
             reader.place = max(reader.place, self.place)
 
-    def read(self, viewer: UUID, place: StreamPlace, until: StreamPlace) -> Passage:
+    def read(self, viewer: UUID, place: StreamPlace, until: StreamPlace) -> NextEvents:
         with self._sessions.read() as session:
             return events.events_after(session, viewer, place, until)
 
@@ -179,7 +179,7 @@ class Feed:
             if not is_full:
                 await asyncio.sleep(LOOK_SECONDS)
 
-    def _bring(self, asked: list[Reader], news: News) -> None:
+    def _bring(self, asked: list[EventReader], news: News) -> None:
         self.place = news.place
         for reader in self._readers.difference(asked):
             # They came during the look, which did not look for them.

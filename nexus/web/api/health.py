@@ -15,7 +15,7 @@ from nexus.web.http.context import Operator, app_of
 from nexus.web.http.envelope import JSON, Data, Refusal, answer
 from nexus.web.http.routing import Router
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 router = Router(tags=["health"])
 
 
@@ -37,7 +37,7 @@ def readyz(request: Request) -> Response:
     try:
         with nexus.sessions.read() as session:
             counts.is_alive(session)
-        migrated = migrate.current(nexus.settings.database) == migrate.head()
+        migrated = migrate.schema_version(nexus.settings.database) == migrate.head()
     except Exception as error:
         log.warning("not_ready", reason=type(error).__name__)
         raise NotReady("The database can't be reached. Check NEXUS_DATABASE_URL.") from error

@@ -57,7 +57,7 @@ def get_library(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
 @router.delete("/{library_id}", responses=answers(Data[Done], 403, 404), summary="Delete a library")
 def delete_library(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
     """Items that no other library holds are deleted with it. A default library can't be deleted."""
-    files.delete_library(nexus.sessions, nexus.files, viewer, library_id)
+    files.delete_library_and_files(nexus.sessions, nexus.files, viewer, library_id)
     return answer(Done(done=True))
 
 
@@ -85,7 +85,7 @@ def add_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, body: Libr
 )
 def remove_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, media_id: UUID) -> Response:
     """For admins of the library. The item is deleted when no library holds it any more."""
-    files.remove_media(nexus.sessions, nexus.files, viewer, library_id, media_id)
+    files.remove_media_and_files(nexus.sessions, nexus.files, viewer, library_id, media_id)
     return answer(Done(done=True))
 
 
@@ -158,7 +158,7 @@ def list_invitations(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response
 def revoke_invitation(nexus: Nexus, viewer: Viewer, library_id: UUID, invitation_id: UUID) -> Response:
     """For admins."""
     with nexus.sessions.begin() as session:
-        invitations.revoke(session, library_id, invitation_id, viewer)
+        invitations.revoke_invitation(session, library_id, invitation_id, viewer)
     return answer(Done(done=True))
 
 

@@ -30,7 +30,7 @@ from nexus.web.api.schemas import (
 )
 from nexus.web.http.context import Cursor, Limit, Nexus, Number, OtherNumber, Revision, Viewer
 from nexus.web.http.envelope import Data, answer, answers, request_id
-from nexus.web.http.files import picture
+from nexus.web.http.files import picture_response
 from nexus.web.http.routing import Router
 from nexus.web.http.scopes import adds
 
@@ -82,7 +82,7 @@ def list_media(
 def get_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
     """Its state, and what you can do with it: rely on `capabilities`, not on the status."""
     with nexus.sessions.read() as session:
-        view = queries.get(session, media_id, viewer)
+        view = queries.get_media(session, media_id, viewer)
     return answer(MediaOut.of(view, viewer))
 
 
@@ -98,7 +98,7 @@ def get_fragments(
     """In reading order."""
     with nexus.sessions.read() as session:
         found = holdings.view_version(session, media_id, viewer, revision)
-        part = queries.text(session, found, cursor, limit)
+        part = queries.read_text_page(session, found, cursor, limit)
     return answer(FragmentPage.model_validate(part))
 
 
@@ -120,8 +120,8 @@ def get_asset(nexus: Nexus, viewer: Viewer, media_id: UUID, name: str, revision:
     """The html of a fragment refers to it as `asset:{name}`."""
     with nexus.sessions.read() as session:
         view = holdings.view_version(session, media_id, viewer, revision)
-        found = reader.picture(session, view, name)
-    return picture(found)
+        found = reader.find_picture(session, view, name)
+    return picture_response(found)
 
 
 @router.post(
@@ -140,7 +140,7 @@ def refresh_media(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request
 def list_versions(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
     """What your libraries hold and have held, and newer versions that you can take; the newest first."""
     with nexus.sessions.read() as session:
-        held = queries.get(session, media_id, viewer)
+        held = queries.get_media(session, media_id, viewer)
         found = holdings.list_versions(session, held, viewer)
     about = {"revision": held.row.revision, "capabilities": held.capabilities}
     return answer(VersionList.model_validate({"items": found, **about}))
@@ -160,8 +160,8 @@ def get_version(
     """With its text in reading order."""
     with nexus.sessions.read() as session:
         found = holdings.find_version(session, media_id, viewer, number)
-        view = queries.get(session, media_id, viewer, number)
-        part = queries.text(session, view, cursor, limit)
+        view = queries.get_media(session, media_id, viewer, number)
+        part = queries.read_text_page(session, view, cursor, limit)
     return answer(VersionTextOut.model_validate({**found._asdict(), **vars(part)}))
 
 
@@ -177,7 +177,7 @@ def compare_versions(
     with nexus.sessions.read() as session:
         before = reader.whole_text(session, media_id, viewer, other)
         after = reader.whole_text(session, media_id, viewer, number)
-        can = queries.get(session, media_id, viewer, number).capabilities
+        can = queries.get_media(session, media_id, viewer, number).capabilities
     found = differences.compare(before, after)
     about = {"number": number, "compared_with": other, "capabilities": can}
     return answer(DifferenceOut.model_validate({**vars(found), **about}))
@@ -220,7 +220,7 @@ def retry_media(
     )
     if isinstance(done, bool):
         return answer(RetriedOut(media_id=media_id, enqueued=done))
-    upload = uploads.place_of(nexus, request, done)
+    upload = uploads.upload_place(nexus, request, done)
     return answer(RetriedOut(media_id=media_id, enqueued=False, upload=upload))
 
 
@@ -230,5 +230,5 @@ def delete_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
 
     It is deleted when no library holds it any more.
     """
-    files.delete_media(nexus.sessions, nexus.files, viewer, media_id)
+    files.delete_media_and_files(nexus.sessions, nexus.files, viewer, media_id)
     return answer(Done(done=True))

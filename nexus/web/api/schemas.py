@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from nexus.db.rows import HistoryRow
 from nexus.errors import public_code
 from nexus.media.history import Doing
-from nexus.media.queries import Page, Part, View
+from nexus.media.queries import ItemPage, Page, View
 from nexus.media.reader import Document
 from nexus.media.uploads import Begun, Expected
 from nexus.states.capabilities import FLAGS
@@ -317,7 +317,7 @@ class EventPage(Answer):
     capabilities: CapabilitiesOut
 
     @classmethod
-    def of(cls, part: Part[Doing], viewer: UUID) -> EventPage:
+    def of(cls, part: ItemPage[Doing], viewer: UUID) -> EventPage:
         events = [EventOut.of(row, viewer) for row in part.items]
         return cls.model_validate({**vars(part), "items": events})
 

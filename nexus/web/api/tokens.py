@@ -56,7 +56,7 @@ class NewToken(TokenOut):
 def list_tokens(nexus: Nexus, viewer: Viewer) -> Response:
     """Without the tokens themselves, which Nexus does not know."""
     with nexus.sessions.read() as session:
-        found = tokens.list_of(session, viewer)
+        found = tokens.list_tokens(session, viewer)
     return answer(TokenList(items=[TokenOut.of(token) for token in found]))
 
 
@@ -75,6 +75,6 @@ def make_token(nexus: Nexus, viewer: Viewer, body: TokenBody) -> Response:
 @is_for_people
 def revoke_token(request: Request, nexus: Nexus, viewer: Viewer, token_id: UUID) -> Response:
     with nexus.sessions.begin() as session:
-        tokens.revoke(session, viewer, token_id)
+        tokens.revoke_token(session, viewer, token_id)
     gate_of(request).tokens.forget(lambda kept: kept.id == token_id)
     return answer(Done(done=True))

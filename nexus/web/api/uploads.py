@@ -27,8 +27,8 @@ router = Router(prefix="/media", tags=["files"])
 @adds
 def begin_upload(nexus: Nexus, viewer: Viewer, body: UploadBody, request: Request) -> Response:
     """PUT the file to `upload_url` with `upload_headers`, then confirm it with POST /media/{media_id}/ingest."""
-    begun = uploads.begin(nexus.sessions, nexus.files, viewer, body.expected())
-    return answer(place_of(nexus, request, begun))
+    begun = uploads.begin_upload(nexus.sessions, nexus.files, viewer, body.expected())
+    return answer(upload_place(nexus, request, begun))
 
 
 @router.post(
@@ -39,7 +39,9 @@ def begin_upload(nexus: Nexus, viewer: Viewer, body: UploadBody, request: Reques
 @adds
 def confirm_upload(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
     """Checks and hashes the stored file. For a file that you have already, the answer names the item you have."""
-    done = uploads.confirm(nexus.sessions, nexus.files, nexus.queue, viewer, media_id, request_id(request))
+    done = uploads.confirm_upload(
+        nexus.sessions, nexus.files, nexus.queue, viewer, media_id, request_id(request)
+    )
     return answer(ConfirmedOut.model_validate(done))
 
 
@@ -57,7 +59,7 @@ def get_file(
     )
 
 
-def place_of(nexus: App, request: Request, begun: Begun) -> BegunOut:
+def upload_place(nexus: App, request: Request, begun: Begun) -> BegunOut:
     """Where a client uploads to: a link that Nexus serves has the host by which this client reaches it."""
     return BegunOut.of(begun, _absolute(nexus, request, begun.target.url))
 

@@ -19,7 +19,7 @@ from nexus.libraries.people import Profile
 from nexus.libraries.sign_ins import SignIn
 from nexus.libraries.tokens import Scope, Token
 from nexus.web.http import cookies
-from nexus.web.http.bearer import BROKEN, issue_token, open_token, reason_of, user_of
+from nexus.web.http.bearer import BROKEN, issue_token, open_token, refusal_reason, user_of
 from nexus.web.http.keys import KeysUnavailable, PublishedKeys
 from nexus.web.http.memory import Memory
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Gate", "issue_token", "require_same_origin", "user_of"]
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: A token is checked once a minute, not at every request: the check costs as much as an answer.
 REMEMBERED_SECONDS = 60.0
@@ -130,7 +130,7 @@ class Gate:
 
     async def sign_in_of(self, request: Request) -> SignIn | None:
         """Return the sign-in of the browser that asks, or None if it has none."""
-        key = cookies.read(self.app.settings, request, cookies.SESSION)
+        key = cookies.read_cookie(self.app.settings, request, cookies.SESSION)
         found = self.browsers.recall(key) if key else None
         if key and found is None:
             found = await anyio.to_thread.run_sync(self._find_sign_in, key)
@@ -143,26 +143,28 @@ class Gate:
         """For what surrounds the content of a page; whether the browser may see the content is decided elsewhere."""
         if "nexus.sign_in" in request.scope:
             return request.scope["nexus.sign_in"] is not None
-        return self.browsers.has_seen(cookies.read(self.app.settings, request, cookies.SESSION))
+        return self.browsers.has_seen(cookies.read_cookie(self.app.settings, request, cookies.SESSION))
 
     def _find_sign_in(self, key: str) -> SignIn | None:
         with self.app.sessions.read() as session:
-            found = sign_ins.find(session, key)
+            found = sign_ins.find_sign_in(session, key)
             now = session.now
         if found is not None:
             self.browsers.keep(key, found)
-            if sign_ins.is_use_to_note(found, now):
-                self._note(lambda session: sign_ins.note_use(session, found, self.app.settings.sign_in_lives))
+            if sign_ins.is_sign_in_to_note(found, now):
+                self._note(
+                    lambda session: sign_ins.note_sign_in_use(session, found, self.app.settings.sign_in_lives)
+                )
         return found
 
     def _find_token(self, secret: str) -> Token | None:
         with self.app.sessions.read() as session:
-            found = tokens.find(session, secret)
+            found = tokens.find_token(session, secret)
             now = session.now
         if found is not None:
             self.tokens.keep(secret, found)
-            if tokens.is_use_to_note(found, now):
-                self._note(lambda session: tokens.note_use(session, found))
+            if tokens.is_token_use_to_note(found, now):
+                self._note(lambda session: tokens.note_token_use(session, found))
         return found
 
     def _note(self, write: Callable[[Session], None]) -> None:
@@ -184,7 +186,7 @@ class Gate:
         except KeysUnavailable as error:
             raise NotReady from error
         except BROKEN as error:
-            raise _refused(reason_of(error)) from error
+            raise _refused(refusal_reason(error)) from error
         return self._opened(token, key, ["RS256", "ES256"])
 
     def _opened(self, token: str, key: Any, algorithms: list[str]) -> tuple[UUID, float, Profile]:
@@ -193,7 +195,7 @@ class Gate:
             claims = open_token(self.app.settings, token, key, algorithms)
             return user_of(claims["iss"], claims["sub"]), float(claims["exp"]), Profile.of(claims)
         except BROKEN as error:
-            raise _refused(reason_of(error)) from error
+            raise _refused(refusal_reason(error)) from error
 
     async def _welcome(self, user_id: UUID, profile: Profile | None = None) -> UUID:
         """A cookie says nothing about its user, and a token may say something new."""

@@ -73,7 +73,7 @@ def open_token(settings: Settings, token: str, key: Any, algorithms: list[str]) 
     )
 
 
-def reason_of(error: Exception) -> str:
+def refusal_reason(error: Exception) -> str:
     """Return why a token was refused, in a sentence for the log."""
     if isinstance(error, jwt.MissingRequiredClaimError):
         return f"Its claim {error.claim} is missing."

@@ -15,7 +15,7 @@ from nexus.libraries.sign_ins import SignIn
 from nexus.media import queries
 from nexus.web.http.auth import Gate
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 def app_of(request: Request) -> App:

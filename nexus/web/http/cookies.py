@@ -17,13 +17,13 @@ def is_secure(settings: Settings, request: Request) -> bool:
     return settings.public_url.startswith("https://") or request.url.scheme == "https"
 
 
-def name_of(settings: Settings, request: Request, cookie: str) -> str:
+def cookie_name(settings: Settings, request: Request, cookie: str) -> str:
     """Return the full name. Browsers let no other host and no plain http set a cookie with the prefix `__Host-`."""
     return f"__Host-{cookie}" if is_secure(settings, request) else cookie
 
 
-def read(settings: Settings, request: Request, cookie: str) -> str:
-    return request.cookies.get(name_of(settings, request, cookie), "")
+def read_cookie(settings: Settings, request: Request, cookie: str) -> str:
+    return request.cookies.get(cookie_name(settings, request, cookie), "")
 
 
 def put(
@@ -31,7 +31,7 @@ def put(
 ) -> None:
     """Scripts can't read it, and other sites' requests don't carry it, except when somebody follows a link."""
     response.set_cookie(
-        name_of(settings, request, cookie),
+        cookie_name(settings, request, cookie),
         value,
         max_age=seconds,
         path="/",
@@ -41,9 +41,9 @@ def put(
     )
 
 
-def drop(settings: Settings, request: Request, response: Response, cookie: str) -> None:
+def drop_cookie(settings: Settings, request: Request, response: Response, cookie: str) -> None:
     response.delete_cookie(
-        name_of(settings, request, cookie),
+        cookie_name(settings, request, cookie),
         path="/",
         httponly=True,
         samesite="lax",

@@ -21,14 +21,14 @@ UNTRUSTED = {
 }
 
 
-class Picture(Protocol):
+class ServedPicture(Protocol):
     @property
     def content_type(self) -> str: ...
     @property
     def data(self) -> bytes: ...
 
 
-def picture(found: Picture) -> Response:
+def picture_response(found: ServedPicture) -> Response:
     """A picture from a user's file. Its name comes from its content, so browsers may keep it for good."""
     headers = {**UNTRUSTED, "Cache-Control": "private, max-age=31536000, immutable"}
     return Response(bytes(found.data), headers=headers, media_type=found.content_type)

@@ -10,7 +10,7 @@ import jwt
 
 from nexus import logging
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: A key is trusted for this long after the set that holds it was fetched.
 LIFE_SECONDS = 300.0

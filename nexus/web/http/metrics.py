@@ -14,7 +14,7 @@ from nexus.db.session import Sessions
 from nexus.queue import Queue
 from nexus.upkeep import counts
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 
 class Metrics:

@@ -25,7 +25,7 @@ from nexus.web.http.metrics import Metrics
 from nexus.web.http.routing import MOST_BODY
 from nexus.web.http.safety import Headers, Hosts
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 PERHAPS_SAVED = (

@@ -28,7 +28,7 @@ from nexus.web.http.keys import FETCH_SECONDS, LIFE_SECONDS, PAUSE_SECONDS, Keys
 if TYPE_CHECKING:
     from authlib.integrations.httpx_client import OAuth2Client
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 
 #: How long somebody may take to sign in at the provider.
 ERRAND_SECONDS = 600

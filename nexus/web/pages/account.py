@@ -41,12 +41,12 @@ def end_others(request: Request, nexus: Nexus, viewer: PageViewer, browser: Brow
 
 
 @router.post("/sign-ins/end-all")
-def end_all(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
+def end_all_by_form(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     with nexus.sessions.begin() as session:
         sign_ins.end_all(session, viewer)
     gate_of(request).browsers.forget(lambda one: one.user_id == viewer)
     response = go("/sign-in")
-    cookies.drop(nexus.settings, request, response, cookies.SESSION)
+    cookies.drop_cookie(nexus.settings, request, response, cookies.SESSION)
     return response
 
 
@@ -60,7 +60,7 @@ def end_one(request: Request, nexus: Nexus, viewer: PageViewer, sign_in_id: UUID
 
 
 @router.post("/tokens")
-def make_token(
+def make_token_by_form(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
@@ -81,9 +81,9 @@ def make_token(
 
 
 @router.post("/tokens/{token_id}/revoke")
-def revoke_token(request: Request, nexus: Nexus, viewer: PageViewer, token_id: UUID) -> Response:
+def revoke_token_by_form(request: Request, nexus: Nexus, viewer: PageViewer, token_id: UUID) -> Response:
     with nexus.sessions.begin() as session:
-        tokens.revoke(session, viewer, token_id)
+        tokens.revoke_token(session, viewer, token_id)
     gate_of(request).tokens.forget(lambda one: one.id == token_id)
     return go("/account")
 
@@ -107,8 +107,8 @@ def _account(
     form: tuple[str, str] = ("", ""),
 ) -> Response:
     with nexus.sessions.read() as session:
-        browsers = sign_ins.list_of(session, viewer)
-        kept = tokens.list_of(session, viewer)
+        browsers = sign_ins.list_sign_ins(session, viewer)
+        kept = tokens.list_tokens(session, viewer)
     if made is not None and made.scope is Scope.FEED:
         secret = feed_address(nexus, request, secret)
     response = page(

@@ -37,7 +37,7 @@ def library(
 
 
 @router.post("/items")
-def add(
+def add_by_form(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
@@ -66,7 +66,7 @@ def add(
 @router.get("/items/{media_id}/row")
 def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     with nexus.sessions.read() as session:
-        view = queries.get(session, media_id, viewer)
+        view = queries.get_media(session, media_id, viewer)
     return fragment(request, "row.html", item=show_item(view, nexus.tools.extractors, viewer))
 
 
@@ -77,7 +77,7 @@ def file(nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = 
 
 
 @router.post("/items/{media_id}/retry")
-def retry(
+def retry_by_form(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
@@ -92,7 +92,7 @@ def retry(
 
 @router.post("/items/{media_id}/delete")
 def delete(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
-    files.delete_media(nexus.sessions, nexus.files, viewer, media_id)
+    files.delete_media_and_files(nexus.sessions, nexus.files, viewer, media_id)
     return go("/")
 
 

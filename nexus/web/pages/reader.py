@@ -22,7 +22,7 @@ from nexus.states.media import FILE_KINDS
 from nexus.storage.names import disposition, download_name
 from nexus.web.http.context import Nexus, PageViewer, Revision
 from nexus.web.http.envelope import request_id
-from nexus.web.http.files import picture
+from nexus.web.http.files import picture_response
 from nexus.web.views.items import show_event, show_item, show_reading, show_refresh
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router, policy
 from nexus.web.views.versions import show_choice
@@ -60,7 +60,7 @@ def item(
     """The item as the viewer holds it, or another version that they may read."""
     at_a_place = start is not None or end is not None
     with nexus.sessions.read() as session:
-        held = queries.get(session, media_id, viewer)
+        held = queries.get_media(session, media_id, viewer)
         versions = holdings.list_versions(session, held, viewer)
         found = held if revision is None else holdings.view_version(session, media_id, viewer, revision)
         document = _document(session, found, viewer)
@@ -86,7 +86,7 @@ def item(
 
 
 @router.get("/{media_id}/text")
-def text(
+def show_more_text(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
@@ -114,11 +114,11 @@ def text(
 def asset(nexus: Nexus, viewer: PageViewer, media_id: UUID, name: str, revision: Revision = None) -> Response:
     with nexus.sessions.read() as session:
         found = holdings.view_version(session, media_id, viewer, revision)
-        return picture(reader.picture(session, found, name))
+        return picture_response(reader.find_picture(session, found, name))
 
 
 @router.get("/{media_id}/pdf")
-def pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = None) -> Response:
+def show_pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = None) -> Response:
     with nexus.sessions.read() as session:
         file = _pdf(session, holdings.view_version(session, media_id, viewer, revision))
     if file is None:
@@ -149,7 +149,7 @@ def refresh_state(
 ) -> Response:
     """The state of a refresh. When it is done, the page is told to look at the item again."""
     with nexus.sessions.read() as session:
-        found = queries.get(session, media_id, viewer)
+        found = queries.get_media(session, media_id, viewer)
         document = _document(session, found, viewer)
         asked = refresh.present(session, media_id, viewer)
     said, headers = "", dict[str, str]()
@@ -188,7 +188,7 @@ def _pdf(session: Session, found: View) -> FileRow | None:
     """The PDF that a browser can show, uploaded or fetched."""
     if not found.capabilities.can_download_file or found.row.last_error_code in UNRENDERABLE:
         return None
-    return reader.pdf(session, found.row.id, found.row.revision)
+    return reader.pdf_of_revision(session, found.row.id, found.row.revision)
 
 
 def _uploader(session: Session, found: View, viewer: UUID) -> str | None:

@@ -39,7 +39,7 @@ def rename(request: Request, nexus: Nexus, viewer: PageViewer, name: Text = "") 
 
 
 @router.post("/libraries")
-def create_library(request: Request, nexus: Nexus, viewer: PageViewer, name: Text = "") -> Response:
+def create_library_by_form(request: Request, nexus: Nexus, viewer: PageViewer, name: Text = "") -> Response:
     try:
         with nexus.sessions.begin() as session:
             library_id = catalog.create_library(session, viewer, name)
@@ -49,14 +49,14 @@ def create_library(request: Request, nexus: Nexus, viewer: PageViewer, name: Tex
 
 
 @router.post("/invitations/{invitation_id}/accept")
-def accept(nexus: Nexus, viewer: PageViewer, invitation_id: UUID) -> Response:
+def accept_by_form(nexus: Nexus, viewer: PageViewer, invitation_id: UUID) -> Response:
     with nexus.sessions.begin() as session:
         library_id = invitations.accept(session, invitation_id, viewer)
     return go(f"/sharing/{library_id}")
 
 
 @router.post("/invitations/{invitation_id}/decline")
-def decline(nexus: Nexus, viewer: PageViewer, invitation_id: UUID) -> Response:
+def decline_by_form(nexus: Nexus, viewer: PageViewer, invitation_id: UUID) -> Response:
     with nexus.sessions.begin() as session:
         invitations.decline(session, invitation_id, viewer)
     return go("/sharing")
@@ -68,7 +68,7 @@ def people_of(request: Request, nexus: Nexus, viewer: PageViewer, library_id: UU
 
 
 @router.post("/{library_id}/invitations")
-def invite(
+def invite_by_form(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
@@ -89,14 +89,16 @@ def invite(
 
 
 @router.post("/{library_id}/invitations/{invitation_id}/revoke")
-def revoke(nexus: Nexus, viewer: PageViewer, library_id: UUID, invitation_id: UUID) -> Response:
+def revoke_invitation_by_form(
+    nexus: Nexus, viewer: PageViewer, library_id: UUID, invitation_id: UUID
+) -> Response:
     with nexus.sessions.begin() as session:
-        invitations.revoke(session, library_id, invitation_id, viewer)
+        invitations.revoke_invitation(session, library_id, invitation_id, viewer)
     return go(f"/sharing/{library_id}#invitations")
 
 
 @router.post("/{library_id}/members/{user_id}/role")
-def set_role(
+def set_role_by_form(
     request: Request, nexus: Nexus, viewer: PageViewer, library_id: UUID, user_id: UUID, role: Text = ""
 ) -> Response:
     try:

@@ -22,7 +22,7 @@ from nexus.web.http.oidc import ERRAND_SECONDS, Provider
 from nexus.web.views.devices import device_of
 from nexus.web.views.render import go, page, page_router, sign_in_page
 
-log = logging.get(__name__)
+log = logging.get_logger(__name__)
 router = page_router()
 
 Back = Annotated[str, Query(max_length=2000, description="Where to go afterwards.")]
@@ -30,7 +30,7 @@ USED_UP = "This sign-in link has been used or has expired, or is not complete."
 
 
 @router.get("/sign-in")
-def see_link(
+def show_sign_in(
     request: Request,
     nexus: Nexus,
     browser: Browser,
@@ -53,7 +53,7 @@ def see_link(
 
 
 @router.post("/sign-in")
-def use_link(
+def sign_in_by_link(
     request: Request, nexus: Nexus, browser: Browser, token: Annotated[str, Form(max_length=200)] = ""
 ) -> Response:
     """Raises Forbidden if another site has sent the form."""
@@ -62,7 +62,7 @@ def use_link(
         user = sign_ins.use_link(session, token)
         if user is None:
             return _used_up(request)
-        key = begin(request, nexus, session, browser, user, Method.LINK)
+        key = begin_in_browser(request, nexus, session, browser, user, Method.LINK)
     return signed_in_at(request, nexus, key, "/")
 
 
@@ -79,7 +79,7 @@ def send_to_provider(request: Request, nexus: Nexus, back: Back = "/") -> Respon
 
 @router.get("/sign-in/back")
 def return_from_provider(request: Request, nexus: Nexus, browser: Browser) -> Response:
-    memo = cookies.read(nexus.settings, request, cookies.ERRAND)
+    memo = cookies.read_cookie(nexus.settings, request, cookies.ERRAND)
     try:
         answer = dict(request.query_params)
         arrival = _provider(request).finish(_return_address(request, nexus), memo, answer)
@@ -89,9 +89,9 @@ def return_from_provider(request: Request, nexus: Nexus, browser: Browser) -> Re
         with nexus.sessions.begin() as session:
             access.ensure_user(session, arrival.user_id)
             people.remember(session, arrival.user_id, arrival.profile)
-            key = begin(request, nexus, session, browser, arrival.user_id, Method.OIDC)
+            key = begin_in_browser(request, nexus, session, browser, arrival.user_id, Method.OIDC)
         response = signed_in_at(request, nexus, key, arrival.back)
-    cookies.drop(nexus.settings, request, response, cookies.ERRAND)
+    cookies.drop_cookie(nexus.settings, request, response, cookies.ERRAND)
     return response
 
 
@@ -103,18 +103,18 @@ def sign_out(request: Request, nexus: Nexus, viewer: PageViewer, browser: Browse
         gate_of(request).browsers.forget(lambda kept: kept.id == browser.id)
     by_provider = browser is not None and browser.method is Method.OIDC
     response = go(f"/sign-in?left={Method.OIDC}" if by_provider else "/sign-in")
-    cookies.drop(nexus.settings, request, response, cookies.SESSION)
+    cookies.drop_cookie(nexus.settings, request, response, cookies.SESSION)
     return response
 
 
-def begin(
+def begin_in_browser(
     request: Request, nexus: App, session: Session, browser: SignIn | None, user: UUID, method: Method
 ) -> str:
     """Sign the browser in, and out of whatever it was signed in as before; return the key for its cookie."""
     if browser is not None:
         sign_ins.end(session, browser.user_id, browser.id)
     device = device_of(request.headers.get("user-agent", ""))
-    return sign_ins.begin(session, user, method, device, nexus.settings.sign_in_lives)
+    return sign_ins.begin_sign_in(session, user, method, device, nexus.settings.sign_in_lives)
 
 
 def signed_in_at(request: Request, nexus: App, key: str, address: str) -> Response:

@@ -18,12 +18,12 @@ router = Router(prefix="/items", include_in_schema=False)
 
 
 @router.post("/upload")
-def begin_upload(nexus: Nexus, viewer: PageViewer, body: UploadBody) -> Response:
-    return _place(uploads.begin(nexus.sessions, nexus.files, viewer, body.expected()))
+def begin_upload_on_page(nexus: Nexus, viewer: PageViewer, body: UploadBody) -> Response:
+    return _place(uploads.begin_upload(nexus.sessions, nexus.files, viewer, body.expected()))
 
 
 @router.post("/{media_id}/ingest")
-def confirm_upload(nexus: Nexus, viewer: PageViewer, media_id: UUID, request: Request) -> Response:
+def confirm_upload_on_page(nexus: Nexus, viewer: PageViewer, media_id: UUID, request: Request) -> Response:
     return api.confirm_upload(nexus, viewer, media_id, request)
 
 

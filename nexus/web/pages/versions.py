@@ -22,7 +22,7 @@ Side = Annotated[int, Query(ge=1, lt=2**31)]
 @router.get("")
 def versions(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     with nexus.sessions.read() as session:
-        held = queries.get(session, media_id, viewer)
+        held = queries.get_media(session, media_id, viewer)
         found = holdings.list_versions(session, held, viewer)
     return page(
         request,
@@ -33,11 +33,11 @@ def versions(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID)
 
 
 @router.get("/compare")
-def compare(
+def show_comparison(
     request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, before: Side, after: Side
 ) -> Response:
     with nexus.sessions.read() as session:
-        held = queries.get(session, media_id, viewer)
+        held = queries.get_media(session, media_id, viewer)
         sides = [holdings.find_version(session, media_id, viewer, number) for number in (before, after)]
         texts = [reader.whole_text(session, media_id, viewer, number) for number in (before, after)]
     return page(

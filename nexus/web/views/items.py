@@ -100,7 +100,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Wait:
+class SiteWait:
     """The site that something waits for, and until when; a time that has passed means that its turn is next."""
 
     host: str
@@ -123,7 +123,7 @@ class ShownItem:
     failure: Failure | None
     #: How often it was tried, if it waits for another try.
     tried: str
-    wait: Wait | None
+    wait: SiteWait | None
     added_at: datetime
     may_retry: bool
     #: Whether the viewer may upload the file again; `accepts` is what a file chooser should offer.
@@ -350,12 +350,12 @@ def _tried(view: View) -> str:
     return f"Tried {'once' if tries == 1 else f'{tries} times'}; it will be tried again automatically"
 
 
-def _wait(view: View) -> Wait | None:
+def _wait(view: View) -> SiteWait | None:
     """A new item is due at once, so a later time means that its site is busy or asked Nexus to wait."""
     row = view.row
     if row.processing_status != MediaStatus.PENDING or row.canonical_url is None:
         return None
-    return Wait(host_of(row.canonical_url), row.run_after)
+    return SiteWait(host_of(row.canonical_url), row.run_after)
 
 
 def host_of(url: str | None) -> str:

@@ -19,7 +19,7 @@ from nexus.web.views.items import (
     Badge,
     Failure,
     ShownEvent,
-    Wait,
+    SiteWait,
     address_of,
     host_of,
     safe_link,
@@ -86,7 +86,7 @@ class ShownJob:
     badge: Badge
     steps: list[ShownStep]
     failure: Failure | None
-    wait: Wait | None
+    wait: SiteWait | None
     #: A step is under way: the page looks again.
     working: bool
     may_fetch: bool
@@ -181,11 +181,11 @@ def _step(name: str, tag: str, working: bool, done: bool, failed_at: str) -> Sho
     return ShownStep(name, "Done", "done") if done else ShownStep(name, "Waiting", "waiting")
 
 
-def _wait(row: ShownJobRow) -> Wait | None:
+def _wait(row: ShownJobRow) -> SiteWait | None:
     """A fetch that nobody has begun waits for a worker, or until a later time for its site."""
     if row.status is not JobStatus.FETCHING or row.lease_expires_at is not None or row.run_after is None:
         return None
-    return Wait(host_of(row.canonical_url), row.run_after)
+    return SiteWait(host_of(row.canonical_url), row.run_after)
 
 
 def _failure(row: ShownJobRow) -> Failure:

@@ -125,7 +125,7 @@ def test_a_failed_pdf_that_is_retried_has_one_file(app: App, uploader: Uploader,
     media_id = new_media(app, uploader.id, pages.url("/paper"))
     assert extract_item(app.tools, media_id) is Outcome.FAILED
     assert stored_paths(app) == [file_of(app, media_id)]
-    submit.retry(app.sessions, LocalQueue(), media_id, uploader.id)
+    submit.retry_failed_item(app.sessions, LocalQueue(), media_id, uploader.id)
     pages["/paper"] = PAPER
     assert extract_item(app.tools, media_id) is Outcome.READABLE
     assert stored_paths(app) == [file_of(app, media_id)]
@@ -183,7 +183,7 @@ def test_another_users_refresh_leaves_the_file_of_a_saved_copy(
     bodies = {}
     for user in (uploader.id, other.id):
         with app.sessions.read() as session:
-            number = queries.get(session, media_id, user).row.revision
+            number = queries.get_media(session, media_id, user).row.revision
             file = revisions.file_of(session, media_id, number)
         assert file is not None
         bodies[user] = b"".join(app.files.storage.stream(file.storage_path))

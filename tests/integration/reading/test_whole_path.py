@@ -119,7 +119,7 @@ def test_a_mended_page_is_readable_after_a_retry(app: App, pages: Pages) -> None
     media_id = new_media(app, user, pages.url("/boats"))
     assert extract_item(app.tools, media_id) is Outcome.FAILED
     pages["/boats"] = Answer(ARTICLE.encode())
-    submit.retry(app.sessions, LocalQueue(), media_id, user)
+    submit.retry_failed_item(app.sessions, LocalQueue(), media_id, user)
     assert extract_item(app.tools, media_id) is Outcome.READABLE
 
 
@@ -170,7 +170,7 @@ def test_a_fetched_pdf_without_text_can_still_be_downloaded(app: App, pages: Pag
     assert failure(app, media_id) == "E_PDF_NO_TEXT"
     assert len(rows(app, _FILE, media_id)) == 1
     pages["/scan"] = Answer(ARTICLE.encode())
-    submit.retry(app.sessions, LocalQueue(), media_id, user)
+    submit.retry_failed_item(app.sessions, LocalQueue(), media_id, user)
     assert rows(app, _FILE, media_id) == []
     assert extract_item(app.tools, media_id) is Outcome.READABLE
 
@@ -185,8 +185,8 @@ def test_a_pdf_that_becomes_a_page_is_kept_with_its_version(app: App, pages: Pag
     assert refresh_item(app.tools, media_id) == "revision 2"
     assert [row.revision for row in rows(app, _FILE, media_id)] == [1]
     with app.sessions.read() as session:
-        assert not queries.get(session, media_id, user).capabilities.can_download_file
-        assert queries.get(session, media_id, user, 1).capabilities.can_download_file
+        assert not queries.get_media(session, media_id, user).capabilities.can_download_file
+        assert queries.get_media(session, media_id, user, 1).capabilities.can_download_file
 
 
 def test_a_page_that_has_not_changed_is_not_read_again(app: App, pages: Pages) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from nexus.errors import ExtractionFailed, FetchFailed, LoginWall, PdfNoText
 from nexus.extract import AVAILABLE_EXTRACTORS, Asset, Extraction, Facts, Fetched, Fragment, Heading, Source
-from nexus.extract.markup import clean
+from nexus.extract.markup import clean_markup
 from nexus.states.media import Kind
 
 HOSTILE = "<script>window.ran = 1</script><img src=x onerror='window.ran = 1'>&amp;"
@@ -80,7 +80,7 @@ def unclean(source: Source, title: str) -> Extraction:
 
 
 def rich(source: Source, title: str) -> Extraction:
-    fragment, outline = clean(f"<h1>{title}</h1>{RICH}", source.url, 0, asset=lambda _: "dot.png")
+    fragment, outline = clean_markup(f"<h1>{title}</h1>{RICH}", source.url, 0, asset=lambda _: "dot.png")
     facts = Facts("Ada Harbour", "The Coast", "2026-01-31T08:00:00Z", "en", "https://example.org/lead.png")
     return Extraction(title, (fragment,), facts, outline, (Asset("dot.png", "image/png", DOT),))
 
@@ -91,7 +91,7 @@ def book(source: Source, title: str) -> Extraction:
     outline: list[Heading] = []
     for number in range(1, CHAPTERS + 1):
         body = f"<p>A paragraph of chapter {number}. {'It is long. ' * 60}</p>" * 3
-        made, headings = clean(f"<h1>Chapter {number}</h1>{body}", None, number)
+        made, headings = clean_markup(f"<h1>Chapter {number}</h1>{body}", None, number)
         fragments.append(made)
         outline += headings
     return Extraction(title, tuple(fragments), Facts(), tuple(outline))

@@ -226,12 +226,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("user_id", "library_id", name=op.f("pk_memberships")),
     )
     op.create_index("ix_memberships_library", "memberships", ["library_id"], unique=False)
-    for statement in triggers.create(MEDIA_ROWS, op.get_bind().dialect.name):
+    for statement in triggers.create_triggers(MEDIA_ROWS, op.get_bind().dialect.name):
         op.execute(statement)
 
 
 def downgrade() -> None:
-    for statement in triggers.drop(MEDIA_ROWS, op.get_bind().dialect.name):
+    for statement in triggers.drop_triggers(MEDIA_ROWS, op.get_bind().dialect.name):
         op.execute(statement)
     for table in (
         "memberships",

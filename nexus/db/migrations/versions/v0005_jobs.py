@@ -21,13 +21,13 @@ def upgrade() -> None:
     _create_jobs()
     _create_stories()
     for rows in (JOB_ROWS, STORY_ROWS):
-        for statement in triggers.create(rows, op.get_bind().dialect.name):
+        for statement in triggers.create_triggers(rows, op.get_bind().dialect.name):
             op.execute(statement)
 
 
 def downgrade() -> None:
     for rows in (STORY_ROWS, JOB_ROWS):
-        for statement in triggers.drop(rows, op.get_bind().dialect.name):
+        for statement in triggers.drop_triggers(rows, op.get_bind().dialect.name):
             op.execute(statement)
         op.drop_table(rows.table.name)
     op.execute("DELETE FROM history WHERE subject IN ('job', 'story')")
