@@ -23,6 +23,7 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from nexus import logging
+from nexus.deadline import Deadline
 from nexus.draft import Article, Draft, Evidence, StoryClaim, require_enough
 from nexus.draft.answers import SCHEMA, AnsweredClaim, StoryAnswer, UnusableAnswer, parse_answer
 from nexus.draft.grounding import QuotableText
@@ -38,7 +39,7 @@ from nexus.errors.draft import (
     DraftUnreachable,
     DraftUnusable,
 )
-from nexus.timing import Deadline, parse_retry_after
+from nexus.retry_after import parse_retry_after
 
 log = logging.get_logger(__name__)
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from nexus.deadline import Deadline
 from nexus.errors.draft import DraftUnusable
-from nexus.timing import Deadline
 
 #: Many times the longest draft that is accepted.
 MOST_BYTES = 4 * 1024 * 1024

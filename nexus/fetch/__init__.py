@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from nexus.deadline import Deadline
 from nexus.errors import FetchFailed, FetchRedirects, FetchTooLarge
 from nexus.fetch.addresses import Address
 from nexus.fetch.answers import (
@@ -31,7 +32,6 @@ from nexus.fetch.guard import Guard, Target, parse_host_ports, parse_ip
 from nexus.fetch.limits import FetchDeadline, FetchLimits, System
 from nexus.fetch.lookups import Lookups
 from nexus.fetch.pace import SiteBook, SitePace
-from nexus.timing import Deadline
 
 __all__ = ["Download", "FetchLimits", "Fetcher", "NotModified", "System", "page_type", "parse_host_ports"]
 

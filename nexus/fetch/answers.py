@@ -16,7 +16,7 @@ from nexus.errors import (
     FetchTooLarge,
     FetchWrongType,
 )
-from nexus.timing import parse_retry_after
+from nexus.retry_after import parse_retry_after
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NOT_MODIFIED = 304

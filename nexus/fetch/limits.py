@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from nexus import __version__
+from nexus.deadline import Deadline
 from nexus.errors import FetchTimeout
 from nexus.fetch.addresses import Address
-from nexus.timing import Deadline
 
 MIB = 1024 * 1024
 

@@ -9,9 +9,9 @@ from concurrent.futures import Future
 from ipaddress import ip_address
 from typing import Any
 
+from nexus.deadline import Deadline
 from nexus.errors import FetchBlockedAddress, FetchFailed, FetchTimeout, FetchUnknownHost
 from nexus.fetch.addresses import Address
-from nexus.timing import Deadline
 
 #: How many lookups run at once, including abandoned ones.
 MOST_LOOKUPS = 32

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import httpcore2
 
+from nexus.deadline import Deadline
 from nexus.errors import (
     FetchBadAnswer,
     FetchBlockedAddress,
@@ -19,7 +20,6 @@ from nexus.errors import (
     FetchTimeout,
 )
 from nexus.fetch.addresses import Address
-from nexus.timing import Deadline
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from nexus.extract.sandbox import Sandbox
 #: As if the kernel had none of them: unknown system calls, no namespaces, an unknown machine.
 OLDER = """
 import sys; sys.path[:] = sys.argv[2:]
-from nexus.extract.child import callfilter, kernel, nursery
+from nexus.extract.child import seccomp_filter, kernel, nursery
 kernel._CREATE_RULESET = 9999
 kernel._NAMESPACES = ()
-callfilter.MACHINES = {}
+seccomp_filter.MACHINES = {}
 kernel.leave_root = lambda number: None
 nursery.run_nursery()
 """

@@ -1,7 +1,7 @@
 """What a parser process may not do, even if a document takes it over.
 
 Resource limits hold on every system, except the one on memory, which only Linux enforces. Linux also takes away files,
-the network and other processes (kernel.py), and all system calls but those that a reader needs (callfilter.py).
+the network and other processes (kernel.py), and all system calls but those that a reader needs (seccomp_filter.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 LINUX = sys.platform == "linux"
 if LINUX:
-    from nexus.extract.child import callfilter, kernel
+    from nexus.extract.child import kernel, seccomp_filter
 
 OPEN_FILES = 32
 LIMITS = (
@@ -78,7 +78,7 @@ class Jail:
     def lock(self) -> None:
         """The last step: from now on only the calls that a reader needs are possible."""
         if LINUX and self.program is not None:
-            kernel.filter_calls(callfilter.for_process(self.program, os.getpid()))
+            kernel.filter_calls(seccomp_filter.for_process(self.program, os.getpid()))
 
     def close(self) -> None:
         if self.rules is not None:
@@ -89,7 +89,7 @@ def build_jail() -> Jail:
     """For the readers imported so far."""
     places = readable_places()
     rules = kernel.reading_rules(places) if LINUX else None
-    program = callfilter.build_filter(platform.machine()) if LINUX else None
+    program = seccomp_filter.build_filter(platform.machine()) if LINUX else None
     return Jail(*memory_in_use(), rules, not all(map(_open_to_all, places)), program)
 
 

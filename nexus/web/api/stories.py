@@ -26,7 +26,7 @@ from nexus.web.api.story_schemas import (
 from nexus.web.http.context import Cursor, Limit, Nexus, Viewer, gate_of
 from nexus.web.http.envelope import answer_bare, editorial_answers, refuse_editorially
 from nexus.web.http.routing import Router
-from nexus.web.views import story_formats
+from nexus.web.views import atom_feed, story_formats
 
 router = Router(refuse=refuse_editorially, tags=["jobs"])
 
@@ -81,7 +81,7 @@ def feed(nexus: Nexus, viewer: Annotated[UUID, Depends(_feed_viewer)], request: 
     with nexus.sessions.read() as session:
         rows = editorial.published_stories(session, viewer)
     site = urljoin(nexus.settings.public_url or str(request.base_url), "/")
-    return Response(story_formats.atom(rows, viewer, site, nexus.sessions.clock()), media_type=ATOM)
+    return Response(atom_feed.write_atom_feed(rows, viewer, site, nexus.sessions.clock()), media_type=ATOM)
 
 
 @router.get("/api/stories/{story_id}", responses=editorial_answers(StoryOut, 404), summary="Get a story")

@@ -1,34 +1,27 @@
-"""Stories outside Nexus: one as Markdown or JSON, many as an Atom feed."""
+"""A story as a file: Markdown or JSON."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from uuid import NAMESPACE_URL, UUID, uuid5
-from xml.etree import ElementTree as ET
+from collections.abc import Sequence
 
 from fastapi import Response
-from markupsafe import Markup
 
 from nexus.db.rows import StoryRow
 from nexus.draft import Evidence, StoryClaim, is_supported
 from nexus.draft.extractive import EXTRACTIVE
-from nexus.editorial.queries import ListedStory, ShownStoryRow
+from nexus.editorial.queries import ShownStoryRow
 from nexus.editorial.stories import Sections
 from nexus.storage.names import disposition
 from nexus.web.api.story_schemas import StoryDetail
 
-ATOM = "http://www.w3.org/2005/Atom"
 UNSUPPORTED = "not found in the article"
 HEADINGS = (("What happened", "what_happened"), ("Background", "background"))
 #: Characters that mean something in Markdown.
 _MARKS = re.compile(r"[\\`*_\[\]<>#|~&]")
 #: What begins a list item there.
 _POINT = re.compile(r"^(\d*)([-+.)])(?=[ -]|$)")
-#: Characters that XML can't hold.
-_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def exported(story: StoryRow, chosen: str) -> Response:
@@ -64,60 +57,6 @@ def markdown(story: StoryRow) -> str:
     parts += ["## Sources", "\n".join(map(_source, json.loads(story.sources)))]
     parts.append(f"{_marked(author(story))}, {story.generated_at:%-d %B %Y}.")
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def atom(stories: Iterable[ListedStory], viewer: UUID, site: str, now: datetime) -> bytes:
-    """A feed, the newest first. `site` is the address of Nexus, with a slash at its end."""
-    rows = list(stories)
-    feed = ET.Element("feed", xmlns=ATOM)
-    _put(feed, "title", "Stories · Nexus")
-    _put(feed, "id", uuid5(NAMESPACE_URL, f"nexus-stories-{viewer}").urn)
-    _put(feed, "updated", max((row.updated_at for row in rows), default=now).isoformat())
-    ET.SubElement(feed, "link", rel="alternate", type="text/html", href=f"{site}admin/stories")
-    _put(ET.SubElement(feed, "author"), "name", "Nexus")
-    for row in rows:
-        _entry(feed, row, site)
-    return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
-
-
-def _entry(feed: ET.Element, story: ListedStory, site: str) -> None:
-    entry = ET.SubElement(feed, "entry")
-    _put(entry, "title", story.headline)
-    _put(entry, "id", story.id.urn)
-    _put(entry, "published", (story.published_at or story.updated_at).isoformat())
-    _put(entry, "updated", story.updated_at.isoformat())
-    ET.SubElement(entry, "link", rel="alternate", type="text/html", href=f"{site}admin/stories/{story.id}")
-    for source in json.loads(story.sources):
-        if source["url"]:
-            ET.SubElement(entry, "link", rel="via", href=source["url"])
-    _put(entry, "summary", story.summary)
-    _put(entry, "content", _html(story)).set("type", "html")
-
-
-def _html(story: ListedStory) -> str:
-    sections = Sections.parse(story.sections)
-    parts = [Markup("<p>{}</p>").format(story.summary)]
-    for name, evidence in (("Headline", sections.headline), ("Summary", sections.summary)):
-        if not is_supported(evidence):
-            parts.append(Markup("<p><em>({}: {})</em></p>").format(name, UNSUPPORTED))
-    for heading, name in HEADINGS:
-        claims: tuple[StoryClaim, ...] = getattr(sections, name)
-        if claims:
-            points = Markup("").join(map(_item, claims))
-            parts.append(Markup("<h2>{}</h2><ul>{}</ul>").format(heading, points))
-    return str(Markup("").join(parts))
-
-
-def _item(claim: StoryClaim) -> Markup:
-    if claim.evidence.found:
-        return Markup("<li>{}</li>").format(claim.text)
-    return Markup("<li>{} <em>({})</em></li>").format(claim.text, UNSUPPORTED)
-
-
-def _put(above: ET.Element, name: str, text: str) -> ET.Element:
-    element = ET.SubElement(above, name)
-    element.text = _UNWRITABLE.sub("", text)
-    return element
 
 
 def _point(claim: StoryClaim) -> str:

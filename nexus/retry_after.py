@@ -1,29 +1,12 @@
-"""How long to wait for other machines: deadlines, and what a Retry-After header asks for."""
+"""How long another machine asks to wait: its Retry-After header."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 #: The longest wait that a Retry-After header may ask for, in seconds.
 LONGEST_WAIT = 3600.0
-
-
-class Deadline:
-    """The moment by which work must end, whatever the other side does."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float], expired: type[Exception]) -> None:
-        self._clock = clock
-        self._end = clock() + seconds
-        self._expired = expired
-
-    def left(self) -> float:
-        """Return the seconds left, for a socket to wait. Raises `expired` if there are none."""
-        left = self._end - self._clock()
-        if left <= 0:
-            raise self._expired
-        return left
 
 
 def parse_retry_after(header: str, now: datetime) -> float | None:

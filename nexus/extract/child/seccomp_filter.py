@@ -7,7 +7,7 @@ import struct
 import sys
 from collections.abc import Iterable, Sequence
 
-from nexus.extract.child.calls import (
+from nexus.extract.child.seccomp_calls import (
     ALLOWED,
     GUARDED,
     REFUSED,
