@@ -7,7 +7,7 @@ docs/decisions/0002-statements.md has the figures. A session is a transaction, o
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -52,9 +52,9 @@ def _sqlite_decoder(kind: TypeEngine[Any]) -> Decoder | None:
     return bool if isinstance(kind, Boolean) else None
 
 
-def _row_maker(names: list[str]) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
+def _row_maker(names: list[str]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
-    make: Callable[[Iterable[Any]], tuple[Any, ...]] = row_type._make
+    make: Callable[[Sequence[Any]], tuple[Any, ...]] = row_type._make
     return make
 
 
@@ -65,7 +65,7 @@ class _Compiled:
     sql: str
     fixed: Mapping[str, Any]
     order: tuple[str, ...] | None  # of positional parameters, if the driver wants them
-    make_row: Callable[[Iterable[Any]], Any]
+    make_row: Callable[[Sequence[Any]], Any]
     decoders: tuple[tuple[int, Decoder], ...]
 
     def bind(self, values: Mapping[str, Any]) -> Mapping[str, Any] | list[Any]:
@@ -120,7 +120,7 @@ class Statement:
 
     def _rows(
         self, columns: list[Any], sqlite: bool
-    ) -> tuple[Callable[[Iterable[Any]], Any], list[Decoder | None]]:
+    ) -> tuple[Callable[[Sequence[Any]], Any], list[Decoder | None]]:
         decoders = [_sqlite_decoder(column.type) if sqlite else None for column in columns]
         return _row_maker([column.key for column in columns]), decoders
 
@@ -129,18 +129,44 @@ class Statement:
 class Query(Statement, Generic[R]):
     """A statement that returns rows of one type: a NamedTuple whose fields are its columns, in their order.
 
-    Enums, UUIDs, times and booleans are decoded as the fields' annotations say.
+    Its first field may be a row itself, made of the first columns. Enums, UUIDs, times and booleans are decoded as the
+    fields' annotations say.
     """
 
     row: type[R]
 
     def _rows(
         self, columns: list[Any], sqlite: bool
-    ) -> tuple[Callable[[Iterable[Any]], Any], list[Decoder | None]]:
-        row: Any = self.row
-        if (answered := tuple(column.key for column in columns)) != row._fields:
-            raise TypeError(f"{row.__name__} has the fields {row._fields}, but its query returns {answered}")
-        return row._make, [_decoder(hint, sqlite) for hint in get_type_hints(row).values()]
+    ) -> tuple[Callable[[Sequence[Any]], Any], list[Decoder | None]]:
+        fields = fields_of(self.row)
+        if (answered := [column.key for column in columns]) != list(fields):
+            raise TypeError(f"{self.row} has the fields {list(fields)}, but its query returns {answered}")
+        return _maker_of(self.row), [_decoder(hint, sqlite) for hint in fields.values()]
+
+
+def fields_of(row: Any) -> dict[str, Any]:
+    """Return the types of the columns that make a row, by their names."""
+    hints = get_type_hints(row)
+    inner = _inner_row(row)
+    if inner is None:
+        return hints
+    del hints[row._fields[0]]
+    return {**fields_of(inner), **hints}
+
+
+def _inner_row(row: Any) -> Any:
+    """Return the type of the row that a row begins with, or None."""
+    first = get_type_hints(row)[row._fields[0]]
+    return first if hasattr(first, "_fields") else None
+
+
+def _maker_of(row: Any) -> Callable[[Sequence[Any]], Any]:
+    inner = _inner_row(row)
+    if inner is None:
+        make: Callable[[Sequence[Any]], Any] = row._make
+        return make
+    length = len(inner._fields)
+    return lambda values: row(inner._make(values[:length]), *values[length:])
 
 
 def bare_type(hint: Any) -> Any:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Text, bindparam, cast, func, literal_column, or_, select
 
+from nexus.db.rows import HistoryRow
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import history, libraries, library_media, memberships, users
 from nexus.libraries import people
@@ -15,20 +16,10 @@ from nexus.media.queries import PAGE, ItemPage, View, cursor_after, get_media, n
 from nexus.states.media import MEDIA
 
 
-class Doing(NamedTuple):
+class KnownEvent(NamedTuple):
     """One entry of an item's history, as a viewer may know it."""
 
-    id: int
-    tx: int
-    subject: str
-    subject_id: UUID
-    event: str
-    from_status: str | None
-    to_status: str
-    at: datetime
-    actor: str
-    attempt: int
-    error_code: str | None
+    entry: HistoryRow
     #: If it is a person who shares a library with the viewer.
     actor_name: str | None
 
@@ -66,7 +57,7 @@ _HISTORY = Query(
     )
     .order_by(history.c.id)
     .limit(bindparam("most")),
-    Doing,
+    KnownEvent,
 )
 _IN_OWN_LIBRARY = Statement(
     select(library_media.c.library_id)
@@ -81,7 +72,7 @@ _IN_OWN_LIBRARY = Statement(
 
 def events(
     session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
-) -> ItemPage[Doing]:
+) -> ItemPage[KnownEvent]:
     """Its history as the viewer may know it, the first entry first. Raises NotFound if they can't read it.
 
     It begins when one of their libraries got the item. What other people did is in it only if they share a library
@@ -90,18 +81,18 @@ def events(
     found = get_media(session, media_id, viewer)
     since, after = found.late_since or _EVER, number_in(cursor, 0)
     rows = session.all(_HISTORY, media_id=media_id, viewer=viewer, since=since, after=after, most=most + 1)
-    if cursor is None and (not rows or rows[0].event != "create"):
+    if cursor is None and (not rows or rows[0].entry.event != "create"):
         rows.insert(0, _arrival(session, found, viewer))
     more = len(rows) > most
     rows = rows[:most]
-    return ItemPage(rows, cursor_after(rows[-1].id) if more else None, found.capabilities)
+    return ItemPage(rows, cursor_after(rows[-1].entry.id) if more else None, found.capabilities)
 
 
-def _arrival(session: Session, found: View, viewer: UUID) -> Doing:
+def _arrival(session: Session, found: View, viewer: UUID) -> KnownEvent:
     """The first entry for somebody who got the item when others had it already."""
     media_id = found.row.id
     by_viewer = session.first(_IN_OWN_LIBRARY, media_id=media_id, viewer=viewer) is not None
-    return Doing(
+    first = HistoryRow(
         id=0,
         tx=0,
         subject=MEDIA.name,
@@ -113,5 +104,5 @@ def _arrival(session: Session, found: View, viewer: UUID) -> Doing:
         actor=str(viewer) if by_viewer else "",
         attempt=0,
         error_code=None,
-        actor_name=None,
     )
+    return KnownEvent(first, actor_name=None)

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from nexus.db.rows import HistoryRow
 from nexus.errors import public_code
-from nexus.media.history import Doing
+from nexus.media.history import KnownEvent
 from nexus.media.queries import ItemPage, Page, View
 from nexus.media.reader import Document
 from nexus.media.uploads import Begun, Expected
@@ -307,8 +307,8 @@ class EventOut(Answer):
     error_code: PublicCode
 
     @classmethod
-    def of(cls, row: HistoryRow | Doing, viewer: UUID) -> Self:
-        return cls.model_validate({**row._asdict(), "actor": actor_of(row, viewer)})
+    def of(cls, row: HistoryRow, viewer: UUID, actor_name: str | None = None) -> Self:
+        return cls.model_validate({**row._asdict(), "actor": actor_of(row, viewer), "actor_name": actor_name})
 
 
 class EventPage(Answer):
@@ -317,8 +317,8 @@ class EventPage(Answer):
     capabilities: CapabilitiesOut
 
     @classmethod
-    def of(cls, part: ItemPage[Doing], viewer: UUID) -> EventPage:
-        events = [EventOut.of(row, viewer) for row in part.items]
+    def of(cls, part: ItemPage[KnownEvent], viewer: UUID) -> EventPage:
+        events = [EventOut.of(known.entry, viewer, known.actor_name) for known in part.items]
         return cls.model_validate({**vars(part), "items": events})
 
 
@@ -354,7 +354,7 @@ class Health(Answer):
     status: str = Field(examples=["ok"])
 
 
-def actor_of(row: HistoryRow | Doing, viewer: UUID) -> str:
+def actor_of(row: HistoryRow, viewer: UUID) -> str:
     """Who did it, as a viewer may know: not which other user has the same page."""
     if row.actor == str(viewer):
         return "you"

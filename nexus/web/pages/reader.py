@@ -14,7 +14,7 @@ from nexus.db.session import Session
 from nexus.errors import NotFound
 from nexus.libraries import people
 from nexus.media import history, holdings, queries, reader, refresh
-from nexus.media.history import Doing
+from nexus.media.history import KnownEvent
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.states.capabilities import UNRENDERABLE
@@ -201,7 +201,7 @@ def _uploader(session: Session, found: View, viewer: UUID) -> str | None:
     return people.name_shown(people.known_people(session, viewer).get(user_id))
 
 
-def _events(session: Session, media_id: UUID, viewer: UUID) -> list[Doing]:
+def _events(session: Session, media_id: UUID, viewer: UUID) -> list[KnownEvent]:
     found = history.events(session, media_id, viewer, most=queries.MOST)
     rows = found.items
     while found.next_cursor is not None:

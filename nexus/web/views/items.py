@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from nexus.db.rows import RefreshRow
 from nexus.errors import public_code
 from nexus.extract import Heading
-from nexus.media.history import Doing
+from nexus.media.history import KnownEvent
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
@@ -258,11 +258,11 @@ def show_refresh(
     )
 
 
-def show_event(row: Doing, viewer: UUID) -> ShownEvent:
-    actor = actor_of(row, viewer)
+def show_event(known: KnownEvent, viewer: UUID) -> ShownEvent:
+    row, actor = known.entry, actor_of(known.entry, viewer)
     return ShownEvent(
         EVENTS.get(row.event, row.event),
-        (actor == "someone" and row.actor_name) or ACTORS[actor],
+        (actor == "someone" and known.actor_name) or ACTORS[actor],
         BADGES[MediaStatus(row.to_status)].tone,
         row.from_status,
         row.to_status,
