@@ -50,7 +50,7 @@ def invite_person(
                 access.ensure_user(session, viewer)
                 library_id = _own_library(session, viewer, library)
                 role = Role.ADMIN if as_admin else Role.MEMBER
-                made = invitations.invite(session, library_id, viewer, _invitee(whom), role, life)
+                made = invitations.invite(session, library_id, viewer, Invitee.typed(whom), role, life)
         except ApiError as error:
             raise Refused(error.message) from error
     if as_json:
@@ -105,13 +105,6 @@ def _show(offers: list[Offer], sent: list[Invitation], *, as_json: bool) -> None
 
 def _as_json(row: Offer | Invitation) -> dict[str, Any]:
     return {name: None if value is None else str(value) for name, value in row._asdict().items()}
-
-
-def _invitee(whom: str) -> Invitee:
-    try:
-        return Invitee(user_id=UUID(whom))
-    except ValueError:
-        return Invitee(email=whom)
 
 
 def _own_library(session: Session, viewer: UUID, name: str) -> UUID:

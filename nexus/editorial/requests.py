@@ -5,7 +5,6 @@ The API does a step while its caller waits; the pages leave it to a worker.
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -118,19 +117,32 @@ def fetch_job(
     return job
 
 
-def fetch_job_later(
+def leave_step(
     tools: Tools,
     queue: Queue,
     viewer: UUID,
     job_id: UUID,
+    step: JobStatus,
     request_id: str | None = None,
     *,
     again: bool = False,
 ) -> None:
-    """Leave the fetch of a job's page to a worker. Raises as `fetch_job` does."""
+    """Leave a step to a worker: FETCHING for the fetch, GENERATING for the draft.
+
+    Raises as `fetch_job` or `draft_job` does.
+    """
     _require_visible(tools.sessions, viewer, job_id)
-    steps.leave_fetch(tools, job_id, str(viewer), again=again, request_id=request_id)
+    _make_due(tools, viewer, job_id, step, request_id, again=again)
     queue.announce(Work(STEP, job_id))
+
+
+def _make_due(
+    tools: Tools, viewer: UUID, job_id: UUID, step: JobStatus, request_id: str | None, *, again: bool
+) -> None:
+    if step is JobStatus.FETCHING:
+        steps.leave_fetch(tools, job_id, str(viewer), again=again, request_id=request_id)
+    else:
+        drafts.begin_draft(tools, job_id, viewer, again=again, request_id=request_id)
 
 
 def extract_job(tools: Tools, viewer: UUID, job_id: UUID) -> ExtractedJob:
@@ -183,7 +195,7 @@ def _wait_for_reader(tools: Tools, job_id: UUID, until: float) -> None:
     """Wait until the other reader is done or has lost its lease. Only looks: a claim would be a write, and SQLite
     takes one writer at a time."""
     while time.monotonic() < until:
-        threading.Event().wait(LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)
         with tools.sessions.read() as session:
             job = jobs.job_state(session, job_id)
         if job is None or job.status is not JobStatus.EXTRACTING:
@@ -207,21 +219,6 @@ def finish_draft(tools: Tools, job: JobRow, actor: str) -> None:
     """
     if steps.take(tools, Step(job, actor)) is StepOutcome.STALE:
         raise InvalidState(OVERTAKEN)
-
-
-def draft_job_later(
-    tools: Tools,
-    queue: Queue,
-    viewer: UUID,
-    job_id: UUID,
-    request_id: str | None = None,
-    *,
-    again: bool = False,
-) -> None:
-    """Leave a job's draft to a worker, with `again` another one. Raises as `draft_job` does."""
-    _require_visible(tools.sessions, viewer, job_id)
-    drafts.begin_draft(tools, job_id, viewer, again=again, request_id=request_id)
-    queue.announce(Work(STEP, job_id))
 
 
 def enter_text(tools: Tools, viewer: UUID, job_id: UUID, title: str, text: str) -> JobRow:
@@ -249,11 +246,9 @@ def retry_failed_jobs(
         ).items
     begun = []
     for job in failed:
+        step = JobStatus.FETCHING if job.extracted_at is None else JobStatus.GENERATING
         with suppress(InvalidState, JobNotReady, RateLimited):
-            if job.extracted_at is None:
-                steps.leave_fetch(tools, job.id, str(viewer), again=True, request_id=request_id)
-            else:
-                drafts.begin_draft(tools, job.id, viewer, again=True, request_id=request_id)
+            _make_due(tools, viewer, job.id, step, request_id, again=True)
             begun.append(job.id)
     for job_id in begun:
         queue.announce(Work(STEP, job_id))

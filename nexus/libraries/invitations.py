@@ -32,6 +32,14 @@ class Invitee(NamedTuple):
     email: str | None = None
     user_id: UUID | None = None
 
+    @classmethod
+    def typed(cls, text: str) -> Invitee:
+        """Read what somebody typed: a user id, or else an email."""
+        try:
+            return cls(user_id=UUID(text.strip()))
+        except ValueError:
+            return cls(email=text)
+
 
 class Invitation(NamedTuple):
     """An open invitation, as the admins of its library see it."""

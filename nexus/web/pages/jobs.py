@@ -105,22 +105,22 @@ def job_detail(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID,
 
 @router.post("/admin/jobs/{job_id}/fetch")
 def job_fetch(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
-    return _fetch_later(request, nexus, viewer, job_id, again=False)
+    return _leave(request, nexus, viewer, job_id, JobStatus.FETCHING, again=False)
 
 
 @router.post("/admin/jobs/{job_id}/retry")
 def job_retry(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
-    return _fetch_later(request, nexus, viewer, job_id, again=True)
+    return _leave(request, nexus, viewer, job_id, JobStatus.FETCHING, again=True)
 
 
 @router.post("/admin/jobs/{job_id}/generate")
 def job_generate(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
-    return _draft_later(request, nexus, viewer, job_id, again=False)
+    return _leave(request, nexus, viewer, job_id, JobStatus.GENERATING, again=False)
 
 
 @router.post("/admin/jobs/{job_id}/regenerate")
 def job_regenerate(request: Request, nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
-    return _draft_later(request, nexus, viewer, job_id, again=True)
+    return _leave(request, nexus, viewer, job_id, JobStatus.GENERATING, again=True)
 
 
 @router.post("/admin/jobs/{job_id}/manual-entry")
@@ -174,20 +174,15 @@ def _job_page(
     )
 
 
-def _fetch_later(request: Request, nexus: App, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
+def _leave(
+    request: Request, nexus: App, viewer: UUID, job_id: UUID, step: JobStatus, *, again: bool
+) -> Response:
+    """Leave a step to a worker. After a fetch, the page requests the draft."""
     try:
-        requests.fetch_job_later(nexus.tools, nexus.queue, viewer, job_id, request_id(request), again=again)
-    except Conflict as error:
-        return _refused(request, nexus, viewer, job_id, error)
-    return go(f"/admin/jobs/{job_id}?draft=1")
-
-
-def _draft_later(request: Request, nexus: App, viewer: UUID, job_id: UUID, *, again: bool) -> Response:
-    try:
-        requests.draft_job_later(nexus.tools, nexus.queue, viewer, job_id, request_id(request), again=again)
+        requests.leave_step(nexus.tools, nexus.queue, viewer, job_id, step, request_id(request), again=again)
     except (Conflict, RateLimited) as error:
         return _refused(request, nexus, viewer, job_id, error)
-    return go(f"/admin/jobs/{job_id}")
+    return go(f"/admin/jobs/{job_id}{'?draft=1' if step is JobStatus.FETCHING else ''}")
 
 
 def _refused(request: Request, nexus: App, viewer: UUID, job_id: UUID, error: ApiError) -> Response:

@@ -81,7 +81,7 @@ def invite_by_form(
     life = timedelta(days=nexus.settings.invitation_days)
     try:
         with nexus.sessions.begin() as session:
-            invitations.invite(session, library_id, viewer, invitee_of(whom), chosen, life)
+            invitations.invite(session, library_id, viewer, Invitee.typed(whom), chosen, life)
     except (InvalidRequest, Conflict) as error:
         form = {"whom": whom, "role": chosen.value, "error": error.message}
         return _people(request, nexus, viewer, library_id, form, status=error.status)
@@ -119,14 +119,6 @@ def remove(request: Request, nexus: Nexus, viewer: PageViewer, library_id: UUID,
     except Conflict as error:
         return _people(request, nexus, viewer, library_id, problem=error, status=error.status)
     return go("/sharing" if user_id == viewer else f"/sharing/{library_id}")
-
-
-def invitee_of(whom: str) -> Invitee:
-    """Read what somebody typed: a user id, or else an email."""
-    try:
-        return Invitee(user_id=UUID(whom.strip()))
-    except ValueError:
-        return Invitee(email=whom)
 
 
 def _sharing(request: Request, nexus: App, viewer: UUID, problem: ApiError | None = None) -> Response:
