@@ -24,7 +24,8 @@ def read_or_make(folder: Path) -> dict[str, object]:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = folder / f".secrets-{uuid.uuid4().hex}"
         draft.touch(mode=0o600)
-        draft.write_text(json.dumps(_new_secrets()))
+        new = {name: secrets.token_urlsafe(48) for name in SECRETS}
+        draft.write_text(json.dumps({**new, "local_owner": str(uuid.uuid4())}))
         try:
             path.hardlink_to(draft)
         except FileExistsError:
@@ -40,7 +41,3 @@ def read_or_make(folder: Path) -> dict[str, object]:
             f"{path} does not hold valid secrets. Restore it. Or move it away to get new ones: then people have to "
             "sign in again, and nobody owns what the local owner had."
         ) from error
-
-
-def _new_secrets() -> dict[str, str]:
-    return {**{name: secrets.token_urlsafe(48) for name in SECRETS}, "local_owner": str(uuid.uuid4())}

@@ -109,7 +109,10 @@ def _read(fetcher: Fetcher, sandbox: Sandbox, given: str) -> dict[str, Any]:
 
 
 def _extract(bench: Loose, given: str) -> Extraction:
-    source = _address(bench, given) if bench.path is None else _file(bench)
+    if bench.path is None:
+        source = _address(bench, given)
+    else:
+        source = Source(uuid4(), _kind_of(bench), None, None, None, 1, bench)
     extractor = AVAILABLE_EXTRACTORS.get(source.kind)
     if extractor is None:
         raise ExtractorNotImplemented
@@ -120,10 +123,6 @@ def _address(bench: Loose, given: str) -> Source:
     kind = Kind(guess_kind(given))
     found = (urls.identify_video if kind is Kind.VIDEO else urls.identify_article)(given)
     return Source(uuid4(), kind, found.canonical_url, found.provider, found.provider_id, 1, bench)
-
-
-def _file(bench: Loose) -> Source:
-    return Source(uuid4(), _kind_of(bench), None, None, None, 1, bench)
 
 
 def _kind_of(bench: Loose) -> Kind:

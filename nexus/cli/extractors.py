@@ -17,7 +17,10 @@ def list_extractors(*, as_json: bool) -> None:
     if as_json:
         say.as_json(rows, indent=2)
     elif say.is_to_a_person():
-        _show(rows)
+        table = Table("Kind", "Extractor", "From", box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(row["kind"], row["extractor"] or "[dim]none: its media wait[/dim]", row["package"])
+        say.out().print(table)
     else:
         for row in rows:
             say.line(row["kind"], row["extractor"] or "-", row["package"] or "-")
@@ -28,10 +31,3 @@ def _row(kind: Kind) -> dict[str, str | None]:
     if found is None:
         return {"kind": kind.value, "extractor": None, "package": None}
     return {"kind": kind.value, "extractor": extractor_place(found), "package": extractor_origin(found)}
-
-
-def _show(rows: list[dict[str, str | None]]) -> None:
-    table = Table("Kind", "Extractor", "From", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(row["kind"], row["extractor"] or "[dim]none: its media wait[/dim]", row["package"])
-    say.out().print(table)

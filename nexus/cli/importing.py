@@ -136,7 +136,8 @@ def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
             raise Internal  # the runner broke without saying so
         failed = desk.progress.of(FileOutcome.FAILED)
         _tell(failed, desk.trouble)
-        if _choice(failed) == DISCARD:
+        choice = _asked("Go on without them?", LEAVE_OUT) if failed else _asked("Paused. Go on?", GO_ON)
+        if choice == DISCARD:
             screen.given_up(desk.progress.lines())
             desk.staging.discard(batch_id)
             say.hint(NOTHING)
@@ -179,12 +180,6 @@ def _tell(failed: list[FileProgress], trouble: NexusError | None) -> None:
         say.problem(f"{line.name}: {line.message} ({line.code})")
     if trouble is not None:
         say.problem(f"{trouble.message} ({trouble.code})")
-
-
-def _choice(failed: list[FileProgress]) -> str:
-    if failed:
-        return _asked("Go on without them?", LEAVE_OUT)
-    return _asked("Paused. Go on?", GO_ON)
 
 
 def _asked(question: str, yes: str) -> str:

@@ -48,7 +48,9 @@ def invite_person(
         try:
             with sessions.begin() as session:
                 access.ensure_user(session, viewer)
-                library_id = _own_library(session, viewer, library)
+                library_id = catalog.find_own_library(session, viewer, library)
+                if library_id is None:
+                    raise Refused(f"You administer no library “{library}”.")
                 role = Role.ADMIN if as_admin else Role.MEMBER
                 made = invitations.invite(session, library_id, viewer, Invitee.typed(whom), role, life)
         except ApiError as error:
@@ -105,13 +107,6 @@ def _show(offers: list[Offer], sent: list[Invitation], *, as_json: bool) -> None
 
 def _as_json(row: Offer | Invitation) -> dict[str, Any]:
     return {name: None if value is None else str(value) for name, value in row._asdict().items()}
-
-
-def _own_library(session: Session, viewer: UUID, name: str) -> UUID:
-    found = catalog.find_own_library(session, viewer, name)
-    if found is None:
-        raise Refused(f"You administer no library “{name}”.")
-    return found
 
 
 def _sent(session: Session, viewer: UUID) -> list[Invitation]:

@@ -107,7 +107,7 @@ class WaitForItems:
     def _look(self) -> None:
         for media_id, before in list(self.left.items()):
             view = self._view(media_id)
-            status = None if view is None else _status(view)
+            status = None if view is None else view.row.processing_status
             if view is None or status is not before:
                 self._tell(media_id, view)
                 self._moved = time.monotonic()
@@ -115,7 +115,8 @@ class WaitForItems:
                 del self.left[media_id]
                 continue
             self.left[media_id] = status
-            if self._hands is not None and status is MediaStatus.PENDING and self._is_due(view):
+            due = view.row.run_after <= self._app.sessions.clock()
+            if self._hands is not None and status is MediaStatus.PENDING and due:
                 self._hands.take(media_id)
 
     def _view(self, media_id: UUID) -> View | None:
@@ -124,9 +125,6 @@ class WaitForItems:
                 return queries.get_media(session, media_id, self._viewer)
         except NotFound:
             return None
-
-    def _is_due(self, view: View) -> bool:
-        return bool(view.row.run_after <= self._app.sessions.clock())
 
     def _break_silence(self) -> None:
         """Say once that there may be no worker running."""
@@ -139,7 +137,3 @@ class WaitForItems:
         if time.monotonic() - self._swept > self._app.settings.sweep_seconds:
             self._app.kernel.sweep(OffQueue())
             self._swept = time.monotonic()
-
-
-def _status(view: View) -> MediaStatus:
-    return MediaStatus(view.row.processing_status)

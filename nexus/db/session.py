@@ -52,12 +52,6 @@ def _sqlite_decoder(kind: TypeEngine[Any]) -> Decoder | None:
     return bool if isinstance(kind, Boolean) else None
 
 
-def _row_maker(names: list[str]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
-    make: Callable[[Sequence[Any]], tuple[Any, ...]] = row_type._make
-    return make
-
-
 @dataclass(frozen=True)
 class _Compiled:
     """A statement for one database, and how to make its rows."""
@@ -122,7 +116,8 @@ class Statement:
         self, columns: list[Any], sqlite: bool
     ) -> tuple[Callable[[Sequence[Any]], Any], list[Decoder | None]]:
         decoders = [_sqlite_decoder(column.type) if sqlite else None for column in columns]
-        return _row_maker([column.key for column in columns]), decoders
+        row: Any = namedtuple("Row", [column.key for column in columns])  # type: ignore[misc]
+        return row._make, decoders
 
 
 @dataclass(frozen=True, eq=False)

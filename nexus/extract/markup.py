@@ -148,7 +148,8 @@ class _CleanPage:
         self._asset = asset
         self._link = link
         names = {str(name) for name in root.xpath("//@id | //a/@name")}
-        self._targets = names if link else names & self._linked(root)
+        linked = {self._within(str(href).strip()) for href in root.xpath("//a/@href")}
+        self._targets = names if link else names & linked
         self._taken = {safe_id(name) for name in names}
         self._headings = 0
 
@@ -254,18 +255,13 @@ class _CleanPage:
             return f"#{self.prefix}{safe_id(name)}"
         return outbound_url(href, self._base_url)
 
-    def _linked(self, root: etree._Element) -> set[str]:
-        return {self._within(str(href).strip()) for href in root.xpath("//a/@href")}
-
     def _within(self, href: str) -> str:
         """Return the id that a link names, if it leads to this page, else an empty string."""
         page, _, name = href.partition("#")
-        if name and page and (not self._base_url or absolute_url(page, self._base_url) != self._here()):
+        here = (self._base_url or "").partition("#")[0]
+        if name and page and (not self._base_url or absolute_url(page, self._base_url) != here):
             return ""
         return unquote(name)
-
-    def _here(self) -> str:
-        return (self._base_url or "").partition("#")[0]
 
 
 def _is_heading(element: etree._Element) -> bool:

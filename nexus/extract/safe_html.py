@@ -9,12 +9,11 @@ its own, is cleaned first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from html import unescape
 
 from nexus import logging
-from nexus.extract import Asset, Extraction, Fragment
+from nexus.extract import Extraction, Fragment
 from nexus.extract.elements import INLINES, KEPT_BLOCKS
 
 log = logging.get_logger(__name__)
@@ -104,7 +103,10 @@ def safe_extraction(found: Extraction) -> Extraction:
     lead = found.facts.lead_image
     if lead is not None and not _LEAD.fullmatch(lead):
         found = replace(found, facts=replace(found.facts, lead_image=None))
-    return replace(found, fragments=fragments, assets=tuple(_safe_assets(found.assets)))
+    assets = tuple(
+        one for one in found.assets if _NAME.fullmatch(one.name) and _IMAGE.fullmatch(one.content_type)
+    )
+    return replace(found, fragments=fragments, assets=assets)
 
 
 def _safe_fragment(fragment: Fragment) -> Fragment:
@@ -112,10 +114,6 @@ def _safe_fragment(fragment: Fragment) -> Fragment:
         return fragment
     log.warning("html_cleaned")
     return Fragment(fragment.text, safe_html(fragment.html, fragment.text))
-
-
-def _safe_assets(assets: Iterable[Asset]) -> Iterable[Asset]:
-    return (one for one in assets if _NAME.fullmatch(one.name) and _IMAGE.fullmatch(one.content_type))
 
 
 def _name_if_safe(tag: str) -> str:

@@ -119,18 +119,15 @@ def open_package(archive: Archive) -> Package:
     for element in root.iterfind("manifest/item"):
         target = resolve_path(path, element.get("href", ""))
         if target:
-            items.setdefault(element.get("id", ""), _item(element, target))
+            item = ManifestItem(
+                element.get("id", ""),
+                target,
+                element.get("media-type", ""),
+                frozenset(element.get("properties", "").split()),
+                element.get("fallback"),
+            )
+            items.setdefault(item.id, item)
     return Package(root, items)
-
-
-def _item(element: etree._Element, path: str) -> ManifestItem:
-    return ManifestItem(
-        element.get("id", ""),
-        path,
-        element.get("media-type", ""),
-        frozenset(element.get("properties", "").split()),
-        element.get("fallback"),
-    )
 
 
 def _package_path(archive: Archive) -> str:

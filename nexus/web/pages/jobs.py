@@ -12,7 +12,7 @@ from nexus.app import App
 from nexus.editorial import queries as editorial
 from nexus.editorial import requests
 from nexus.editorial.requests import NewJob
-from nexus.errors import ApiError, Conflict, RateLimited
+from nexus.errors import Conflict, RateLimited
 from nexus.errors import InvalidRequest as Invalid
 from nexus.states.job import JobStatus
 from nexus.web.api.job_schemas import ERROR_CODE
@@ -181,10 +181,6 @@ def _leave(
     try:
         requests.leave_step(nexus.tools, nexus.queue, viewer, job_id, step, request_id(request), again=again)
     except (Conflict, RateLimited) as error:
-        return _refused(request, nexus, viewer, job_id, error)
+        # The job as it is now usually explains why: someone else, or another window, was faster.
+        return _job_page(request, nexus, viewer, job_id, said=error.message, status=error.status)
     return go(f"/admin/jobs/{job_id}{'?draft=1' if step is JobStatus.FETCHING else ''}")
-
-
-def _refused(request: Request, nexus: App, viewer: UUID, job_id: UUID, error: ApiError) -> Response:
-    """Show the job as it is now, which usually explains why: someone else, or another window, was faster."""
-    return _job_page(request, nexus, viewer, job_id, said=error.message, status=error.status)
