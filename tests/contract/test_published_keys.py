@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from socket import SHUT_RDWR, create_server
 from threading import Thread
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from nexus.app import build
 from nexus.web.http import keys
 from tests.contract.test_authorization import bearer, by_hand, claims, encoded
+from tests.kit.clock import Ticks
 from tests.kit.http import Site, problem, serve
 from tests.kit.servers.issuer import Issuer, issuing
 from tests.kit.settings import make_settings
@@ -111,19 +111,9 @@ def test_a_malformed_token_is_refused_if_keys_are_published(keyed: Site) -> None
         assert problem(answer) == (401, "E_UNAUTHORIZED")
 
 
-@dataclass
-class Ticks:
-    """A clock of seconds, for a gate, that stands still until it is told to go on."""
-
-    seconds: float = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 @pytest.fixture
 def ticks(keyed: Site) -> Ticks:
-    made = Ticks()
+    made = Ticks(0.0)
     gate = keyed.server.config.app.state.gate
     gate.clock = gate.keys.clock = made
     return made

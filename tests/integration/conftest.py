@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from nexus.app import App
+from nexus.app import App, build
 from nexus.fetch import Download, Fetcher, FetchLimits, NotModified, parse_host_ports
 from nexus.web.api import events
 from tests.kit import servers
@@ -16,8 +17,10 @@ from tests.kit.clock import SetClock
 from tests.kit.crowd import THREADS, Crowd
 from tests.kit.databases import fresh_postgres
 from tests.kit.faults.network_lines import Lines
+from tests.kit.http import Site, serve
 from tests.kit.servers import Server
 from tests.kit.servers.hostile_site import Hostile, hostile
+from tests.kit.settings import make_settings
 from tests.kit.uploads import Uploader
 
 
@@ -33,6 +36,15 @@ def own_database_url(request: pytest.FixtureRequest) -> str:
     """A migrated database of this test's own: a test that asks for this runs on each kind."""
     url: str = request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "own_postgres_url")
     return url
+
+
+@pytest.fixture
+def postgres_site(clean_postgres: str, tmp_path: Path) -> Iterator[Site]:
+    """A server on PostgreSQL, for a promise that SQLite keeps by itself."""
+    app = build(make_settings(clean_postgres, tmp_path))
+    with serve(app) as running:
+        yield running
+    app.close()
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Many streams at once: what they cost, how they move on, and what holds them up."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,28 +9,19 @@ import psycopg
 import pytest
 from sqlalchemy import make_url, text
 
-from nexus.app import App, build
+from nexus.app import App
 from nexus.media.add import add_url
 from nexus.states.job import JobStatus
 from nexus.states.media import MediaStatus
 from nexus.upkeep import events as stream_of
 from nexus.upkeep.events import StreamPlace
 from nexus.web.api import events as web_events
-from tests.kit.http import Caller, Site, Stream, follow, problem, serve
+from tests.kit.http import Caller, Site, Stream, follow, problem
 from tests.kit.jobs import new_job, walk_job_to
 from tests.kit.media import new_media, walk_media_to
-from tests.kit.settings import make_settings
 from tests.kit.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("frequent_looks")
-
-
-@pytest.fixture
-def postgres_site(clean_postgres: str, tmp_path: Path) -> Iterator[Site]:
-    app = build(make_settings(clean_postgres, tmp_path))
-    with serve(app) as running:
-        yield running
-    app.close()
 
 
 def dsn(url: str) -> str:
@@ -67,7 +56,7 @@ def test_idle_streams_cost_no_query_of_their_own(
         streams = [stack.enter_context(follow(caller)) for caller in idle]
         mine = stack.enter_context(follow(me))
         for stream in streams:
-            stream.heartbeat()  # whoever came during a look has caught up with it
+            stream.heartbeat()  # a reader who came during a look has caught up with it
         monkeypatch.setattr(web_events.Feed, "read", read)
         monkeypatch.setattr(stream_of, "look", look)
         added = [str(me.add()) for _ in range(10)]
@@ -79,7 +68,7 @@ def test_idle_streams_cost_no_query_of_their_own(
 
 
 def test_the_place_of_an_idle_reader_moves_on(app: App, site: Site, me: Caller) -> None:
-    """So whoever reconnects later need not search what others did."""
+    """So a reader who reconnects later need not search what others did."""
     you = site.caller()
     with follow(me) as stream:
         before = next_id(stream)
@@ -120,7 +109,7 @@ def all_events(app: App, viewer: UUID) -> list[Any]:
 def test_a_long_history_is_read_the_same_by_both_ways(
     stretch: int, batch: int, app: App, me: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the order of all, or by what is one's own."""
+    """In the order of everybody's events, or by what the reader may see."""
     me.get("/libraries")
     somebody = uuid4()
     for owner in (me.user, somebody, somebody, me.user, somebody):

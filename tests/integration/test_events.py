@@ -1,9 +1,7 @@
 """The stream of events over HTTP: complete, in order, and only what one may see."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
 from typing import Any
@@ -12,7 +10,7 @@ from uuid import UUID, uuid4
 import httpx2
 import pytest
 
-from nexus.app import App, build
+from nexus.app import App
 from nexus.libraries.access import Role
 from nexus.media.add import add_url
 from nexus.states.media import MediaStatus
@@ -21,7 +19,6 @@ from nexus.web.api import events as web_events
 from nexus.web.http import auth, cookies
 from tests.kit.http import PATIENCE, Caller, Event, Site, Stream, data, follow, problem, serve
 from tests.kit.media import fail_media, history_of, new_media, share_media, walk_media_to
-from tests.kit.settings import make_settings
 from tests.kit.sign_ins import cookie_of, link_key
 
 pytestmark = pytest.mark.usefixtures("frequent_looks")
@@ -142,14 +139,6 @@ def test_a_stream_cut_before_its_first_event_loses_nothing(app: App, me: Caller)
     media_id = me.add()
     with follow(me, last=hello.id) as stream:
         assert short(stream.next()) == (str(media_id), "create")
-
-
-@pytest.fixture
-def postgres_site(clean_postgres: str, tmp_path: Path) -> Iterator[Site]:
-    app = build(make_settings(clean_postgres, tmp_path))
-    with serve(app) as running:
-        yield running
-    app.close()
 
 
 def test_transactions_that_commit_out_of_order_lose_no_event(postgres_site: Site) -> None:

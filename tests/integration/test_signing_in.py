@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 import httpx2
@@ -18,7 +17,7 @@ from nexus.web.http import cookies
 from nexus.web.http.auth import Gate
 from nexus.web.http.memory import MEMORY_SECONDS
 from nexus.web.views.devices import device_of
-from tests.kit.clock import SetClock
+from tests.kit.clock import SetClock, Ticks
 from tests.kit.crowd import Crowd
 from tests.kit.http import Site, Stream, serve
 from tests.kit.settings import make_settings
@@ -49,14 +48,6 @@ def is_in(site: Site, cookie: str) -> bool:
 def gate(site: Site) -> Gate:
     found: Gate = site.server.config.app.state.gate  # type: ignore[union-attr]
     return found
-
-
-@dataclass
-class Ticks:
-    seconds: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 # --- links ---

@@ -1,7 +1,8 @@
-"""A clock that tests set."""
+"""Clocks that tests set."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 
@@ -16,3 +17,13 @@ class SetClock:
 
     def forward(self, **by: float) -> None:
         self.time += timedelta(**by)
+
+
+@dataclass
+class Ticks:
+    """The same in seconds, for a gate."""
+
+    seconds: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
