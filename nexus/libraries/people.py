@@ -41,7 +41,7 @@ class Profile:
 
     @classmethod
     def of(cls, claims: Mapping[str, Any]) -> Profile:
-        """Read the claims of a checked token. What is not well-formed counts as not there."""
+        """Read the claims of a checked token. Malformed ones are ignored."""
         name, email = claims.get("name") or claims.get("preferred_username"), claims.get("email")
         shown = _clean(name) if isinstance(name, str) else ""
         try:

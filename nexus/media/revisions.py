@@ -235,7 +235,7 @@ def drop_fetched(session: Session, media_id: UUID) -> None:
 
 
 def read_revision(session: Session, media_id: UUID, number: int) -> RevisionRow | None:
-    """Return one revision of an item. Who may read it is the caller's to check."""
+    """Return one revision of an item. The caller checks who may read it."""
     return session.first(_ONE, media_id=media_id, number=number)
 
 

@@ -107,7 +107,7 @@ class Machine(Generic[S]):
 def _cell(edge: Edge[S], state: S) -> str:
     match edge.decide(state):
         case Verdict.APPLY:
-            return f"→ {edge.target.value}" + (f", where {' is '.join(edge.where)}" if edge.where else "")
+            return f"→ {edge.target.value}" + (f", if {' is '.join(edge.where)}" if edge.where else "")
         case Verdict.SKIP:
             return "skip"
         case Verdict.REFUSE:

@@ -157,7 +157,7 @@ def test_only_the_command_line_prints(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_only_the_session_commits(path: Path) -> None:
-    """Lifecycle functions never commit: whoever opened the transaction ends it."""
+    """Lifecycle functions never commit: the caller that opened the transaction ends it."""
     if name(path) == "nexus/db/session.py" or "/migrations/" in name(path):
         return
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]

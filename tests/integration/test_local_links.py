@@ -136,7 +136,7 @@ def test_an_upload_link_needs_every_parameter(site: Site, me: Caller, name: str)
 
 
 def test_an_upload_link_works_only_for_its_path(site: Site, me: Caller) -> None:
-    """A link opens for whoever holds it, and opens nothing else."""
+    """A link opens for anybody who has it, and opens nothing else."""
     begun, other = begin_upload(me, body := unique_pdf()), begin_upload(site.caller(), body)
     begun["upload_url"] = begun["upload_url"].replace(begun["media_id"], other["media_id"])
     assert problem(send_bytes(site, begun, body)) == (403, "E_FORBIDDEN")

@@ -184,7 +184,7 @@ def test_a_shared_librarys_refresh_leaves_its_members_own_copy(app: App) -> None
     bob = holder(app)
     library = share_media(app, ann, media_id, (bob, Role.MEMBER))
     assert refreshed(app, media_id, ann, "the second text") == "revision 2"
-    assert text_of(app, media_id, bob) == "the first text", "bob administers a copy of his own"
+    assert text_of(app, media_id, bob) == "the first text", "bob administers a copy of their own"
     guest = uuid4()
     with app.sessions.begin() as session:
         access.ensure_user(session, guest)

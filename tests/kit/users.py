@@ -1,4 +1,4 @@
-"""People whom Nexus knows."""
+"""People known to Nexus."""
 
 from __future__ import annotations
 

@@ -50,13 +50,13 @@ def driver_of(url: URL) -> Driver:
 
 
 def _sqlite() -> Driver:
-    from nexus.db.drivers import sqlite  # noqa: PLC0415 only where the URL asks for it
+    from nexus.db.drivers import sqlite  # noqa: PLC0415 only if the URL asks for it
 
     return sqlite
 
 
 def _postgres() -> Driver:
-    from nexus.db.drivers import postgres  # noqa: PLC0415 only where the URL asks for it
+    from nexus.db.drivers import postgres  # noqa: PLC0415 only if the URL asks for it
 
     return postgres
 

@@ -1,4 +1,4 @@
-"""The account page: where one is signed in, personal API tokens, and addresses for feed readers."""
+"""The account page: where you are signed in, personal API tokens, and addresses for feed readers."""
 
 from __future__ import annotations
 

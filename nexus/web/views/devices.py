@@ -1,4 +1,4 @@
-"""What a browser is called, from what it says of itself: enough to know one's own phone from a stranger's."""
+"""A browser's name, from what it says about itself: enough to tell your own phone from a stranger's."""
 
 from __future__ import annotations
 

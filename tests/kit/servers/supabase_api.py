@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, {"url": f"/object/upload/sign/{path}?token={token}", "token": token})
 
     def _upload(self, path: str, body: bytes) -> None:
-        """As the real server does it: whoever comes last wins, also long after the first."""
+        """As the real server does it: the last one wins, also long after the first."""
         self._claims(path)
         self.store.objects.pop(path, None)
         self._store(path, body)
