@@ -1,5 +1,5 @@
 # ruff: noqa: PLC0415
-"""The commands about people: names, invitations and the audit log. commands.py has the others, and says why here is no
+"""The commands about people: names, invitations and the audit log. commands.py has the others, and says why there is no
 `from __future__ import annotations`."""
 
 from typing import Annotated

@@ -105,7 +105,7 @@ def fetch_job(
     *,
     again: bool = False,
 ) -> JobRow:
-    """Fetch a job's page now, with `again` that of one which failed; a worker extracts its text.
+    """Fetch a job's page now, with `again` even if the job failed; a worker extracts its text.
 
     The job is EXTRACTING then, or FAILED with the reason. Raises NotFound, InvalidState.
     """
@@ -205,7 +205,10 @@ def _wait_for_reader(tools: Tools, job_id: UUID, until: float) -> None:
 
 
 def draft_job(tools: Tools, viewer: UUID, job_id: UUID, *, again: bool = False) -> JobRow:
-    """Write a job's draft now, with `again` another one. Raises NotFound, RateLimited, JobNotReady, InvalidState."""
+    """Write a job's draft now, with `again` even if it has one.
+
+    Raises NotFound, RateLimited, JobNotReady, InvalidState.
+    """
     _require_visible(tools.sessions, viewer, job_id)
     job = drafts.begin_draft(tools, job_id, viewer, again=again, lease=tools.leases.length)
     finish_draft(tools, job, str(viewer))

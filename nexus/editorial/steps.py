@@ -114,7 +114,7 @@ class _Overtaken(Exception):
 def fetch_page(
     tools: Tools, job_id: UUID, actor: str, *, again: bool = False, request_id: str | None = None
 ) -> None:
-    """Fetch a job's page now, with `again` that of one which failed without a text. Raises InvalidState."""
+    """Fetch a job's page now, with `again` even if the job failed without a text. Raises InvalidState."""
     job = _begin_fetch(tools, job_id, actor, tools.leases.length, again, request_id)
     take(tools, Step(job, actor))
 

@@ -57,10 +57,10 @@ HOLDS = func.coalesce(library_media.c.revision, media.c.revision)
 def shown_revision() -> ColumnElement[int]:
     """Return the revision that a viewer sees, in a query that groups their holdings of a media; 0 without any.
 
-    That is what their default library holds, which nobody else can change. Without it, the newest counts which the
-    libraries hold that they administer, and without those, the newest that others share with them.
+    That is what their default library holds, which nobody else can change. Without it, they see the newest
+    revision that a library they administer holds; without that, the newest that others share with them.
     """
-    # Written out, so that SQLite sees that the partial index on default libraries serves.
+    # Written out, so that SQLite uses the partial index on default libraries.
     is_default: ColumnElement[bool] = literal_column("libraries.is_default")
     default = select(libraries.c.id).where(libraries.c.owner_user_id == bindparam("viewer"), is_default)
     own = func.max(case((library_media.c.library_id == default.scalar_subquery(), HOLDS)))
@@ -218,7 +218,7 @@ def require_member(session: Session, library_id: UUID, viewer: UUID) -> Membersh
 
 
 def require_admin(session: Session, library_id: UUID, viewer: UUID) -> Membership:
-    """The same for an admin. Raises Forbidden for a member who is none."""
+    """The same, for admins alone. Raises Forbidden for a plain member."""
     found = require_member(session, library_id, viewer)
     if found.role is not Role.ADMIN:
         raise Forbidden("Only an admin of this library can do this. Its members are listed with their roles.")

@@ -213,8 +213,8 @@ def delete_library(session: Session, library_id: UUID, viewer: UUID) -> list[Gon
 def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> None:
     """Put a media that the viewer can read into a library that the viewer can change, with the text that they see.
 
-    Only its uploader may put a file into a library. The media is locked first: what is asked of it afterwards stays
-    true until it is held.
+    Only its uploader may put a file into a library. The media is locked first: what is checked after that stays
+    true until the library holds it.
     """
     place = access.require_admin(session, library_id, viewer)
     access.keep_library(session, library_id)

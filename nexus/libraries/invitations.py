@@ -1,7 +1,7 @@
 """Invitations into a library: by email or by user id, answered once by the invited person.
 
 An invitation is never compared with the people Nexus knows until its addressee looks, so inviting says nothing about
-who has signed in. Its row goes with the answer; of two answers one finds it.
+who has signed in. The answer deletes its row, so only the first of two answers counts.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Invitation(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """An open invitation, as the invited person sees it. Who invites somebody shows who they are."""
+    """An open invitation, as the invited person sees it. It names the inviter."""
 
     id: UUID
     library_id: UUID

@@ -140,7 +140,7 @@ def set_email(session: Session, user_id: UUID, email: str) -> None:
 
 
 def clean_email(given: str) -> str:
-    """Return an address as it is compared. Raises InvalidRequest if it is none.
+    """Return an address as it is compared. Raises InvalidRequest if it is not an address.
 
     Only ASCII letters lose their case: other alphabets have letters that differ for a mail server and turn into the
     same ones here.

@@ -22,7 +22,7 @@ from nexus.settings import Lives
 LINK_LIFE = timedelta(minutes=10)
 #: How exactly the last use is known: a write at every request would cost more than the rest of it.
 NOTED_EVERY = timedelta(minutes=5)
-#: A browser says at length what it is; nobody reads more than this.
+#: Browsers describe themselves at length; this much is enough to recognise one.
 DEVICE_LENGTH = 200
 
 

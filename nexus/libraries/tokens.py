@@ -20,7 +20,7 @@ from nexus.libraries import access, audit
 from nexus.libraries.audit import AuditEvent
 from nexus.libraries.sign_ins import hashed, new_key
 
-#: By this a token is known from a JWT, and found by tools that look for leaked secrets.
+#: Tells a token from a JWT, and lets tools that look for leaked secrets find it.
 PREFIX = "nexus_"
 NAME_LENGTH = 100
 #: How many tokens a user may have.
