@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -87,17 +86,7 @@ class _Place(NamedTuple):
 class _SeenRow(NamedTuple):
     """A row of history and somebody who may see it; once with None if nobody who was asked for may."""
 
-    id: int
-    tx: int
-    subject: str
-    subject_id: UUID
-    event: str
-    from_status: str | None
-    to_status: str
-    at: datetime
-    actor: str
-    attempt: int
-    error_code: str | None
+    entry: HistoryRow
     viewer: UUID | None
 
 
@@ -112,7 +101,7 @@ class StreamPlace:
         return f"{self.tx}-{self.id}"
 
     @classmethod
-    def of(cls, row: HistoryRow | _SeenRow | _Place) -> StreamPlace:
+    def of(cls, row: HistoryRow | _Place) -> StreamPlace:
         return cls(row.tx, row.id)
 
     @classmethod
@@ -315,9 +304,9 @@ def look(session: Session, viewers: Collection[UUID], place: StreamPlace) -> New
     rows: dict[UUID, list[HistoryRow]] = {}
     for row in found:
         if row.viewer is not None:
-            rows.setdefault(row.viewer, []).append(HistoryRow._make(row[:-1]))
-    length = len({row.id for row in found})
-    return News(rows, StreamPlace.of(found[-1]) if found else place, length == BATCH)
+            rows.setdefault(row.viewer, []).append(row.entry)
+    length = len({row.entry.id for row in found})
+    return News(rows, StreamPlace.of(found[-1].entry) if found else place, length == BATCH)
 
 
 def events_after(
