@@ -6,7 +6,7 @@ lifecycle            the edges that an item walks
 runner, extraction   claim an item, extract its text, write it
 workbench            what an extractor works with
 texts, revisions     a text that was found, and the rows that it becomes
-holdings             which revision a library holds, and how it takes another
+holdings             which revision a library holds, how it takes another, and a viewer's own text
 differences          two revisions side by side
 refresh              a source is read again, for one user
 files                where the bytes are, and when they may go
