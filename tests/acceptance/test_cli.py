@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 
 import nexus
-from tests.kit.commands import Ran, Running, Terminal
+from tests.kit.commands import Ran, Running, Terminal, listed_items
 from tests.kit.plugins import extract_by_url
 
 OK, FAIL, GATED, SECOND = (f"https://example.com/{tale}/1" for tale in ("ok", "fail", "gated", "second"))
@@ -45,11 +45,6 @@ def terminal(terminal: Terminal) -> Terminal:
 
 def objects(ran: Ran) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ran.out.splitlines()]
-
-
-def media(terminal: Terminal, *arguments: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(terminal.run("status", "--json", *arguments).out)
-    return found
 
 
 def call(running: Running, path: str, headers: dict[str, str]) -> tuple[int, Any]:
@@ -109,14 +104,14 @@ def test_add_tells_in_plain_lines_what_became_of_each_address(terminal: Terminal
     assert "no processor for video" in ran.out
     assert "\x1b" not in ran.out + ran.err
 
-    named = media(terminal, "--library", "Re search")
+    named = listed_items(terminal, "--library", "Re search")
     assert {one["canonical_url"] for one in named} == {
         OK,
         FAIL,
         SECOND,
         "https://www.youtube.com/watch?v=dQw4w9WgXcQ",
     }
-    assert len(media(terminal, "--library", "My library")) == 4
+    assert len(listed_items(terminal, "--library", "My library")) == 4
 
 
 def test_add_answers_in_json_if_asked_to(terminal: Terminal) -> None:
@@ -151,7 +146,7 @@ def test_added_items_stay_pending_with_extraction_off(terminal: Terminal) -> Non
     ran = terminal.run("add", OK, NEXUS_EXTRACTION="off")
     assert ran.code == 0
     assert "NEXUS_EXTRACTION is off" in ran.out
-    assert [one["processing_status"] for one in media(terminal)] == ["pending"]
+    assert [one["processing_status"] for one in listed_items(terminal)] == ["pending"]
 
 
 def test_ctrl_c_during_add_stops_waiting_and_gives_the_work_back(terminal: Terminal) -> None:
@@ -162,7 +157,7 @@ def test_ctrl_c_during_add_stops_waiting_and_gives_the_work_back(terminal: Termi
     assert ran.code == 130
     assert "nothing is lost" in ran.err
     assert "Traceback" not in ran.err
-    assert [one["processing_status"] for one in media(terminal)] == ["pending"]
+    assert [one["processing_status"] for one in listed_items(terminal)] == ["pending"]
     extract_by_url.open_gate(terminal.folder)
     assert terminal.run("add", GATED).code == 0
 
@@ -192,7 +187,7 @@ def test_a_worker_runs_without_a_server_and_finishes_its_work_when_stopped(termi
         ran = running.wait()
     assert (ran.code, ran.out) == (0, "")
     assert "worker_ready" in ran.err
-    assert [one["processing_status"] for one in media(terminal)] == ["ready_for_reading"]
+    assert [one["processing_status"] for one in listed_items(terminal)] == ["ready_for_reading"]
 
 
 def test_add_says_that_it_waits_for_a_worker(terminal: Terminal, redis_url: str) -> None:
@@ -214,10 +209,10 @@ def test_status_counts_lists_and_finds_by_id(terminal: Terminal) -> None:
     assert "ready_for_reading=1" in ran.out.splitlines()[0]
     assert "failed=1" in ran.out.splitlines()[0]
     assert len(ran.out.splitlines()) == 3
-    found = media(terminal, done[0]["media_id"])
+    found = listed_items(terminal, done[0]["media_id"])
     assert found == [done[0]["media"]]
-    assert [one["processing_status"] for one in media(terminal, "--status", "failed")] == ["failed"]
-    assert len(media(terminal, "--limit", "1")) == 1
+    assert [one["processing_status"] for one in listed_items(terminal, "--status", "failed")] == ["failed"]
+    assert len(listed_items(terminal, "--limit", "1")) == 1
     assert "failed at extract" in terminal.run_in_terminal("status")[1]
 
 

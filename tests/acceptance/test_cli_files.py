@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tests.kit.commands import Ran, Terminal
+from tests.kit.commands import Ran, Terminal, listed_items
 from tests.kit.run_storage import run_prefix
 from tests.kit.uploads import unique_epub, unique_pdf
 
@@ -30,11 +28,6 @@ def written(terminal: Terminal, name: str, body: bytes) -> Path:
     return path
 
 
-def media(terminal: Terminal) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(terminal.run("status", "--json").out)
-    return found
-
-
 def objects(terminal: Terminal) -> list[str]:
     store = terminal.data / "storage"
     return sorted(place.relative_to(store).as_posix() for place in store.rglob("*") if place.is_file())
@@ -49,11 +42,11 @@ def test_good_files_are_taken_in_once(terminal: Terminal) -> None:
     ran = terminal.run("add", one, two, one)
     assert ran.code == 0, ran.err
     assert results(ran) == ["queued"] * 3
-    found = media(terminal)
+    found = listed_items(terminal)
     assert {(each["kind"], each["title"]) for each in found} == {("pdf", "Ein Buch"), ("epub", "zwei")}
     assert len(objects(terminal)) == 2
     assert terminal.run("add", one).code == 0
-    assert len(media(terminal)) == 2
+    assert len(listed_items(terminal)) == 2
 
 
 def test_bad_files_are_refused_and_say_why(terminal: Terminal) -> None:

@@ -5,6 +5,7 @@ The process that forks is the standard library's fork server; what a command pri
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import pty
@@ -188,6 +189,12 @@ class Terminal:
         )
         process.start()
         return process
+
+
+def listed_items(terminal: Terminal, *arguments: str) -> list[dict[str, Any]]:
+    """What `nexus status` lists."""
+    found: list[dict[str, Any]] = json.loads(terminal.run("status", "--json", *arguments).out)
+    return found
 
 
 def _available(reader: int) -> bytes:
