@@ -307,8 +307,8 @@ class EventOut(Answer):
     error_code: PublicCode
 
     @classmethod
-    def of(cls, row: HistoryRow, viewer: UUID, actor_name: str | None = None) -> Self:
-        return cls.model_validate({**row._asdict(), "actor": actor_of(row, viewer), "actor_name": actor_name})
+    def of(cls, row: HistoryRow, viewer: UUID) -> Self:
+        return cls.model_validate({**row._asdict(), "actor": actor_of(row, viewer)})
 
 
 class EventPage(Answer):
@@ -318,7 +318,10 @@ class EventPage(Answer):
 
     @classmethod
     def of(cls, part: ItemPage[KnownEvent], viewer: UUID) -> EventPage:
-        events = [EventOut.of(known.entry, viewer, known.actor_name) for known in part.items]
+        events = [
+            EventOut.of(known.entry, viewer).model_copy(update={"actor_name": known.actor_name})
+            for known in part.items
+        ]
         return cls.model_validate({**vars(part), "items": events})
 
 
