@@ -133,35 +133,26 @@ class Query(Statement, Generic[R]):
     def _rows(
         self, columns: list[Any], sqlite: bool
     ) -> tuple[Callable[[Sequence[Any]], Any], list[Decoder | None]]:
-        fields = fields_of(self.row)
+        row: Any = self.row
+        fields = fields_of(row)
         if (answered := [column.key for column in columns]) != list(fields):
-            raise TypeError(f"{self.row} has the fields {list(fields)}, but its query returns {answered}")
-        return _maker_of(self.row), [_decoder(hint, sqlite) for hint in fields.values()]
+            raise TypeError(f"{row.__name__} has the fields {list(fields)}, but its query returns {answered}")
+        decoders = [_decoder(hint, sqlite) for hint in fields.values()]
+        if tuple(fields) == row._fields:
+            return row._make, decoders
+        inner: Any = get_type_hints(row)[row._fields[0]]
+        length = len(inner._fields)
+        return lambda values: row(inner._make(values[:length]), *values[length:]), decoders
 
 
 def fields_of(row: Any) -> dict[str, Any]:
-    """Return the types of the columns that make a row, by their names."""
+    """Return the types of the columns that make a row, by their names: those of a row within it come first."""
     hints = get_type_hints(row)
-    inner = _inner_row(row)
-    if inner is None:
+    first = hints[row._fields[0]]
+    if not hasattr(first, "_fields"):
         return hints
     del hints[row._fields[0]]
-    return {**fields_of(inner), **hints}
-
-
-def _inner_row(row: Any) -> Any:
-    """Return the type of the row that a row begins with, or None."""
-    first = get_type_hints(row)[row._fields[0]]
-    return first if hasattr(first, "_fields") else None
-
-
-def _maker_of(row: Any) -> Callable[[Sequence[Any]], Any]:
-    inner = _inner_row(row)
-    if inner is None:
-        make: Callable[[Sequence[Any]], Any] = row._make
-        return make
-    length = len(inner._fields)
-    return lambda values: row(inner._make(values[:length]), *values[length:])
+    return {**get_type_hints(first), **hints}
 
 
 def bare_type(hint: Any) -> Any:

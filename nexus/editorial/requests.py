@@ -117,7 +117,7 @@ def fetch_job(
     return job
 
 
-def leave_step(
+def leave_to_worker(
     tools: Tools,
     queue: Queue,
     viewer: UUID,

@@ -22,11 +22,8 @@ def _twice(names: list[str]) -> list[str]:
 
 
 def test_no_two_classes_share_a_name() -> None:
-    trees = _trees(leave_out=())
-    assert (
-        _twice([node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)])
-        == []
-    )
+    nodes = [node for tree in _trees(leave_out=()) for node in ast.walk(tree)]
+    assert _twice([node.name for node in nodes if isinstance(node, ast.ClassDef)]) == []
 
 
 def test_no_two_public_functions_below_the_doors_share_a_name() -> None:

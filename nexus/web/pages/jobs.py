@@ -179,7 +179,9 @@ def _leave(
 ) -> Response:
     """Leave a step to a worker. After a fetch, the page requests the draft."""
     try:
-        requests.leave_step(nexus.tools, nexus.queue, viewer, job_id, step, request_id(request), again=again)
+        requests.leave_to_worker(
+            nexus.tools, nexus.queue, viewer, job_id, step, request_id(request), again=again
+        )
     except (Conflict, RateLimited) as error:
         # The job as it is now usually explains why: someone else, or another window, was faster.
         return _job_page(request, nexus, viewer, job_id, said=error.message, status=error.status)
