@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, bindparam, cast, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, FromClause, Uuid, bindparam, case, cast, exists, func, or_, select
 
 from nexus.db.rows import HistoryRow
 from nexus.db.session import Query, Session, Statement
-from nexus.db.tables import history, libraries, library_media, memberships, users
+from nexus.db.tables import history, libraries, library_media, media, memberships, users
 from nexus.libraries import people
 from nexus.media.queries import PAGE, ItemPage, View, cursor_after, get_media, number_in
 from nexus.states.media import MEDIA
@@ -24,36 +23,59 @@ class KnownEvent(NamedTuple):
     actor_name: str | None
 
 
-_mine, _theirs = memberships.alias("mine"), memberships.alias("theirs")
-#: Everyone who shares with the viewer a library that holds the media, the viewer included.
-_SHARERS = (
-    select(users.c.id, people.NAME.label("name"))
-    .join(_theirs, _theirs.c.user_id == users.c.id)
-    .join(_mine, _mine.c.library_id == _theirs.c.library_id)
-    .join(library_media, library_media.c.library_id == _mine.c.library_id)
-    .where(_mine.c.user_id == bindparam("viewer"), library_media.c.media_id == bindparam("media_id"))
-    .distinct()
-    .subquery("sharers")
-)
+_theirs = memberships.alias("theirs")
 
 
-def _undashed(user: ColumnElement[Any]) -> ColumnElement[str]:
-    """A user's id as text: history has it with dashes, SQLite's column without."""
-    return func.replace(cast(user, Text), "-", "")
+def _person(rows: FromClause) -> ColumnElement[UUID]:
+    """Who did it; NULL if it was no person."""
+    is_person = func.length(rows.c.actor) == len(str(UUID(int=0)))
+    return case((is_person, cast(func.replace(rows.c.actor, "-", ""), Uuid)))
 
 
-#: For viewers who had the item first. A worker's clock may be behind the one that dated the item.
-_EVER = datetime(1, 1, 1, tzinfo=UTC)
-_IS_PERSON = func.length(history.c.actor) == literal_column(str(len(str(UUID(int=0)))))
+def knowable(rows: FromClause, viewer: ColumnElement[UUID]) -> ColumnElement[bool]:
+    """A condition: through the holding of the enclosing query, a viewer may know of a row of an item's history.
+
+    That holding is a row of `library_media`, beside its `media`. It tells what happened since the library got the
+    item, and of other people only what they did as members of that library. Somebody who had the item first may know
+    of everything: a worker's clock can be behind the one that dated the item.
+    """
+    since = or_(library_media.c.added_at <= rows.c.at, library_media.c.added_at <= media.c.created_at)
+    as_member = exists(
+        select(_theirs.c.user_id)
+        .where(
+            _theirs.c.user_id == _person(rows),
+            _theirs.c.library_id == library_media.c.library_id,
+            _theirs.c.created_at <= rows.c.at,
+        )
+        .correlate_except(_theirs)
+    )
+    return since & or_(_person(rows).is_(None), _person(rows) == viewer, as_member)
+
+
+def known(rows: FromClause) -> ColumnElement[bool]:
+    """A condition: the viewer may know of a row of an item's history through one of their libraries."""
+    viewer = bindparam("viewer", type_=Uuid())
+    return exists(
+        select(library_media.c.media_id)
+        .join(memberships, memberships.c.library_id == library_media.c.library_id)
+        .join(media, media.c.id == library_media.c.media_id)
+        .where(
+            library_media.c.media_id == rows.c.subject_id,
+            memberships.c.user_id == viewer,
+            knowable(rows, viewer),
+        )
+        .correlate(rows)
+    )
+
+
 _HISTORY = Query(
-    select(*history.c, _SHARERS.c.name.label("actor_name"))
-    .outerjoin(_SHARERS, _undashed(_SHARERS.c.id) == _undashed(history.c.actor))
+    select(*history.c, people.NAME.label("actor_name"))
+    .outerjoin(users, users.c.id == _person(history))
     .where(
-        history.c.subject == "media",
+        history.c.subject == MEDIA.name,
         history.c.subject_id == bindparam("media_id"),
         history.c.id > bindparam("after"),
-        history.c.at >= bindparam("since", type_=history.c.at.type),
-        or_(~_IS_PERSON, _SHARERS.c.id.is_not(None)),
+        known(history),
     )
     .order_by(history.c.id)
     .limit(bindparam("most")),
@@ -75,12 +97,12 @@ def events(
 ) -> ItemPage[KnownEvent]:
     """Its history as the viewer may know it, the first entry first. Raises NotFound if they can't read it.
 
-    It begins when one of their libraries got the item. What other people did is in it only if they share a library
-    that holds the item with the viewer.
+    It begins when one of their libraries got the item. What other people did is in it only if they did it as members
+    of a library that holds the item and that the viewer shares.
     """
     found = get_media(session, media_id, viewer)
-    since, after = found.late_since or _EVER, number_in(cursor, 0)
-    rows = session.all(_HISTORY, media_id=media_id, viewer=viewer, since=since, after=after, most=most + 1)
+    after = number_in(cursor, 0)
+    rows = session.all(_HISTORY, media_id=media_id, viewer=viewer, after=after, most=most + 1)
     if cursor is None and (not rows or rows[0].entry.event != "create"):
         rows.insert(0, _arrival(session, found, viewer))
     more = len(rows) > most

@@ -82,8 +82,6 @@ class View:
     row: ItemRow
     capabilities: Capabilities
     may_retry: bool
-    #: When the viewer's libraries got it, if somebody else had it before.
-    late_since: datetime | None = None
 
     @property
     def newer_revision(self) -> int | None:
@@ -171,8 +169,7 @@ def read_text_page(
 
 
 def _view(row: ItemRow) -> View:
-    late_since = row.held_since if row.created_at < row.held_since else None
-    if late_since is not None:
+    if row.created_at < row.held_since:
         row = _as_new(row)
     derived = capabilities.derive(
         row.kind,
@@ -184,7 +181,7 @@ def _view(row: ItemRow) -> View:
         has_own_text=row.is_entered,
     )
     may_retry = row.managed and row.processing_status is MediaStatus.FAILED
-    return View(row, derived, may_retry, late_since)
+    return View(row, derived, may_retry)
 
 
 def _as_new(row: ItemRow) -> ItemRow:

@@ -39,10 +39,11 @@ from nexus.db.editorial import jobs, stories
 from nexus.db.moves import constant
 from nexus.db.rows import HistoryRow
 from nexus.db.session import Query, Session, Statement
-from nexus.db.tables import history, library_media, memberships
+from nexus.db.tables import history, library_media, media, memberships
 from nexus.editorial import queries
 from nexus.errors import InvalidRequest
 from nexus.libraries.access import Role
+from nexus.media.history import knowable, known
 from nexus.states.job import JOB
 from nexus.states.media import MEDIA
 from nexus.states.story import STORY
@@ -136,12 +137,6 @@ class News:
 
 def _visible(rows: FromClause) -> ColumnElement[bool]:
     """Whether the viewer may see a row of history."""
-    of_media = exists(
-        select(library_media.c.media_id)
-        .join(memberships, memberships.c.library_id == library_media.c.library_id)
-        .where(library_media.c.media_id == rows.c.subject_id, memberships.c.user_id == bindparam("viewer"))
-        .correlate(rows)
-    )
     of_job = exists(select(jobs.c.id).where(jobs.c.id == rows.c.subject_id, queries.VISIBLE).correlate(rows))
     of_story = exists(
         select(stories.c.id)
@@ -150,7 +145,7 @@ def _visible(rows: FromClause) -> ColumnElement[bool]:
         .correlate(rows)
     )
     return or_(
-        and_(rows.c.subject == constant(MEDIA.name), of_media),
+        and_(rows.c.subject == constant(MEDIA.name), known(rows)),
         and_(rows.c.subject == constant(JOB.name), of_job),
         and_(rows.c.subject == constant(STORY.name), of_story),
     )
@@ -240,7 +235,8 @@ def _own(dialect: Dialect) -> Select[Any]:
         .cte("found")
         .prefix_with("MATERIALIZED")
     )
-    return select(found).order_by(found.c.tx, found.c.id).limit(bindparam("most"))
+    may_know = or_(found.c.subject != constant(MEDIA.name), known(found))
+    return select(found).where(may_know).order_by(found.c.tx, found.c.id).limit(bindparam("most"))
 
 
 def _look_for_all(dialect: Dialect) -> Select[Any]:
@@ -273,7 +269,8 @@ def _look_for_all(dialect: Dialect) -> Select[Any]:
         .select_from(rows)
         .join(library_media, and_(of(MEDIA.name), library_media.c.media_id == rows.c.subject_id))
         .join(memberships, memberships.c.library_id == library_media.c.library_id)
-        .where(among(member)),
+        .join(media, media.c.id == library_media.c.media_id)
+        .where(among(member), knowable(rows, member)),
         select(rows.c.id, creator).select_from(rows).join(jobs, of_job).where(among(creator)),
         select(rows.c.id, member).select_from(rows).join(jobs, of_job).join(memberships, admin),
         select(rows.c.id, creator)
