@@ -23,7 +23,7 @@ from pydantic_settings import (
 from nexus import settings_checks
 from nexus.local_secrets import SECRETS, BadSettings, read_or_make
 
-__all__ = ["SECRETS", "BadSettings", "Lives", "Settings", "default_data_dir", "load"]
+__all__ = ["SECRETS", "BadSettings", "Lives", "Settings", "default_data_dir", "env_file", "load"]
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
 HOST_AND_PORT = re.compile(r"[^\s/@\\]+:[1-9][0-9]{0,4}", re.ASCII)
@@ -275,7 +275,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Read the chosen `.env`, never that of the current folder, which may be somebody else's."""
         if getattr(dotenv_settings, "env_file", None) == CHOSEN_ENV_FILE:
-            dotenv_settings = DotEnvSettingsSource(settings_cls, _env_file(init_settings()))
+            dotenv_settings = DotEnvSettingsSource(settings_cls, _chosen_env_file(init_settings()))
         return init_settings, env_settings, dotenv_settings, file_secret_settings
 
     @field_validator("plugins", "fetch_allow", "fetch_ports", "hosts", "proxies", "operators", mode="before")
@@ -356,17 +356,18 @@ class Settings(BaseSettings):
         return self.log_format == "json" or (not self.log_format and self.env == "prod")
 
 
-def _env_file(given: dict[str, Any]) -> Path:
+def _chosen_env_file(given: dict[str, Any]) -> Path:
     """Return where `.env` is. Raises BadSettings if NEXUS_ENV_FILE names a file that can't be read."""
-    if named := os.environ.get("NEXUS_ENV_FILE"):
-        path = Path(named).expanduser()
-        if not path.is_file() or not os.access(path, os.R_OK):
-            raise BadSettings(
-                f"NEXUS_ENV_FILE names a file that can't be read: {path}. Correct it or unset it."
-            )
-        return path
     folder = given.get("data_dir") or os.environ.get("NEXUS_DATA_DIR") or default_data_dir()
-    return Path(folder).expanduser() / ".env"
+    path = env_file(Path(folder))
+    if os.environ.get("NEXUS_ENV_FILE") and not (path.is_file() and os.access(path, os.R_OK)):
+        raise BadSettings(f"NEXUS_ENV_FILE names a file that can't be read: {path}. Correct it or unset it.")
+    return path
+
+
+def env_file(data_dir: Path) -> Path:
+    """Return where settings are read from besides the environment."""
+    return Path(os.environ.get("NEXUS_ENV_FILE") or data_dir / ".env").expanduser()
 
 
 def load(data_dir: Path | None = None, **overrides: object) -> Settings:

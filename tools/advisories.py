@@ -1,6 +1,6 @@
 """Compare the locked versions with known security advisories.
 
-Needs no network: `requirements/advisories.toml` is the list that is always compared. Where pip-audit is installed and
+Needs no network: `nexus/upkeep/advisories.toml` is the list that is always compared. Where pip-audit is installed and
 reaches its database, what it finds counts as well.
 """
 
@@ -11,16 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
-from typing import Any
 
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
-from packaging.version import Version
+from nexus.upkeep.advisories import LISTED, read_advisories, vulnerable
 
 FOLDER = Path(__file__).parents[1] / "requirements"
 LOCKS = ("setup.txt", "run.txt", "dev.txt", "bench.txt")
@@ -28,42 +21,9 @@ PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE
 AUDIT_SECONDS = 300
 
 
-@dataclass(frozen=True)
-class Advisory:
-    id: str
-    package: str
-    affected: SpecifierSet
-    about: str
-
-    def hits(self, package: str, version: str) -> bool:
-        same = canonicalize_name(package) == canonicalize_name(self.package)
-        return same and self.affected.contains(Version(version), prereleases=True)
-
-
-def advisories(text: str) -> tuple[date, list[Advisory]]:
-    """Read the list, and the day it was last gone through."""
-    given: dict[str, Any] = tomllib.loads(text)
-    listed = [
-        Advisory(one["id"], one["package"], SpecifierSet(one["affected"]), one["about"])
-        for one in given["advisory"]
-    ]
-    return given["checked"], listed
-
-
 def pins(lock: str) -> set[tuple[str, str]]:
     """Return every package of a lock file with its version."""
     return {(name, version) for name, version in PIN.findall(lock)}
-
-
-def vulnerable(locked: Iterable[tuple[str, str]], listed: Iterable[Advisory]) -> list[str]:
-    """Return a line for each locked version that an advisory names."""
-    known = list(listed)
-    return [
-        f"{name} {version}: {advisory.id} ({advisory.affected}): {advisory.about}"
-        for name, version in sorted(locked)
-        for advisory in known
-        if advisory.hits(name, version)
-    ]
 
 
 def from_database(command: str, lock: Path) -> list[str] | None:
@@ -84,7 +44,7 @@ def from_database(command: str, lock: Path) -> list[str] | None:
 
 
 def main() -> int:
-    checked, listed = advisories((FOLDER / "advisories.toml").read_text())
+    checked, listed = read_advisories(LISTED.read_text())
     locked = set[tuple[str, str]]().union(*(pins((FOLDER / name).read_text()) for name in LOCKS))
     found = vulnerable(locked, listed)
     command = shutil.which("pip-audit")

@@ -272,7 +272,10 @@ def token(
 def doctor(
     data_dir: DataDir = None,
     security: Annotated[
-        bool, typer.Option("--security", help="Check what protects this Nexus instead.")
+        bool,
+        typer.Option(
+            "--security", help="Check secrets, TLS, hosts, permissions, sandbox and versions instead."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

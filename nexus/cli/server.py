@@ -27,7 +27,7 @@ from nexus.cli.failures import Refused
 from nexus.cli.startup import Opening, ServerPart
 from nexus.cli.token import local_address, sign_in_link
 from nexus.settings import Settings
-from nexus.upkeep.security import why_not_confined
+from nexus.upkeep.confinement import why_not_confined
 from nexus.web import application
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.serving import server_config

@@ -6,7 +6,6 @@ A check that fails is a problem; if a worker or time will fix it, it is a note.
 from __future__ import annotations
 
 import importlib
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,6 +28,7 @@ from nexus.storage import StorageError
 from nexus.upkeep import clean, counts
 from nexus.upkeep.findings import CheckVerdict, Finding
 from nexus.upkeep.promises import PROMISES, Promise, offenders
+from nexus.upkeep.security_settings import check_secrets_file
 
 #: How many offenders are listed.
 NAMED = 5
@@ -38,7 +38,6 @@ PATIENCE = timedelta(minutes=1)
 #: Workers delete old entries of the audit log every NEXUS_UPKEEP_HOURS.
 AUDIT_GRACE = timedelta(days=2)
 REDIS_SECONDS = 3
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
 SHORT = 32
 DATABASE_ADVICE = "Check the database; restore it from a backup if it is damaged."
 STORE_ADVICE = (
@@ -175,14 +174,7 @@ def _secrets(patient: Patient) -> Finding:
 
 
 def _secrets_file(patient: Patient) -> Finding:
-    name, path = "settings.secrets_file", patient.settings.data_dir / "secrets.json"
-    if not path.exists():
-        return _ok(name, "There is no file with local secrets.")
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & OTHERS:
-        says = f"Other users of this machine can read {path} (mode {mode:04o})."
-        return _problem(name, says, f"Run: chmod 600 {path}", [str(path)])
-    return _ok(name, "Only you can read the local secrets.")
+    return check_secrets_file("settings.secrets_file", patient.settings.data_dir / "secrets.json")
 
 
 def _redis(patient: Patient) -> Finding:

@@ -1,13 +1,15 @@
 """No locked version has a known flaw, and a version that has one is found."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from nexus.upkeep.advisories import LISTED, read_advisories, vulnerable
 from tools import advisories
 
-LISTED = """
+LIST = """
 checked = 2026-11-18
 
 [[advisory]]
@@ -15,6 +17,7 @@ id = "CVE-1"
 package = "Py_JWT"
 affected = ">=1.0,<2.4.0"
 about = "Forged."
+source = "https://example.com/advisory"
 """
 
 
@@ -30,12 +33,24 @@ about = "Forged."
     ],
 )
 def test_a_locked_version_with_a_flaw_is_found(lock: str, found: int) -> None:
-    _, listed = advisories.advisories(LISTED)
-    assert len(advisories.vulnerable(advisories.pins(lock), listed)) == found
+    _, listed = read_advisories(LIST)
+    assert len(vulnerable(advisories.pins(lock), listed)) == found
 
 
 def test_no_locked_version_has_a_known_flaw(capsys: pytest.CaptureFixture[str]) -> None:
     assert advisories.main() == 0, capsys.readouterr().out
+
+
+def test_every_advisory_names_one_that_is_not_locked_any_more_and_where_it_was_read() -> None:
+    """An entry about a package that Nexus never had would only look like care."""
+    locks = [path.read_text() for path in advisories.FOLDER.glob("*.txt")]
+    names = {name.lower() for lock in locks for name, _ in advisories.pins(lock)}
+    _, listed = read_advisories(LISTED.read_text())
+    assert {one.package for one in listed} <= names
+    assert all(
+        re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+", one.source) for one in listed
+    )
+    assert all(re.fullmatch(r"(CVE-\d{4}-\d+|GHSA(-\w{4}){3})(, (CVE-\d{4}-\d+))*", one.id) for one in listed)
 
 
 def test_every_lock_file_is_read() -> None:

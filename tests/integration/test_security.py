@@ -14,7 +14,7 @@ from nexus.cli.failures import Refused
 from nexus.cli.server import _confined
 from nexus.extract import probing
 from nexus.extract.child import handles
-from nexus.upkeep import security
+from nexus.upkeep import confinement, security
 from nexus.upkeep.doctor import CheckVerdict
 from tests.kit.parsers import OLDER
 from tests.kit.settings import make_settings
@@ -52,7 +52,7 @@ def test_a_parser_on_this_machine_is_confined() -> None:
     assert {name for name, one in found.items() if one.needed} == NEEDED
     assert [one for one in found.values() if one.needed and not one.holds] == []
     assert found["user"].holds == (os.geteuid() == 0)
-    assert security.why_not_confined() == []
+    assert confinement.why_not_confined() == []
 
 
 def test_somebody_without_roots_powers_confines_parsers_as_well() -> None:
@@ -80,7 +80,7 @@ def test_what_a_parser_can_do_on_a_kernel_without_sandbox_features_is_a_problem(
 
 def test_a_nursery_that_never_starts_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handles, "START", "raise SystemExit(1)")
-    (finding,) = security.examine_security(make_settings("", tmp_path))
+    (finding,) = confinement.check_sandbox(make_settings("", tmp_path))
     assert (finding.name, finding.verdict) == ("sandbox.start", CheckVerdict.PROBLEM)
 
 
