@@ -14,7 +14,7 @@ from nexus.media.queries import View
 
 class Result(StrEnum):
     READABLE = "readable"  #: its text is there
-    THERE = "already_there"  #: its text was there before
+    THERE = "already_there"  #: its text was in a library of the user before
     QUEUED = "queued"  #: it waits, and this process can't work on it
     WAITING = "waiting"  #: the command ended before the work did
     FAILED = "failed"  #: it failed, at a stage

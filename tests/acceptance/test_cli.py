@@ -114,6 +114,18 @@ def test_add_tells_in_plain_lines_what_became_of_each_address(terminal: Terminal
     assert len(listed_items(terminal, "--library", "My library")) == 4
 
 
+def test_what_another_user_added_is_new_to_the_one_who_adds_it(terminal: Terminal) -> None:
+    """Neither `add` nor `status` says that somebody had it before."""
+    stranger = str(uuid4())
+    terminal.run("add", OK, "--user", stranger)
+    (theirs,) = listed_items(terminal, "--user", stranger)
+    (added,) = objects(terminal.run("add", OK, "--json"))
+    assert (added["result"], added["created"]) == ("readable", True)
+    (mine,) = listed_items(terminal)
+    dates = [value for name, value in mine.items() if name.endswith("_at") and value]
+    assert min(dates) > max(value for name, value in theirs.items() if name.endswith("_at") and value)
+
+
 def test_add_answers_in_json_if_asked_to(terminal: Terminal) -> None:
     first = objects(terminal.run("add", OK, "--json"))
     ran = terminal.run("add", OK, FAIL, "ftp://example.com/", VIDEO, "--json")
