@@ -58,7 +58,9 @@ class Follow:
                     EndedItem(item, Result.GONE, "It was deleted meanwhile. Add it again if you want it.")
                 )
             elif rests(self.front, view):
-                self.end(_ended(self.front, item, view, moved=item.created or item.due or media_id in self.moved))
+                self.end(
+                    _ended(self.front, item, view, moved=item.created or item.due or media_id in self.moved)
+                )
             else:
                 self.moved.add(media_id)
                 self.progress.changed(item, view)

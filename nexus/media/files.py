@@ -5,7 +5,8 @@ time. So there are two ways to remove one:
 
 - `Files.remove`, at once, for paths that are never used again: those of items whose row is gone, and those of fetched
   files that no row names.
-- `discard`, for everything else: it locks the item's row and looks again.
+- `remove_unless`, for everything else: it locks the item's row and looks again. If the path can be used again, the row
+  stays locked until the object is gone; the store may be slow, and on SQLite every other writer waits meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from nexus.media import holdings, revisions
 from nexus.states.capabilities import Capabilities
 from nexus.states.media import FILE_KINDS, Kind, MediaStatus
 from nexus.storage import Link, NoRoom, Storage, StorageError
-from nexus.storage.names import download_name, object_path
+from nexus.storage.names import download_name, is_fetched, object_path
 
 log = logging.get_logger(__name__)
 
@@ -101,15 +102,23 @@ def locked(sessions: Sessions, media_id: UUID) -> Iterator[Session]:
         yield session
 
 
+def remove_unless(sessions: Sessions, files: Files, media_id: UUID, path: str, needed: Statement) -> bool:
+    """Remove an object unless its item needs it by now; return whether it is gone."""
+    with locked(sessions, media_id) as session:
+        if session.first(needed, media_id=media_id, path=path) is not None:
+            return False
+        if not is_fetched(path) and session.first(_LOCK, media_id=media_id) is not None:
+            return files.remove(path)
+    return files.remove(path)
+
+
 def discard_object(sessions: Sessions, files: Files, media_id: UUID, path: str) -> None:
     """Remove an object unless its item needs it, perhaps again: as its file, or as the upload that it waits for.
 
     If the database is away, the object is left to upkeep.
     """
     try:
-        with locked(sessions, media_id) as session:
-            if session.first(_NEEDED, media_id=media_id, path=path) is None:
-                files.remove(path)
+        remove_unless(sessions, files, media_id, path, _NEEDED)
     except Exception as error:
         if not is_away(error):
             raise

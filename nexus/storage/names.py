@@ -10,6 +10,7 @@ from uuid import UUID
 
 #: An item's id and a name, with the number of a revision between them or not.
 _OURS = re.compile(r"media/([^/]*)(?:/r\d+)?/[^/]*")
+_FETCHED = re.compile(r"(?:^|/)media/[^/]*/r\d+/[^/]*\Z")
 EXTENSIONS = {"pdf": "pdf", "epub": "epub", "text": "txt"}
 #: The extensions of each type of file, the usual one first.
 SUFFIXES = {
@@ -27,6 +28,11 @@ def object_path(media_id: UUID, kind: str, prefix: str = "") -> str:
 def fetched_path(media_id: UUID, revision: int, extension: str, prefix: str = "") -> str:
     """Return `media/{media_id}/r{revision}/original.{ext}`: a path that only one fetch uses."""
     return f"{prefix}media/{media_id}/r{revision}/original.{extension}"
+
+
+def is_fetched(path: str) -> bool:
+    """Whether only one fetch ever uses this path."""
+    return _FETCHED.search(path) is not None
 
 
 def incoming_path(path: str) -> str:

@@ -44,7 +44,7 @@ from nexus.db.tables import (
     users,
 )
 from nexus.libraries.access import HOLDS
-from nexus.media.files import GRACE, IS_FILE, Files, locked
+from nexus.media.files import GRACE, IS_FILE, Files, locked, remove_unless
 from nexus.states.media import Kind, MediaStatus
 from nexus.storage import StorageError, Stored
 from nexus.storage.names import media_of
@@ -279,10 +279,7 @@ def _remove_orphan(sessions: Sessions, files: Files, path: str) -> bool:
     media_id = media_of(path, files.prefix)
     if media_id is None:
         return files.remove(path)
-    with locked(sessions, media_id) as session:
-        if session.first(_EXPECTED, media_id=media_id, path=path) is not None:
-            return False
-        return files.remove(path)
+    return remove_unless(sessions, files, media_id, path, _EXPECTED)
 
 
 def _abandoned(sessions: Sessions, files: Files, remove: bool) -> Iterator[Leftover]:
