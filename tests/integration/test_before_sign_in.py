@@ -258,6 +258,8 @@ def test_every_answer_says_how_it_may_be_shown_and_kept(call: str, status: int, 
         answer = line.answer()
     assert (answer.status, NEEDED - set(answer.headers)) == (status, set())
     assert answer.headers["x-content-type-options"] == "nosniff"
+    policy = set(answer.headers["content-security-policy"].split("; "))
+    assert {"base-uri 'none'", "frame-ancestors 'none'", "object-src 'none'"} <= policy
     assert "strict-transport-security" not in answer.headers
 
 
@@ -279,7 +281,7 @@ def test_https_is_promised_for_a_public_address_with_https(database_url: str, tm
     with serve(app) as site:
         for path in ("/healthz", "/", "/static/app.js"):
             answer = site.anyone().get(path, headers={"Host": "read.example"})
-            assert answer.headers["strict-transport-security"].startswith("max-age=")
+            assert answer.headers["strict-transport-security"] == "max-age=31536000; includeSubDomains"
         with wire(site) as line:
             line.send(b"rubbish\r\n\r\n")
             refused = line.answer()

@@ -208,6 +208,14 @@ def test_signing_out_ends_the_session_itself(site: Site) -> None:
     assert not is_in(site, cookie)
 
 
+@pytest.mark.parametrize("path", ["/sign-out", "/account/sign-ins/end-all"])
+def test_signing_out_has_the_browser_forget_what_it_kept(site: Site, path: str) -> None:
+    """Otherwise the next person at this browser finds pictures and typed texts there."""
+    cookie = cookie_of(site.app.sessions, uuid4())
+    out = site.anyone(Cookie=cookie, **PRESSED).post(path)
+    assert out.headers["clear-site-data"] == '"cache", "storage"'
+
+
 @pytest.fixture
 def other_server(app: App, clock: SetClock) -> Iterator[Site]:
     """A second server on the same database."""

@@ -49,3 +49,9 @@ def drop_cookie(settings: Settings, request: Request, response: Response, cookie
         samesite="lax",
         secure=is_secure(settings, request),
     )
+
+
+def end_visit(settings: Settings, request: Request, response: Response) -> None:
+    """End a browser's visit: it drops its key, and what it kept of Nexus's pages and of what was typed there."""
+    drop_cookie(settings, request, response, SESSION)
+    response.headers["Clear-Site-Data"] = '"cache", "storage"'

@@ -17,7 +17,9 @@ PIECE = 1024 * 1024
 #: For answers that hold a user's bytes: no guessing of their type, no scripts, no access to anything.
 UNTRUSTED = {
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Content-Security-Policy": (
+        "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; object-src 'none'; sandbox"
+    ),
 }
 
 

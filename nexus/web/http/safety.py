@@ -20,7 +20,10 @@ _ALWAYS: Headers = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+    ),
     (b"cache-control", b"no-store"),
 )
 
@@ -29,7 +32,7 @@ def safe_headers(settings: Settings) -> Headers:
     """The headers of an answer that says nothing else about them. Pages and files have their own."""
     if urlsplit(settings.public_url).scheme != "https":
         return _ALWAYS
-    return (*_ALWAYS, (b"strict-transport-security", f"max-age={HTTPS_FOR}".encode()))
+    return (*_ALWAYS, (b"strict-transport-security", f"max-age={HTTPS_FOR}; includeSubDomains".encode()))
 
 
 class Hosts:

@@ -46,7 +46,7 @@ def end_all_by_form(request: Request, nexus: Nexus, viewer: PageViewer) -> Respo
         sign_ins.end_all(session, viewer)
     gate_of(request).browsers.forget(lambda one: one.user_id == viewer)
     response = go("/sign-in")
-    cookies.drop_cookie(nexus.settings, request, response, cookies.SESSION)
+    cookies.end_visit(nexus.settings, request, response)
     return response
 
 

@@ -34,7 +34,7 @@ _PDF_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
     "Content-Security-Policy": (
-        "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+        "default-src 'none'; base-uri 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
     ),
     "Cache-Control": "private, no-cache",
 }

@@ -103,7 +103,7 @@ def sign_out(request: Request, nexus: Nexus, viewer: PageViewer, browser: Browse
         gate_of(request).browsers.forget(lambda kept: kept.id == browser.id)
     by_provider = browser is not None and browser.method is Method.OIDC
     response = go(f"/sign-in?left={Method.OIDC}" if by_provider else "/sign-in")
-    cookies.drop_cookie(nexus.settings, request, response, cookies.SESSION)
+    cookies.end_visit(nexus.settings, request, response)
     return response
 
 
