@@ -305,6 +305,7 @@ for shared in (
     sharing_commands.profile,
     sharing_commands.invite,
     sharing_commands.invitations,
+    sharing_commands.sign_out,
     sharing_commands.audit,
 ):
     app.command()(shared)

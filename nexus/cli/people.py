@@ -1,4 +1,4 @@
-"""`nexus profile`, `nexus invite` and `nexus invitations`: who you are, and who shares a library with you."""
+"""`nexus profile`, `sign-out`, `invite` and `invitations`: who you are, and who shares a library with you."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nexus.cli.context import acting_user, connected
 from nexus.cli.failures import MISUSED, Refused
 from nexus.db.session import Session
 from nexus.errors import ApiError
-from nexus.libraries import access, catalog, invitations, people
+from nexus.libraries import access, catalog, invitations, people, sign_ins, tokens
 from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitation, Invitee, Offer
 
@@ -37,6 +37,19 @@ def show_profile(
         say.as_json({"user_id": str(me.user_id), "name": me.name, "email": me.email})
     else:
         say.line(me.user_id, me.name or "no name", me.email or "no email")
+
+
+def sign_out_user(data_dir: Path | None, user: UUID, *, as_json: bool) -> None:
+    """For somebody who has left, or whose device was lost."""
+    with connected(data_dir) as (_, sessions), sessions.begin() as session:
+        browsers = sign_ins.end_all(session, user)
+        kept = tokens.list_tokens(session, user)
+        for token in kept:
+            tokens.revoke_token(session, user, token.id)
+    if as_json:
+        say.as_json({"user_id": str(user), "browsers": browsers, "tokens": len(kept)})
+    else:
+        say.line("signed_out", user, f"{browsers} browsers", f"{len(kept)} tokens")
 
 
 def invite_person(

@@ -61,6 +61,17 @@ def invitations(
     people.answer_invitations(data_dir, user, accept, decline, revoke, as_json=as_json)
 
 
+def sign_out(
+    user: Annotated[UUID, typer.Argument(help="Whom to sign out, by id.", show_default=False)],
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign a user out everywhere: end their sessions and take back their personal tokens and feed addresses."""
+    from nexus.cli import people
+
+    people.sign_out_user(data_dir, user, as_json=as_json)
+
+
 def audit(
     library: Annotated[str | None, typer.Option(help="Only this library.", show_default=False)] = None,
     event: Annotated[str | None, typer.Option(help="Only this event.", show_default=False)] = None,

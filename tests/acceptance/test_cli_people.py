@@ -6,7 +6,10 @@ import json
 from uuid import uuid4
 
 from nexus.cli.failures import FAILED, MISUSED
+from nexus.db.session import connect
+from nexus.libraries import sign_ins, tokens
 from tests.kit.commands import Terminal
+from tests.kit.sign_ins import session_key
 
 URL = "https://example.com/ok/1"
 
@@ -23,6 +26,26 @@ def test_a_profile_is_shown_and_changed(terminal: Terminal) -> None:
     assert (shown["name"], shown["email"]) == ("Ann Lee", "ann@example.com")
     refused = terminal.run("profile", "--email", "rubbish")
     assert (refused.code, "not an email address" in refused.err) == (MISUSED, True)
+
+
+def test_the_operator_signs_a_user_out_everywhere(terminal: Terminal) -> None:
+    """Somebody who has left may still be signed in, here and there."""
+    ben, ann = uuid4(), uuid4()
+    for user in (ben, ann):
+        terminal.run("token", "--new", "phone", "--user", user)
+    sessions = connect(f"sqlite:///{terminal.data / 'nexus.sqlite3'}")
+    for user in (ben, ben, ann):
+        session_key(sessions, user)
+    out = json.loads(terminal.run("sign-out", ben, "--json").out)
+    assert out == {"user_id": str(ben), "browsers": 2, "tokens": 1}
+    with sessions.read() as session:
+        left = {
+            user: (sign_ins.list_sign_ins(session, user), tokens.list_tokens(session, user))
+            for user in (ben, ann)
+        }
+    sessions.dispose()
+    assert left[ben] == ([], [])
+    assert all(left[ann])
 
 
 def test_an_invitation_is_sent_listed_and_accepted(terminal: Terminal) -> None:
