@@ -7,6 +7,7 @@ import time
 
 from bench import (
     articles,
+    authored,
     editorial,
     events,
     importing,
@@ -34,6 +35,7 @@ QUESTIONS = {
     "jobs": editorial.ask,
     "imports": importing.ask,
     "quality": quality.ask,
+    "authored": authored.ask,
     "startup": startup.ask,
 }
 

@@ -17,7 +17,7 @@ import ada_url
 import nh3
 from lxml import etree
 
-from nexus.extract import Fragment, Heading
+from nexus.extract import Fragment, Heading, formulas
 from nexus.extract.elements import BARE, DROPPED, INLINES, KEPT_BLOCKS, LOOSE_BLOCKS, SYNONYMS, VOID
 from nexus.extract.nesting import cut_nesting
 from nexus.extract.writer import CELL, HEADINGS, LINE, PARAGRAPH, Nesting, Node, Writer
@@ -63,12 +63,6 @@ PLAIN_ATTRIBUTES = {
     "scope": re.compile(r"col|row|colgroup|rowgroup"),
 }
 
-#: The cleaner drops the content of these; under another name their text stays.
-MATH = re.compile(
-    r"<(/?)(math|m(?:i|n|o|s|text|row|frac|sqrt|root|style|padded|phantom|error|fenced|enclose|table|tr|td)"
-    r"|m(?:labeledtr|sub|sup|subsup|over|under|underover|multiscripts)|semantics|annotation(?:-xml)?)\b",
-    re.IGNORECASE,
-)
 SURROGATE = re.compile("[\ud800-\udfff]")
 CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 SAFE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
@@ -77,9 +71,9 @@ HIDDEN = re.compile(
 )
 
 _CLEANER = nh3.Cleaner(
-    tags=set(KEPT_BLOCKS | LOOSE_BLOCKS - {"body"} | INLINES | BARE | set(SYNONYMS)),
+    tags=set(KEPT_BLOCKS | LOOSE_BLOCKS - {"body"} | INLINES | BARE | set(SYNONYMS)) | formulas.HIDDEN_NAMES,
     clean_content_tags=set(DROPPED),
-    attributes=ATTRIBUTES,
+    attributes=ATTRIBUTES | formulas.HIDDEN_ATTRIBUTES,
     link_rel=None,
     url_schemes={"http", "https", "mailto"},
 )
@@ -98,7 +92,7 @@ def clean_markup(
     Pictures keep their address, or are called `asset:` and the name that `asset` returns. Links are resolved against
     `base_url`, or by `link`; with `link` every id is kept, because other fragments may link here.
     """
-    html = MATH.sub(r"<\1x-\2", SURROGATE.sub("\ufffd", html))
+    html = formulas.hide_formulas(SURROGATE.sub("\ufffd", html))
     safe = CONTROL.sub("", _CLEANER.clean(cut_nesting(html)))
     # Cleaning can make disordered html deeper than its source, and the parser drops what is too deep for it.
     root = etree.HTML(f"<body>{cut_nesting(safe)}</body>", _PARSER)
@@ -157,7 +151,13 @@ class _CleanPage:
         writer = self.writer
         place = Nesting((Node("p"),))
         around: list[tuple[Nesting, int]] = []
-        for event, element in etree.iterwalk(root, events=("start", "end")):
+        walk = etree.iterwalk(root, events=("start", "end"))
+        for event, element in walk:
+            if event == "start" and element.tag == formulas.HIDDEN_FORMULA:
+                around.append((place, -1))
+                writer.formula(place.text(), *formulas.write_formula(element))
+                walk.skip_subtree()
+                continue
             if event == "start":
                 gap = _gap(element)
                 around.append((place, gap))

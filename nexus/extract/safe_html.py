@@ -13,7 +13,7 @@ from dataclasses import replace
 from html import unescape
 
 from nexus import logging
-from nexus.extract import Extraction, Fragment
+from nexus.extract import Asset, Extraction, Fragment, formulas
 from nexus.extract.elements import INLINES, KEPT_BLOCKS
 
 log = logging.get_logger(__name__)
@@ -44,6 +44,7 @@ _ATTRIBUTES["img"] = {
     "loading": "lazy",
     "referrerpolicy": "no-referrer",
 }
+_ATTRIBUTES |= {name: formulas.ATTRIBUTES.get(name, {}) for name in formulas.WRITTEN}
 _EMPTY = frozenset({"br", "hr", "img"})
 _PLAIN = frozenset(_ATTRIBUTES) - _EMPTY
 _TAG = re.compile(r"<([^<>]*)>")
@@ -79,6 +80,8 @@ def is_safe(html: str) -> bool:
             name = _name_if_safe(tag)
             if not name:
                 return False
+        if not _may_stand_in(opened, name):
+            return False
         if name not in _EMPTY:
             opened.append(name)
             if len(opened) > DEEPEST:
@@ -133,6 +136,11 @@ def _may_have(element: str, attribute: str, value: str) -> bool:
     return values is not None and values.fullmatch(value) is not None
 
 
+def _may_stand_in(opened: list[str], name: str) -> bool:
+    """Whether an element may begin here: formulas hold the elements of formulas, and nothing else does."""
+    return (name in formulas.WRITTEN and name != "math") == (bool(opened) and opened[-1] in formulas.WRITTEN)
+
+
 def _cleaned(html: str) -> str:
     """Leave out every tag and attribute that may not be there, and close what is open.
 
@@ -145,7 +153,7 @@ def _cleaned(html: str) -> str:
         if found[1]:
             if opened[-1:] == [name]:
                 written.append(f"</{opened.pop()}>")
-        elif name in _ATTRIBUTES and len(opened) < DEEPEST:
+        elif name in _ATTRIBUTES and len(opened) < DEEPEST and _may_stand_in(opened, name):
             written.append(f"<{name}{_kept(name, found[3])}>")
             opened += [name] if name not in _EMPTY else []
     written.append(_escaped(html[at:]))

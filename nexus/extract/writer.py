@@ -168,6 +168,14 @@ class Writer:
         self._reach(place)
         self._html.append(tag)
 
+    def formula(self, place: Nesting, html: str, text: str) -> None:
+        """Write an element whose text content is this text."""
+        if text:
+            self._reach(place)
+            self._html.append(html)
+            self._text.append(text)
+            self._loose.clear()
+
     def finish(self) -> tuple[str, str]:
         """Return the html and its text."""
         for html_at, text_at in self._loose:

@@ -17,8 +17,9 @@ from nexus.extract.markup import clean_markup, safe_id
 
 HERE = "https://example.org/a/page"
 ODD_TAGS = (
-    "br|hr|img src=/x.png|img src=y width=1|math|mi|annotation|a href=#a id=a|a href=/b name=b|span id=c|font|object"
-    "|button|h2 id='ä'|colgroup|col|option|plaintext|frameset|image|listing|xmp|nobr|marquee|rtc|rb|form|input"
+    "br|hr|img src=/x.png|img src=y width=1|math|mi|mfrac|msup|annotation|a href=#a id=a|a href=/b name=b|span id=c"
+    "|font|object|button|h2 id='ä'|colgroup|col|option|plaintext|frameset|image|listing|xmp|nobr|marquee|rtc|rb"
+    "|form|input"
 )
 ODD_TEXTS = (
     " |a|b c|\n|\n\n x|&nbsp;|&lt;i&gt;|&amp;amp;|&#1;|&#13;|é|\t|\x0c|\r\n|<!-- c -->|x\ty  z|]]>|<![CDATA[q]]>|<?p?>"

@@ -3,8 +3,10 @@
 page      parses a page, within limits       blocks       cuts the tree into blocks
 referees  what other extractors keep         features     describes blocks in numbers
 forest    judges which blocks are content    render       writes those blocks as html
-heads     meta tags and linked data          facts        title, author, date and the like
-gates     refuses pages that are no article  class_names  what classes and ids say
+figures   pictures with their captions       notes        footnotes
+embeds    players and posts in frames        heads        meta tags and linked data
+facts     title, author, date and the like   class_names  what classes and ids say
+gates     refuses pages that are no article
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from nexus.extract import Extraction, Hints
 from nexus.extract.article import features, gates
 from nexus.extract.article.blocks import Block, BlockScope, cut_blocks, upwards
 from nexus.extract.article.facts import FactSources, gather_facts, page_title
+from nexus.extract.article.figures import with_figures
 from nexus.extract.article.forest import load_forest
 from nexus.extract.article.heads import PageHead, read_head
-from nexus.extract.article.page import body_of, lighten, parse_page
+from nexus.extract.article.notes import notes_of
+from nexus.extract.article.page import body_of, lighten, parse_page, without_ballast
 from nexus.extract.article.referees import ask_libraries
 from nexus.extract.article.render import render_blocks
 from nexus.extract.charsets import decode_page
@@ -56,11 +60,28 @@ class PageReading:
     gated: gates.GatedPage
 
 
+@dataclass(frozen=True)
+class PageBlocks:
+    """A page cut into blocks, and the elements that they stand in."""
+
+    body: Element
+    blocks: list[Block]
+    scopes: list[BlockScope]
+
+    def render(self, kept: set[Block]) -> str:
+        """Return the html of the kept texts, with the notes that they refer to and the figures among them."""
+        noted = kept | notes_of(self.blocks, [block for block in self.blocks if block in kept], self.body)
+        return render_blocks(with_figures(self.blocks, self.scopes, noted))
+
+
 def read_article(data: bytes, hints: Hints) -> Extraction:
     """Raises PageTooLarge, EmptyContent, BlockedPage or LoginWall if there is no article to be had."""
+    html = decode_page(data, hints.charset)
     if len(data) > LARGEST:
-        raise PageTooLarge
-    reading = read_page(decode_page(data, hints.charset), hints.url)
+        html = without_ballast(html)
+        if len(html.encode("utf-8", "replace")) > LARGEST:
+            raise PageTooLarge
+    reading = read_page(html, hints.url)
     gates.require_article(reading.gated)
     return reading.extraction
 
@@ -79,7 +100,8 @@ def read_page(html: str, url: str | None) -> PageReading:
     lighten(root)
     blocks, scopes = cut_blocks(body)
     kept_by = ask_libraries(root, html)
-    content = _content(blocks, _judged(blocks, scopes, head, url, kept_by), kept_by)
+    likely = _judged(blocks, scopes, head, url or head.address(), kept_by)
+    content = _content(PageBlocks(body, blocks, scopes), likely, kept_by)
     fragment, outline = clean_markup(content, base_url, 0)
     title, text = page_title(head, body), fragment.text
     visible = " ".join(block.text for block in blocks)
@@ -118,17 +140,17 @@ def _judged(
     return dict(zip(texts, likely, strict=True))
 
 
-def _content(blocks: list[Block], likely: dict[Block, float], kept_by: tuple[str, ...]) -> str:
+def _content(page: PageBlocks, likely: dict[Block, float], kept_by: tuple[str, ...]) -> str:
     """Return the html of what is kept: never nothing, if the page has text."""
     for threshold in (FOREST.threshold, FOREST.threshold / 3):
         kept = _visible({block for block in likely if likely[block] > threshold})
         if _size(kept) >= gates.LEAST:
-            return render_blocks(_with_pictures(blocks, kept | _rest_of_tables(likely, kept)))
+            return page.render(kept | _rest_of_tables(likely, kept))
     # Text that a page carries only in scripts is in no block.
     elsewhere = max(kept_by, key=len)
     if len(elsewhere) > max(_size(kept), gates.LEAST):
         return "".join(f"<p>{escape(line)}</p>" for line in elsewhere.splitlines() if line.strip())
-    return render_blocks(_with_pictures(blocks, _likeliest(likely)))
+    return page.render(_likeliest(likely))
 
 
 def _size(kept: Iterable[Block]) -> int:
@@ -166,20 +188,3 @@ def _likeliest(likely: dict[Block, float]) -> set[Block]:
             break
         kept.add(block)
     return kept
-
-
-def _with_pictures(blocks: list[Block], kept: set[Block]) -> list[Block]:
-    """Add the pictures between two kept blocks: a picture belongs to the text around it."""
-    followed = [False] * len(blocks)
-    after = False
-    for at in range(len(blocks) - 1, -1, -1):
-        followed[at] = after
-        if blocks[at].text:
-            after = blocks[at] in kept
-    shown, preceded = [], False
-    for block, is_followed in zip(blocks, followed, strict=True):
-        if block.text:
-            preceded = block in kept
-        if block in kept or (not block.text and preceded and is_followed):
-            shown.append(block)
-    return shown

@@ -8,18 +8,22 @@ from typing import TypeAlias
 
 from lxml.etree import _Element as Element
 
+from nexus.extract.article import embeds
 from nexus.extract.article.class_names import groups_of
 from nexus.extract.elements import words
+from nexus.extract.formulas import write_formula
 
 #: Elements that hold no text for a reader.
 SKIPPED = words(
-    "script style noscript template svg math head iframe object embed applet canvas audio video map area select "
+    "script style noscript template svg head iframe object embed applet canvas audio video map area select "
     "option optgroup datalist textarea input progress meter frame frameset noframes link meta base basefont "
-    "source track param title dialog"
+    "track param title dialog mjx-math"
 )
+#: The parser takes a `source` for an element that is closed: the picture is inside it.
 INLINE = words(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q rp rt ruby s samp "
-    "small span strike strong sub sup time tt u var wbr img picture blink marquee tspan rb rtc"
+    "small span strike strong sub sup time tt u var wbr img picture blink marquee tspan rb rtc source "
+    "mjx-container mjx-assistive-mml"
 )
 #: Elements that a reader sees as structure.
 STRUCTURE = words(
@@ -80,6 +84,8 @@ class Block:
     pieces: list[Piece]
     breaks: int
     images: int
+    #: Whether it is something that the page shows in a frame, or a picture that it shows by a script.
+    embeds: bool
 
 
 class _Walk:
@@ -95,7 +101,7 @@ class _Walk:
     def _start(self) -> None:
         self.pieces: list[Piece] = list(self.opened)
         self.linked = self.link_count = self.breaks = self.images = 0
-        self.solid = False
+        self.solid = self.embeds = self.formulas = False
 
     def say(self, text: str | None) -> None:
         if text:
@@ -106,9 +112,9 @@ class _Walk:
                     self.linked += len(text.strip())
 
     def flush(self, scope: BlockScope) -> None:
-        if self.solid or self.images:
-            text = " ".join("".join([piece for piece in self.pieces if isinstance(piece, str)]).split())
-            if text or self.images:
+        if self.solid or self.images or self.embeds:
+            text = " ".join("".join(self._texts()).split())
+            if text or self.images or self.embeds:
                 block = Block(
                     scope,
                     text,
@@ -117,11 +123,18 @@ class _Walk:
                     self.pieces,
                     self.breaks,
                     self.images,
+                    self.embeds,
                 )
                 self.blocks.append(block)
         elif len(self.pieces) == len(self.opened):
             return
         self._start()
+
+    def _texts(self) -> list[str]:
+        if self.formulas:
+            pieces = [_formula_text(piece) for piece in self.pieces]
+            return list(filter(None, pieces))
+        return [piece for piece in self.pieces if isinstance(piece, str)]
 
     def enter(self, element: Element, parent: BlockScope | None) -> BlockScope:
         tag = element.tag
@@ -149,6 +162,10 @@ class _Walk:
                 self.inline(child, tag, scope)
             elif tag == "br":
                 self.line_break(scope)
+            elif tag == "math":
+                self.formula(child)
+            elif tag in embeds.TAGS or tag == "noscript":
+                self.embed(child, scope)
             elif tag not in SKIPPED and isinstance(tag, str):
                 self.flush(scope)
                 within = self.enter(child, scope)
@@ -157,9 +174,13 @@ class _Walk:
             self.say(child.tail)
 
     def inline(self, element: Element, tag: str, scope: BlockScope) -> None:
+        name = element.get("class", "")
         if tag == "img":
-            self.images += 1
-            self.pieces += (element, None)
+            if "mwe-math-fallback" not in name:  # the formula itself stands beside it
+                self.images += 1
+                self.pieces += (element, None)
+            return
+        if "katex-html" in name:  # the same formula once more, as boxes
             return
         self.pieces.append(element)
         self.opened.append(element)
@@ -171,6 +192,20 @@ class _Walk:
         self.opened.pop()
         self.pieces.append(None)
 
+    def formula(self, element: Element) -> None:
+        self.pieces += (element, None)
+        self.solid = self.formulas = True
+
+    def embed(self, element: Element, scope: BlockScope) -> None:
+        """What stands in a frame is a block of its own."""
+        shown = late_picture(element) if element.tag == "noscript" else element
+        if shown is None or (shown is element and embeds.find_embed(element) is None):
+            return
+        self.flush(scope)
+        self.pieces += (shown, None)
+        self.embeds = True
+        self.flush(scope)
+
     def line_break(self, scope: BlockScope) -> None:
         """One break starts a new line, two start a new block."""
         last = next((piece for piece in reversed(self.pieces) if piece is None or not _is_blank(piece)), None)
@@ -179,6 +214,28 @@ class _Walk:
         else:
             self.breaks += 1
             self.pieces.append(BREAK)
+
+
+def _formula_text(piece: Piece) -> str | None:
+    if piece is None or isinstance(piece, str):
+        return piece
+    return write_formula(piece).text if piece.tag == "math" else None
+
+
+def late_picture(element: Element) -> Element | None:
+    """Return the picture in a `noscript`, if the page has nothing better to show for it than a placeholder."""
+    pictures = list(element.iter("img"))
+    before = element.getprevious()
+    if len(pictures) != 1 or (before is not None and any(map(_has_source, before.iter("img")))):
+        return None
+    return pictures[0]
+
+
+def _has_source(picture: Element) -> bool:
+    given = (
+        picture.get(name, "") for name in ("src", "data-src", "data-original", "data-lazy-src", "srcset")
+    )
+    return any(source and not source.startswith("data:") for source in given)
 
 
 def _is_blank(piece: Piece) -> bool:

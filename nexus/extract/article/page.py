@@ -26,6 +26,9 @@ UNSEEN = re.compile(
     r"<(script|style|svg|template|noscript)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.DOTALL | re.IGNORECASE
 )
 
+_LINKED = re.compile(r"\A<script[^>]*json", re.IGNORECASE)
+_DATA = re.compile(r"data:[a-z0-9.+/-]{1,100}+[;,][^\"'\s<>)]{200,}+", re.IGNORECASE)
+
 #: One class for all elements. lxml.html would look one up by tag, in Python, whenever an element is touched.
 _PLAIN = etree.ElementDefaultClassLookup(element=HtmlElement)
 _NO_CONTROLS = bytes(code if code >= 32 or code in b"\t\n\r" else 32 for code in range(256))
@@ -51,6 +54,16 @@ def parse_page(html: str) -> tuple[Element | None, str]:
         html = _TAG.sub(_DepthLimit(), html)
         root, _ = _tree(html)
     return root, html
+
+
+def without_ballast(html: str) -> str:
+    """Remove scripts, styles, comments and pictures in addresses, which can be most of a page.
+
+    Linked data stays: it may hold the only copy of the text. The time grows with the length of the page alone.
+    """
+    return _DATA.sub(
+        "data:,", UNSEEN.sub(lambda found: found[0] if _LINKED.search(found[0][:200]) else " ", html)
+    )
 
 
 def _writable(html: str) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
+from lxml import etree
 from lxml.etree import _Element as Element
 
 from nexus.extract.article.blocks import BREAK, STRUCTURE, TAG_BITS, Block, BlockScope, upwards
+from nexus.extract.article.embeds import TAGS, find_embed
+from nexus.extract.article.notes import links_within
 from nexus.extract.elements import words
 
 INLINE = {
@@ -27,6 +30,7 @@ KEPT = {
     "th": ("colspan", "rowspan"),
     "time": ("datetime",),
 }
+WHOLE = TAGS | {"img", "math"}
 #: They hold text directly. In other elements it stands in paragraphs.
 HOLDERS = words("li td th dd")
 LEAVES = words("h1 h2 h3 h4 h5 h6 pre figcaption caption dt")
@@ -36,7 +40,7 @@ LONGEST_CELL = 1500
 
 
 def render_blocks(blocks: list[Block]) -> str:
-    writer = _Writer()
+    writer = _Writer({name for _, name in links_within(blocks)})
     for block in blocks:
         writer.write(block)
     writer.close(0)
@@ -44,8 +48,10 @@ def render_blocks(blocks: list[Block]) -> str:
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, targets: set[str]) -> None:
         self.out: list[str] = []
+        #: The ids that links lead to, and that are still to be written.
+        self._targets = targets
         self._open: list[BlockScope] = []
         self._begun: set[int] = set()
         self._layout: dict[int, bool] = {}
@@ -59,7 +65,8 @@ class _Writer:
         for scope in around[shared:]:
             self._open.append(scope)
             self.out.append(f"<{scope.tag}{_attributes(scope.element, KEPT.get(scope.tag, ()))}>")
-        text = _inline(block, bool(block.scope.within & TAG_BITS["pre"]))
+        begun = [scope.element for scope in upwards(block.scope)][::-1] if self._targets else []
+        text = "".join(map(self._anchor, begun)) + self._inline(block)
         if leaf is None and around and around[-1].tag in HOLDERS and around[-1].order not in self._begun:
             self._begun.add(around[-1].order)
             self.out.append(text)
@@ -69,6 +76,30 @@ class _Writer:
     def close(self, shared: int) -> None:
         while len(self._open) > shared:
             self.out.append(f"</{self._open.pop().tag}>")
+
+    def _anchor(self, element: Element) -> str:
+        """Write the id of an element that begins here, if something leads there."""
+        name = element.get("id") or element.get("name")
+        if name is None or name not in self._targets:
+            return ""
+        self._targets.remove(name)
+        return f'<span id="{escape(name)}"></span>'
+
+    def _inline(self, block: Block) -> str:
+        end_of_line = "\n" if block.scope.within & TAG_BITS["pre"] else "<br>"
+        out: list[str] = []
+        ends: list[str] = []
+        for piece in block.pieces:
+            if piece is None:
+                out.append(ends.pop() if ends else "")
+            elif isinstance(piece, str):
+                out.append(end_of_line if piece == BREAK else escape(piece, quote=False))
+            else:
+                tag = INLINE.get(piece.tag)
+                begin = f"<{tag}{_attributes(piece, KEPT.get(tag, ()))}>" if tag else ""
+                out.append(self._anchor(piece) + (_whole(piece) if piece.tag in WHOLE else begin))
+                ends.append(f"</{tag}>" if tag else "")
+        return "".join([*out, *reversed(ends)]).removesuffix("<br>").strip()
 
     def _around(self, block: Block) -> tuple[list[BlockScope], str | None]:
         """Return the elements to open around a block, outermost first, and the tag of the block itself."""
@@ -105,19 +136,20 @@ def _attributes(element: Element, names: tuple[str, ...]) -> str:
     return "".join(f' {name}="{escape(value)}"' for name, value in given if value)
 
 
-def _inline(block: Block, is_pre: bool) -> str:
-    out: list[str] = []
-    ends: list[str] = []
-    for piece in block.pieces:
-        if piece is None:
-            out.append(ends.pop() if ends else "")
-        elif isinstance(piece, str):
-            out.append(("\n" if is_pre else "<br>") if piece == BREAK else escape(piece, quote=False))
-        elif piece.tag == "img":
-            out.append(f"<img{_attributes(piece, PICTURE)}>")
-            ends.append("")
-        else:
-            tag = INLINE.get(piece.tag)
-            out.append(f"<{tag}{_attributes(piece, KEPT.get(tag, ()))}>" if tag else "")
-            ends.append(f"</{tag}>" if tag else "")
-    return "".join([*out, *reversed(ends)]).removesuffix("<br>").strip()
+def _whole(element: Element) -> str:
+    """Write an element of which nothing else in the block is a part."""
+    if element.tag == "img":
+        return f"<img{_picture_attributes(element)}>"
+    if element.tag == "math":
+        return str(etree.tostring(element, encoding="unicode", with_tail=False))
+    embed = find_embed(element)
+    return f'<a href="{escape(embed.href)}">{escape(embed.label)}</a>' if embed else ""
+
+
+def _picture_attributes(element: Element) -> str:
+    """A picture in several sizes may have its addresses in the elements beside it."""
+    around = next(element.iterancestors("picture"), None)
+    beside = () if around is None else around.iter("source")
+    given = next((one.get("srcset") or one.get("data-srcset") for one in beside), None)
+    more = f' srcset="{escape(given)}"' if given and not element.get("srcset") else ""
+    return _attributes(element, PICTURE) + more
