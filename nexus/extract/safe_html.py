@@ -13,7 +13,7 @@ from dataclasses import replace
 from html import unescape
 
 from nexus import logging
-from nexus.extract import Asset, Extraction, Fragment, formulas
+from nexus.extract import Extraction, Fragment, formulas
 from nexus.extract.elements import INLINES, KEPT_BLOCKS
 
 log = logging.get_logger(__name__)

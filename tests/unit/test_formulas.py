@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from resiliparse.parse.html import DOMNode, HTMLTree
 
 from nexus.extract.formulas import DEEPEST, LONGEST, NAMES
-from nexus.extract.markup import clean
+from nexus.extract.markup import clean_markup
 from nexus.extract.safe_html import is_safe
 
 #: A formula, and how a person would write it on one line.
@@ -54,7 +54,7 @@ LINES = [
 
 
 def read(html: str) -> tuple[str, str]:
-    fragment, _ = clean(html, None, 0)
+    fragment, _ = clean_markup(html, None, 0)
     return fragment.html or "", fragment.text
 
 

@@ -5,15 +5,16 @@ The forest judges texts. It can't judge a picture, and a caption looks like the 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from nexus.extract.article.blocks import Block, BlockScope, upwards
-from nexus.extract.article.class_names import BIT
 
 #: Posts that a script of the other site turns into frames.
 POSTS = ("twitter-tweet", "bluesky-embed", "instagram-media", "tiktok-embed", "mastodon-embed", "fb-post")
+_CAPTION = re.compile(r"caption|credit|copyright", re.IGNORECASE)
 #: A figure with more text than this is more than a picture with its caption.
 LONGEST_CAPTION = 1000
 #: A caption with a larger share of links leads to another article.
@@ -37,6 +38,10 @@ class Figure:
         scope = self.owner.scope if isinstance(self.owner, Block) else self.owner
         return scope.parent or scope
 
+    @property
+    def is_post(self) -> bool:
+        return isinstance(self.owner, BlockScope) and _is_post(self.owner)
+
 
 def with_figures(blocks: list[Block], scopes: list[BlockScope], kept: set[Block]) -> list[Block]:
     """Return the kept blocks and the figures that belong to them, in order. A figure is kept whole or not at all."""
@@ -44,7 +49,12 @@ def with_figures(blocks: list[Block], scopes: list[BlockScope], kept: set[Block]
     pictured = {block for figure in figures for block in figure.blocks}
     article = _Article(scopes, [block for block in blocks if block not in pictured], kept)
     belonging = [figure for figure in figures if article.has(figure)]
-    shown = {block for figure in _with_series(belonging, figures) for block in figure.blocks}
+    shown = {
+        block
+        for figure in _with_series(belonging, figures)
+        for block in figure.blocks
+        if block in kept or not block.text or figure.is_post or _is_caption(block)
+    }
     return [block for block in blocks if (block in shown if block in pictured else block in kept)]
 
 
@@ -87,15 +97,24 @@ def _owner(block: Block, sizes: list[int], pictures: set[int]) -> BlockScope | B
     for scope in upwards(block.scope):
         if sizes[scope.order] > LONGEST_CAPTION:
             break
-        if _is_post(scope) or (
-            scope.order in pictures and (scope.tag == "figure" or scope.own & BIT["caption"])
-        ):
+        named = scope.tag == "figure" or _CAPTION.search(_class(scope))
+        if _is_post(scope) or (named and scope.order in pictures):
             owner = scope
     return owner
 
 
 def _is_post(scope: BlockScope) -> bool:
-    return scope.tag == "blockquote" and any(name in scope.element.get("class", "") for name in POSTS)
+    return scope.tag == "blockquote" and any(name in _class(scope) for name in POSTS)
+
+
+def _is_caption(block: Block) -> bool:
+    """Whether it is a caption or a credit. Buttons and counters stand in figures too."""
+    around = (block.scope, block.scope.parent or block.scope)
+    return any(scope.tag == "figcaption" or _CAPTION.search(_class(scope)) for scope in around)
+
+
+def _class(scope: BlockScope) -> str:
+    return scope.element.get("class") or ""
 
 
 class _Article:
