@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import re
+import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from html import escape
@@ -23,9 +25,10 @@ LONGEST_TITLE = 300
 LOWEST_LEVEL = 6
 LOCKED = frozenset({pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY})
 
-#: PDFium's sign for a hyphen at the end of a line. The word continues after it.
-HYPHEN = re.compile("[\x02\ufffe]\n?")
-HYPHEN_THAT_STAYS = re.compile("[\x02\ufffe]\n?(?=[A-Z0-9])")
+#: A hyphen at the end of a line: PDFium's own sign for it, or a character that a typesetter put there. The word
+#: continues after it.
+HYPHEN = re.compile("[\x02\ufffe]\n?|(?<=\\w)[\xad\u2010]\n(?=\\w)")
+HYPHEN_THAT_STAYS = re.compile("(?:[\x02\ufffe]\n?|(?<=\\w)[\xad\u2010]\n)(?=[A-Z0-9])")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff\ufffe\uffff]")
 LIGATURES = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xad": None}
@@ -37,6 +40,14 @@ RUNNING_LENGTH = 40
 RUNNING_SHARE = 0.7
 ENDING_SHARE = 0.9
 NEIGHBOURS = 6
+
+#: A printed page number, alone on its line.
+PAGE_NUMBER = re.compile(
+    r"(?:page|seite|p\.|s\.)?[\s–—|·-]*(\d{1,5})(?:\s*(?:of|von|/)\s*\d{1,5})?[\s–—|·-]*", re.IGNORECASE
+)
+#: How much of a text is letters and digits, and how much of it is looked at.
+LEAST_LETTERS = 0.4
+SAMPLE = 20_000
 
 DATE = re.compile(
     r"(?:D:)?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?(?:([Zz+-])(?:(\d{2})'?(\d{2})?)?)?"
@@ -61,8 +72,8 @@ def read_pdf(data: bytes, hints: Hints) -> Extraction:
 
 
 def _read(document: pypdfium2.PdfDocument, hints: Hints) -> Extraction:
-    texts = {index: text for index, text in _pages(document) if text}
-    if not texts:
+    texts = {index: text for index, text in without_page_numbers(dict(_pages(document))).items() if text}
+    if not texts or not _is_language(texts.values()):
         raise PdfNoText
     fragments = tuple(
         _fragment(paragraphs, position, index + 1)
@@ -94,6 +105,35 @@ def _pages(document: pypdfium2.PdfDocument) -> Iterator[tuple[int, list[list[str
         yield index, _paragraphs(_lines(raw))
     if not opened:
         raise PdfDamaged
+
+
+def without_page_numbers(pages: dict[int, list[list[str]]]) -> dict[int, list[list[str]]]:
+    """Drop the printed number at the top or the bottom of each page, if it goes up with the pages."""
+    found = {
+        (index, place): number - index
+        for index, paragraphs in pages.items()
+        for place in {0, len(paragraphs) - 1}
+        if paragraphs and (number := _page_number(paragraphs[place])) is not None
+    }
+    steps = Counter(found.values())
+    dropped = {where for where, step in found.items() if steps[step] > 1}
+    return {
+        index: [one for place, one in enumerate(paragraphs) if (index, place) not in dropped]
+        for index, paragraphs in pages.items()
+    }
+
+
+def _page_number(lines: list[str]) -> int | None:
+    found = PAGE_NUMBER.fullmatch(lines[0]) if len(lines) == 1 else None
+    return int(found[1]) if found else None
+
+
+def _is_language(pages: Iterable[list[list[str]]]) -> bool:
+    """Whether it reads like language. A font without a table of its characters gives signs in place of letters."""
+    text = "".join(line for paragraphs in pages for lines in paragraphs for line in lines)
+    signs = [letter for letter in text[:SAMPLE] if not letter.isspace()]
+    letters = sum(letter.isalnum() or unicodedata.category(letter)[0] == "M" for letter in signs)
+    return letters >= LEAST_LETTERS * len(signs)
 
 
 def _lines(raw: str) -> list[str]:

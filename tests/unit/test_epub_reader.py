@@ -27,6 +27,11 @@ def texts(data: bytes) -> list[str]:
     return [fragment.text for fragment in book(data).fragments]
 
 
+def unpacked(data: bytes) -> list[tuple[zipfile.ZipInfo, bytes]]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return [(info, archive.read(info)) for info in archive.infolist() if info.filename != "mimetype"]
+
+
 def html(data: bytes) -> str:
     return "".join(fragment.html or "" for fragment in book(data).fragments)
 
@@ -243,9 +248,43 @@ def test_a_damaged_book_is_reported_as_damaged(data: bytes) -> None:
         book(data)
 
 
-def test_a_book_of_pictures_alone_is_empty() -> None:
+def test_a_book_of_pictures_alone_shows_them_page_by_page() -> None:
+    pages = {name: chapter(f'<img src="{name[0]}.png"/>') for name in ("a.xhtml", "b.xhtml")}
+    found = book(epub(pages, {"a.png": (PNG, PNG_TYPE), "b.png": (GIF, PNG_TYPE)}))
+    assert [fragment.text for fragment in found.fragments] == ["Page 1", "Page 2"]
+    assert all('<img src="asset:' in (fragment.html or "") for fragment in found.fragments)
+
+
+def test_a_book_whose_pictures_are_all_missing_is_empty() -> None:
     with pytest.raises(EmptyContent):
-        book(epub({"one.xhtml": chapter('<img src="a.png"/>')}, {"a.png": (PNG, PNG_TYPE)}))
+        book(epub({"one.xhtml": chapter('<img src="a.png"/>')}))
+
+
+def test_a_book_whose_files_and_links_spell_letters_differently_is_read() -> None:
+    named = epub({"Café.xhtml": chapter("<p>Once.</p>")})
+    files = {info.filename: data for info, data in unpacked(named)}
+    composed, decomposed = "OEBPS/Caf\u00e9.xhtml", "OEBPS/Cafe\u0301.xhtml"
+    files = {decomposed if name == composed else name: data for name, data in files.items()}
+    assert decomposed in files
+    assert texts(packed(files)) == ["Once."]
+
+
+def test_ids_are_compared_without_the_blanks_around_them() -> None:
+    files = {info.filename: data for info, data in unpacked(epub(ONE))}
+    files[OPF] = files[OPF].replace(b'idref="', b'idref=" ')
+    assert texts(packed(files)) == ["Once."]
+
+
+def test_ruby_stands_as_ruby() -> None:
+    data = epub({"one.xhtml": chapter("<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp></ruby></p>")})
+    assert "<ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp></ruby>" in html(data)
+
+
+def test_formulas_of_a_book_are_kept() -> None:
+    formula = "<math><msup><mi>x</mi><mn>2</mn></msup></math>"
+    data = epub({"one.xhtml": chapter(f"<p>So {formula} holds.</p>")})
+    assert texts(data) == ["So x^2 holds."]
+    assert "<msup><mi>x</mi>" in html(data)
 
 
 @pytest.mark.parametrize(

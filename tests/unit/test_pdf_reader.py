@@ -7,7 +7,7 @@ import random
 import pytest
 
 from nexus.errors import ExtractionFailed, PdfDamaged, PdfEncrypted, PdfNoText
-from nexus.extract import Extraction, Facts, Fragment, Heading, Hints
+from nexus.extract import Extraction, Facts, Fragment, Heading, Hints, pdf
 from nexus.extract.pdf import read_pdf
 from tests.kit import documents
 
@@ -62,6 +62,45 @@ def test_a_word_divided_at_the_end_of_a_line_is_whole_again() -> None:
     assert page_texts(documents.pdf("an exam-\nple of a hyphen, and one of Jean-\nPaul")) == [
         "an example of a hyphen, and one of Jean-Paul"
     ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "line"),
+    [
+        ("co\u2010\noperate", "cooperate"),
+        ("soft\u00ad\nware", "software"),
+        ("non\u2010\nEuropean", "non-European"),
+        ("well\u2010known", "well\u2010known"),
+    ],
+)
+def test_hyphens_of_typesetters_at_line_ends_are_joined(raw: str, line: str) -> None:
+    assert pdf._lines(raw) == [line]
+
+
+def test_printed_page_numbers_are_no_paragraphs() -> None:
+    pages = {
+        0: [["Once."], ["7"]],
+        1: [["– 8 –"], ["Upon."]],
+        2: [["A time."], ["Page 9 of 20"]],
+        3: [["In"], ["1990"]],
+    }
+    kept = pdf.without_page_numbers(pages)
+    assert kept == {0: [["Once."]], 1: [["Upon."]], 2: [["A time."]], 3: [["In"], ["1990"]]}
+
+
+@pytest.mark.parametrize("layer", ["% & % ' ( & )", "?@''/ ?/&'3 ?&'@", "\xb4\xbf\xa2\xb0\xa3"])
+def test_a_text_layer_of_signs_is_no_text(layer: str) -> None:
+    with pytest.raises(PdfNoText):
+        read_pdf(documents.pdf(layer), NOTHING)
+
+
+def test_a_verdict_does_not_depend_on_the_file_read_before() -> None:
+    for _ in range(2):
+        with pytest.raises(PdfEncrypted):
+            read_pdf(documents.locked_pdf(), NOTHING)
+        for damaged in (b"", b"%PDF-1.7\n", documents.pdf()):
+            with pytest.raises(PdfDamaged):
+                read_pdf(damaged, NOTHING)
 
 
 def test_bookmarks_are_the_outline_and_lead_to_the_next_page_with_text() -> None:

@@ -100,10 +100,10 @@ def read_page(html: str, url: str | None) -> PageReading:
     lighten(root)
     blocks, scopes = cut_blocks(body)
     kept_by = ask_libraries(root, html)
-    likely = _judged(blocks, scopes, head, url or head.address(), kept_by)
+    likely = _judged(blocks, scopes, head, url, kept_by)
     content = _content(PageBlocks(body, blocks, scopes), likely, kept_by)
     fragment, outline = clean_markup(content, base_url, 0)
-    title, text = page_title(head, body), fragment.text
+    title, text = page_title(head, body, url), fragment.text
     visible = " ".join(block.text for block in blocks)
     facts = gather_facts(FactSources(root, head, blocks, text, url, base_url))
     return PageReading(

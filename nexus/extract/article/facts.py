@@ -100,14 +100,22 @@ def gather_facts(sources: FactSources) -> Facts:
     )
 
 
-def page_title(head: PageHead, body: Element) -> str | None:
+def page_title(head: PageHead, body: Element, url: str | None) -> str | None:
     """Return og:title, twitter:title, the title tag or the first h1, without the name of the site."""
     shown = (" ".join("".join(one.itertext()).split()) for one in islice(body.iter("h1"), MOST_HEADINGS))
     headings = [text for text in shown if text]
     given = head.first("og:title") or head.first("twitter:title") or head.title
     if not given:
         return headings[0] if headings else None
-    return _without_site(given, headings, head.site_names())[:LONGEST_TITLE].strip() or None
+    sites = [*head.site_names(), *_domain_names(url)]
+    return _without_site(given, headings, sites)[:LONGEST_TITLE].strip() or None
+
+
+def _domain_names(url: str | None) -> list[str]:
+    """Return what a site may be called by its domain: example.com, and example."""
+    host = ((urlsplit(url).hostname if url else None) or "").removeprefix("www.")
+    labels = host.split(".")[:-1]
+    return [host, *(".".join(labels[at:]) for at in range(len(labels)))]
 
 
 def _without_site(given: str, headings: list[str], sites: list[str]) -> str:

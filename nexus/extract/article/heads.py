@@ -33,12 +33,6 @@ class PageHead:
     meta: dict[str, list[str]] = field(default_factory=dict)
     #: Every typed object of the linked data.
     things: tuple[dict[str, Any], ...] = ()
-    canonical: str | None = None
-
-    def address(self) -> str | None:
-        """Return the address that the page gives itself."""
-        given = (self.canonical, self.first("og:url"))
-        return next((one for one in given if one and one.startswith(("http://", "https://"))), None)
 
     def first(self, *names: str) -> str | None:
         return next((value for name in names for value in self.meta.get(name, ())), None)
@@ -82,13 +76,7 @@ def read_head(root: Element) -> PageHead:
         title=_tidy("".join(shown.itertext())[:LONGEST_TITLE]) if shown is not None else None,
         meta=_meta(root),
         things=tuple(_things(root)),
-        canonical=_canonical(root),
     )
-
-
-def _canonical(root: Element) -> str | None:
-    links = (one for one in root.iter("link") if "canonical" in (one.get("rel") or "").lower().split())
-    return next((href.strip() for one in links if (href := one.get("href"))), None)
 
 
 def _meta(root: Element) -> dict[str, list[str]]:

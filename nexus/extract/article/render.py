@@ -19,7 +19,10 @@ INLINE = {
     "samp": "code",
     "tt": "code",
     "strike": "s",
-    **{tag: tag for tag in words("a em strong code sub sup s del ins mark q cite abbr time u var small")},
+    **{
+        tag: tag
+        for tag in words("a em strong code sub sup s del ins mark q cite abbr time u var small ruby rt rp")
+    },
 }
 PICTURE = ("src", "data-src", "data-original", "data-lazy-src", "srcset", "data-srcset", "alt", "width", "height", "style")  # fmt: skip  # noqa: E501
 KEPT = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import posixpath
 import struct
+import unicodedata
 import zipfile
 import zlib
 from urllib.parse import unquote
@@ -47,9 +48,8 @@ class Archive:
             raise EpubTooLarge
         self._packed = len(data)
         self._unpacked = 0
-        self._entries = {
-            info.filename: info for info in entries if resolve_path("", info.filename, quoted=False)
-        }
+        paths = ((resolve_path("", info.filename, quoted=False), info) for info in entries)
+        self._entries = {path: info for path, info in paths if path}
 
     def __contains__(self, path: str) -> bool:
         return path in self._entries
@@ -82,10 +82,13 @@ class Archive:
 
 
 def resolve_path(base: str, href: str, *, quoted: bool = True) -> str | None:
-    """Return the path in the archive that a link in the file `base` leads to. None if that is outside of it."""
+    """Return the path in the archive that a link in the file `base` leads to. None if that is outside of it.
+
+    Archives and links may spell the same letters in two ways, so paths are compared in one.
+    """
     name = href.partition("#")[0].partition("?")[0] if quoted else href
     name = unquote(name) if quoted else name
     if not name or "\\" in name or "\x00" in name or name.startswith("/") or ":" in name.partition("/")[0]:
         return None
     path = posixpath.normpath(posixpath.join(posixpath.dirname(base), name))
-    return None if path == ".." or path.startswith(("../", "/")) else path
+    return None if path == ".." or path.startswith(("../", "/")) else unicodedata.normalize("NFC", path)

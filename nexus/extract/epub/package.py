@@ -56,13 +56,13 @@ class Package:
 
     def spine(self) -> list[ManifestItem]:
         """Return the files to read, in order. Notes beside the text are read where they are listed."""
-        wanted = (ref.get("idref", "") for ref in self.root.iterfind("spine/itemref"))
+        wanted = (_id(ref.get("idref")) for ref in self.root.iterfind("spine/itemref"))
         found = (self._readable(self.items.get(name)) for name in wanted)
         return list({item.path: item for item in found if item}.values())
 
     def cover(self) -> ManifestItem | None:
         named = self.root.find("metadata//meta[@name='cover']")
-        by_name = self.items.get(named.get("content", "")) if named is not None else None
+        by_name = self.items.get(_id(named.get("content"))) if named is not None else None
         return next((item for item in self.items.values() if "cover-image" in item.properties), by_name)
 
     def title(self) -> str | None:
@@ -83,7 +83,7 @@ class Package:
         nav = next((item for item in self.items.values() if "nav" in item.properties), None)
         lines = _from_nav(archive, nav.path) if nav else []
         spine = self.root.find("spine")
-        ncx = self.items.get(spine.get("toc", "") if spine is not None else "")
+        ncx = self.items.get(_id(spine.get("toc")) if spine is not None else "")
         ncx = ncx or next(
             (i for i in self.items.values() if i.media_type == "application/x-dtbncx+xml"), None
         )
@@ -120,14 +120,19 @@ def open_package(archive: Archive) -> Package:
         target = resolve_path(path, element.get("href", ""))
         if target:
             item = ManifestItem(
-                element.get("id", ""),
+                _id(element.get("id")),
                 target,
                 element.get("media-type", ""),
                 frozenset(element.get("properties", "").split()),
-                element.get("fallback"),
+                _id(element.get("fallback")) or None,
             )
             items.setdefault(item.id, item)
     return Package(root, items)
+
+
+def _id(given: str | None) -> str:
+    """Return an id as XML compares ids: blanks around it, or several in it, make no difference."""
+    return " ".join((given or "").split())
 
 
 def _package_path(archive: Archive) -> str:
