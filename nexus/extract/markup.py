@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from html import escape
+from html import escape, unescape
 from itertools import islice
 from urllib.parse import unquote
 
@@ -65,6 +65,11 @@ PLAIN_ATTRIBUTES = {
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+#: Those that prose is full of. Angle brackets are left alone: they would be about html.
+LEFTOVER = re.compile(
+    r"&(?:amp|nbsp|quot|apos|[lr][sd]quo|[mn]dash|hellip|#(?:39|160|8\d{3}|x27|xa0|x20[0-9a-f]{2}));",
+    re.IGNORECASE,
+)
 SAFE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 HIDDEN = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|(?:width|height)\s*:\s*[01](?:px)?\s*(?:;|$)", re.IGNORECASE
@@ -120,6 +125,11 @@ def outbound_url(href: str, base_url: str | None = None) -> str | None:
     return absolute_url(href, base_url, ("http:", "https:", "mailto:"))
 
 
+def unescape_leftovers(text: str) -> str:
+    """Replace entities that a page has escaped twice, and that a reader would see as they are written."""
+    return LEFTOVER.sub(lambda found: unescape(found[0]), text) if "&" in text else text
+
+
 def safe_id(name: str) -> str:
     """Return an id for the source's own id that is safe in html, the same each time."""
     return name if SAFE_ID.fullmatch(name) else "x" + hashlib.sha256(name.encode()).hexdigest()[:16]
@@ -170,7 +180,7 @@ class _CleanPage:
                     writer.border(depth, gap)
                 content = element.tail
             if content:
-                writer.text(place, content)
+                writer.text(place, content if _is_code(place) else unescape_leftovers(content))
 
     def _enter(self, element: etree._Element, place: Nesting, gap: int, depth: int) -> Nesting:
         tag = SYNONYMS.get(element.tag, element.tag)
@@ -262,6 +272,10 @@ class _CleanPage:
         if name and page and (not self._base_url or absolute_url(page, self._base_url) != here):
             return ""
         return unquote(name)
+
+
+def _is_code(place: Nesting) -> bool:
+    return place.verbatim or any(node.tag in {"code", "kbd", "samp"} for node in place.inlines)
 
 
 def _is_heading(element: etree._Element) -> bool:

@@ -98,3 +98,14 @@ def test_a_page_with_too_much_text_is_refused() -> None:
     page.html = page.html.replace("<footer>", f"<p>{'x ' * (LARGEST // 2)}</p><footer>")
     with pytest.raises(PageTooLarge):
         read(page)
+
+
+@pytest.mark.parametrize(
+    "title", ["On the harbour | The Coast", "On the harbour - plain.example", "plain: On the harbour"]
+)
+def test_the_name_of_the_site_is_cut_from_a_title_by_its_domain_too(title: str) -> None:
+    page = write_article("plain", 9, "ppp")
+    page.html = page.html.replace("On the harbour</title>", f"{title}</title>")
+    html = page.html.replace("<h1>", "<h2>").replace("</h1>", "</h2>")
+    named = html.replace("<head>", '<head><meta property="og:site_name" content="The Coast">')
+    assert read_article(named.encode(), Hints(url=page.url)).title == "On the harbour"

@@ -253,3 +253,17 @@ def test_damaged_html_is_cleaned_all_the_same() -> None:
         at, length = source.randrange(len(good)), source.randrange(12)
         fragment = read(good[:at] + chr(source.randrange(1, 0x250)) + good[at + length :])
         assert browser_text(fragment.html or "") == fragment.text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>Q&amp;amp;A, it&amp;#8217;s &amp;quot;new&amp;quot;</p>", 'Q&A, it’s "new"'),
+        ("<p>one&amp;nbsp;two &amp;mdash; three</p>", "one\u00a0two — three"),
+        ("<p>Write <code>&amp;amp;nbsp;</code>.</p>", "Write &amp;nbsp;."),
+        ("<pre>&amp;amp;</pre>", "&amp;"),
+        ("<p>&amp;lt;b&amp;gt; is bold</p>", "&lt;b&gt; is bold"),
+    ],
+)
+def test_entities_that_were_escaped_twice_are_not_shown_but_in_code(html: str, text: str) -> None:
+    assert read(html).text == text

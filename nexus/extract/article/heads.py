@@ -11,6 +11,7 @@ from typing import Any
 from lxml.etree import _Element as Element
 
 from nexus.extract.elements import words
+from nexus.extract.markup import unescape_leftovers
 
 #: How many characters of linked data are read. More of it is a catalogue, not a description.
 LARGEST = 400_000
@@ -65,7 +66,7 @@ def entity_name(thing: object) -> str | None:
 
 
 def _tidy(text: str | None) -> str | None:
-    return " ".join((text or "").split()) or None
+    return " ".join(unescape_leftovers(text or "").split()) or None
 
 
 def read_head(root: Element) -> PageHead:
