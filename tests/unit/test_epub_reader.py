@@ -175,7 +175,7 @@ def test_missing_files_do_not_fail_a_book() -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ("<p>a&nbsp;b &eacute;&hellip; &amp;amp; &lt;i&gt; &nosuch;</p>", "a\xa0b é… &amp; <i> &nosuch;"),
+        ("<p>a&nbsp;b &eacute;&hellip; &amp;amp; &lt;i&gt; &nosuch;</p>", "a\xa0b é… & <i> &nosuch;"),
         ("<p>left open <b>here<p>and here", "left open here\n\nand here"),
         ('<p>a<a id="x"/>b<span/>c</p><p/>d', "abc\n\nd"),
         ("<p><![CDATA[<raw>]]></p>", "<raw>"),
