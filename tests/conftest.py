@@ -25,7 +25,7 @@ from nexus.extract.sandbox import Sandbox
 from nexus.settings import Settings
 from tests.kit import run_storage, servers
 from tests.kit.clock import SetClock
-from tests.kit.databases import empty_postgres
+from tests.kit.databases import copied_postgres, empty_postgres, fresh_postgres
 from tests.kit.http import Caller, Site, serve
 from tests.kit.servers.openai_api import Model, model
 from tests.kit.servers.web_pages import Pages
@@ -108,9 +108,16 @@ def redis_url() -> str:
 
 
 @pytest.fixture(scope="session")
-def migrated_postgres(postgres_url: str) -> str:
-    migrate.upgrade_schema(postgres_url)
-    return postgres_url
+def postgres_template(postgres_server_url: str) -> Iterator[str]:
+    """The URL of a migrated database to copy, to which nobody connects."""
+    with fresh_postgres(postgres_server_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_template: str) -> Iterator[str]:
+    with copied_postgres(postgres_template) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

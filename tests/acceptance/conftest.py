@@ -6,18 +6,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from tests.kit.browser import LiveSite, launch, serving, signed_in, without_complaints
 from tests.kit.commands import Terminal
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = launch(playwright)
-        yield opened
-        opened.close()
+@pytest.fixture(scope="package")
+def playwright() -> Iterator[Playwright]:
+    """Not for the session: while it runs, no other test of this worker can run an event loop."""
+    with sync_playwright() as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    opened = launch(playwright)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="session")

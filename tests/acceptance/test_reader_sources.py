@@ -6,9 +6,20 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect
 
-from tests.kit.browser import LiveSite, add, add_failed, add_ready, address, badge, launch, opened, signed_in
+from tests.kit.browser import (
+    LiveSite,
+    add,
+    add_failed,
+    add_ready,
+    address,
+    badge,
+    launch,
+    opened,
+    signed_in,
+    without_complaints,
+)
 from tests.kit.browser_uploads import choose, item, pdf
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -17,21 +28,29 @@ VIEWER = re.compile(r"chrome-extension://")
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = launch(playwright, shows_pdfs=True)
-        yield opened
-        opened.close()
+def whole_browser(playwright: Playwright) -> Iterator[Browser]:
+    opened = launch(playwright, shows_pdfs=True)
+    yield opened
+    opened.close()
 
 
-def test_a_pdf_is_shown_as_its_pages(page: Page, live_site: LiveSite, browser: Browser) -> None:
+@pytest.fixture
+def pdf_page(whole_browser: Browser, live_site: LiveSite) -> Iterator[Page]:
+    """The empty library of a new user, in a browser that shows PDFs."""
+    with whole_browser.new_context() as context:
+        page = signed_in(context, live_site, live_site.link_of_someone_new())
+        with without_complaints(page):
+            yield page
+
+
+def test_a_pdf_is_shown_as_its_pages(pdf_page: Page, live_site: LiveSite, browser: Browser) -> None:
     file = pdf("almanac.pdf")
-    choose(page, file)
-    expect(badge(item(page, "almanac"))).to_have_text("Queued (processor unavailable)")
-    with page.expect_event("framenavigated", lambda frame: bool(VIEWER.match(frame.url))):
-        opened(page, item(page, "almanac"))
-    expect(page.locator("#pages")).to_be_visible()
-    shown = page.request.get(f"{page.url}/pdf")
+    choose(pdf_page, file)
+    expect(badge(item(pdf_page, "almanac"))).to_have_text("Queued (processor unavailable)")
+    with pdf_page.expect_event("framenavigated", lambda frame: bool(VIEWER.match(frame.url))):
+        opened(pdf_page, item(pdf_page, "almanac"))
+    expect(pdf_page.locator("#pages")).to_be_visible()
+    shown = pdf_page.request.get(f"{pdf_page.url}/pdf")
     assert shown.body() == file["buffer"]
     assert shown.headers["content-type"] == "application/pdf"
     assert shown.headers["content-disposition"].startswith("inline;")
@@ -39,18 +58,18 @@ def test_a_pdf_is_shown_as_its_pages(page: Page, live_site: LiveSite, browser: B
     assert "frame-ancestors 'self'" in shown.headers["content-security-policy"]
     with browser.new_context() as context:
         stranger = signed_in(context, live_site, live_site.link_of_someone_new())
-        assert stranger.request.get(f"{page.url}/pdf").status == 404
+        assert stranger.request.get(f"{pdf_page.url}/pdf").status == 404
 
 
-def test_a_page_that_is_a_pdf_has_pages_and_text(page: Page) -> None:
-    opened(page, add_ready(page, "paper/tides"))
-    expect(page.locator(".fragment").first).to_have_attribute("data-page", "1")
-    expect(page.locator("#f1")).to_have_text("The second page.")
-    with page.expect_event("framenavigated", lambda frame: bool(VIEWER.match(frame.url))):
-        page.get_by_role("link", name="Pages", exact=True).click()
-    expect(page.locator(".fragment")).to_have_count(0)
-    page.get_by_role("link", name="Text", exact=True).click()
-    expect(page.locator("#f1")).to_have_text("The second page.")
+def test_a_page_that_is_a_pdf_has_pages_and_text(pdf_page: Page) -> None:
+    opened(pdf_page, add_ready(pdf_page, "paper/tides"))
+    expect(pdf_page.locator(".fragment").first).to_have_attribute("data-page", "1")
+    expect(pdf_page.locator("#f1")).to_have_text("The second page.")
+    with pdf_page.expect_event("framenavigated", lambda frame: bool(VIEWER.match(frame.url))):
+        pdf_page.get_by_role("link", name="Pages", exact=True).click()
+    expect(pdf_page.locator(".fragment")).to_have_count(0)
+    pdf_page.get_by_role("link", name="Text", exact=True).click()
+    expect(pdf_page.locator("#f1")).to_have_text("The second page.")
 
 
 def test_a_pdf_without_text_is_shown_as_its_pages(page: Page) -> None:

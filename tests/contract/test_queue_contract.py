@@ -20,7 +20,7 @@ from nexus.media import submit
 from nexus.media.submit import Submitted
 from nexus.worker.threads import Sweeper, Workers
 from tests.kit import servers
-from tests.kit.databases import fresh_postgres
+from tests.kit.databases import copied_postgres
 from tests.kit.installation import Nexus, installed
 from tests.kit.media import MediaRecord, everything_of, row_of, status_of
 from tests.kit.plugins import extract_by_url
@@ -169,7 +169,7 @@ def told(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     migrated_sqlite: Path,
-    postgres_server_url: str,
+    postgres_template: str,
 ) -> Told:
     queue, database = request.param.split("-")
     folder = tmp_path_factory.mktemp("nexus")
@@ -183,7 +183,7 @@ def told(
         if database == "sqlite":
             url = f"sqlite:///{shutil.copy(migrated_sqlite, folder / 'nexus.sqlite3')}"
         else:
-            url = stack.enter_context(fresh_postgres(postgres_server_url))
+            url = stack.enter_context(copied_postgres(postgres_template))
         more = {**QUEUES[queue].settings, "backoff_seconds": BACKOFF, "lease_seconds": 30.0}
         if queue == "celery":
             more["redis_url"] = stack.enter_context(servers.redis())

@@ -15,7 +15,7 @@ from tests.kit import servers
 from tests.kit.certificates import Authority
 from tests.kit.clock import SetClock
 from tests.kit.crowd import THREADS, Crowd
-from tests.kit.databases import fresh_postgres
+from tests.kit.databases import copied_postgres
 from tests.kit.faults.network_lines import Lines
 from tests.kit.http import Site, serve
 from tests.kit.servers import Server
@@ -25,9 +25,9 @@ from tests.kit.uploads import Uploader
 
 
 @pytest.fixture
-def own_postgres_url(postgres_server_url: str) -> Iterator[str]:
+def own_postgres_url(postgres_template: str) -> Iterator[str]:
     """A migrated PostgreSQL database of this test's own, for processes that it starts."""
-    with fresh_postgres(postgres_server_url) as url:
+    with copied_postgres(postgres_template) as url:
         yield url
 
 

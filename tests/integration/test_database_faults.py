@@ -33,7 +33,7 @@ from nexus.settings import Settings
 from nexus.states.job import JobStatus
 from nexus.states.media import Kind
 from nexus.worker.outbox import Outbox
-from tests.kit.databases import fresh_postgres
+from tests.kit.databases import copied_postgres
 from tests.kit.faults.network_lines import BEGIN, COMMIT, Line, Lines, Moment, Trap
 from tests.kit.http import Site, data, problem, serve
 from tests.kit.job_calls import TEXT
@@ -99,10 +99,10 @@ def test_a_request_whose_connection_ends_is_answered_with_503(
 
 
 def test_a_request_to_a_read_only_postgres_is_answered_with_503(
-    postgres_server_url: str, tmp_path: Path
+    postgres_template: str, tmp_path: Path
 ) -> None:
     with (
-        fresh_postgres(postgres_server_url) as url,
+        copied_postgres(postgres_template) as url,
         closing(build(make_settings(url, tmp_path))) as app,
         serve(app) as site,
     ):
@@ -290,9 +290,9 @@ def test_a_draft_is_saved_and_paid_for_once_whatever_happens_to_the_connection(
 
 
 def test_a_result_waits_until_a_read_only_database_can_be_written(
-    postgres_server_url: str, tmp_path: Path
+    postgres_template: str, tmp_path: Path
 ) -> None:
-    with fresh_postgres(postgres_server_url) as url, closing(build(make_settings(url, tmp_path))) as app:
+    with copied_postgres(postgres_template) as url, closing(build(make_settings(url, tmp_path))) as app:
 
         def extract(source: Source) -> Extraction:
             set_read_only(url, app.sessions, True)

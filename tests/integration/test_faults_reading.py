@@ -10,7 +10,7 @@ import pytest
 
 from nexus.media import refresh
 from nexus.states.media import MediaStatus
-from tests.kit.databases import fresh_postgres
+from tests.kit.databases import copied_postgres
 from tests.kit.installation import LONG_LEASE, Nexus, all_settled, count_in_status, end_leases, installed
 from tests.kit.media import MediaRecord, events_of, everything_of, new_media, status_of
 from tests.kit.processes import Process
@@ -26,7 +26,7 @@ PAGE = f"<html><head><title>Boats</title></head><body><article><h1>Boats</h1>{PA
 
 @pytest.fixture(params=["local", "celery"])
 def nexus(
-    request: pytest.FixtureRequest, postgres_server_url: str, redis_url: str, tmp_path: Path, pages: Pages
+    request: pytest.FixtureRequest, postgres_template: str, redis_url: str, tmp_path: Path, pages: Pages
 ) -> Iterator[Nexus]:
     real = {
         "plugins": (),
@@ -37,7 +37,7 @@ def nexus(
         "lease_seconds": LONG_LEASE,
     }
     with (
-        fresh_postgres(postgres_server_url) as url,
+        copied_postgres(postgres_template) as url,
         installed(url, tmp_path, queue=request.param, redis_url=redis_url, **real) as made,
     ):
         yield made

@@ -26,7 +26,7 @@ from nexus.worker import threads
 from nexus.worker.threads import Forgetting, Sweeper, Upkeep, rounds
 from tests.kit import servers
 from tests.kit.clock import SetClock
-from tests.kit.databases import fresh_postgres
+from tests.kit.databases import copied_postgres
 from tests.kit.faults.broken_disks import stuck
 from tests.kit.installation import Nexus, installed
 from tests.kit.media import row_of
@@ -105,13 +105,13 @@ def needed(app: App) -> set[str]:
 
 @pytest.fixture(params=["serve", "worker", "celery"])
 def nexus_and_command(
-    request: pytest.FixtureRequest, postgres_server_url: str, redis_url: str, tmp_path: Path
+    request: pytest.FixtureRequest, postgres_template: str, redis_url: str, tmp_path: Path
 ) -> Iterator[tuple[Nexus, str]]:
     """An installation with upkeep almost at once, and the command that runs it."""
     command = "serve" if request.param == "serve" else "worker"
     more = {"queue": "celery", "redis_url": redis_url} if request.param == "celery" else {}
     with (
-        fresh_postgres(postgres_server_url) as url,
+        copied_postgres(postgres_template) as url,
         installed(url, tmp_path, upkeep_hours=0.0001, port=servers.free_port(), **more) as made,
     ):
         yield made, command

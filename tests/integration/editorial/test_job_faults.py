@@ -20,7 +20,7 @@ from nexus.upkeep import doctor
 from nexus.upkeep.doctor import CheckVerdict, Patient
 from tests.kit.articles import ARTICLE
 from tests.kit.clock import SetClock
-from tests.kit.databases import fresh_postgres
+from tests.kit.databases import copied_postgres
 from tests.kit.installation import LONG_LEASE, Nexus, end_leases, installed
 from tests.kit.job_calls import SAID
 from tests.kit.jobs import (
@@ -56,7 +56,7 @@ def nexus(request: pytest.FixtureRequest, tmp_path: Path, pages: Pages, llm: Mod
         if request.param == "local":
             url, queue = request.getfixturevalue("sqlite_url"), {"queue": "local"}
         else:
-            url = stack.enter_context(fresh_postgres(request.getfixturevalue("postgres_server_url")))
+            url = stack.enter_context(copied_postgres(request.getfixturevalue("postgres_template")))
             queue = {"queue": "celery", "redis_url": request.getfixturevalue("redis_url")}
         yield stack.enter_context(installed(url, tmp_path, **real, **queue))
 

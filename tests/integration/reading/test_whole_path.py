@@ -25,7 +25,7 @@ from nexus.states.media import Kind
 from nexus.upkeep import clean
 from tests.kit import documents as sample_documents
 from tests.kit.articles import ARTICLE, PARAGRAPHS, SENTENCES
-from tests.kit.databases import fresh_postgres
+from tests.kit.databases import copied_postgres
 from tests.kit.installation import Nexus, all_settled, installed
 from tests.kit.media import new_file, new_media, row_of
 from tests.kit.servers.web_pages import Answer, Pages
@@ -304,7 +304,7 @@ def worked(nexus: Nexus, pages: Pages) -> list[tuple[object, ...]]:
 
 
 def test_thread_and_celery_workers_read_the_same_text(
-    sqlite_url: str, postgres_server_url: str, redis_url: str, tmp_path: Path, pages: Pages
+    sqlite_url: str, postgres_template: str, redis_url: str, tmp_path: Path, pages: Pages
 ) -> None:
     real = {"plugins": (), "fetch_allow": (pages.place,), "fetch_delay_seconds": 0.0, "lease_seconds": 30.0}
     for name in ("local", "celery"):
@@ -313,7 +313,7 @@ def test_thread_and_celery_workers_read_the_same_text(
         local = worked(nexus, pages)
     celery = {"queue": "celery", "redis_url": redis_url, **real}
     with (
-        fresh_postgres(postgres_server_url) as url,
+        copied_postgres(postgres_template) as url,
         installed(url, tmp_path / "celery", **celery) as nexus,
     ):
         assert worked(nexus, pages) == local

