@@ -6,12 +6,13 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 import nexus
@@ -59,6 +60,7 @@ Every call carries `Authorization: Bearer …`. A personal token, which you make
 `nexus token --json` prints both.
 Success is `{"data": …}`, failure `{"error": {"code", "message", "request_id"}}`.
 """
+ABOUT: dict[str, Any] = {"title": "Nexus", "version": nexus.__version__, "description": DESCRIPTION}
 
 
 #: In the order in which they are asked for an address.
@@ -104,12 +106,9 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
         app.imports.listener = lambda: None
 
     api = FastAPI(
-        title="Nexus",
-        version=nexus.__version__,
-        description=DESCRIPTION,
+        **ABOUT,
         lifespan=lifespan,
-        # Including the routers would make every route a second time.
-        routes=[route for router in ROUTERS for route in router.routes],
+        routes=_routes(),
         redoc_url=None,
         docs_url=None,
         openapi_url=None,
@@ -123,7 +122,7 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     middleware.install(
         api, api.state.metrics, _refuse_unrouted, Hosts(app.settings), safe_headers(app.settings)
     )
-    _document(api)
+    api.openapi = openapi_document  # type: ignore[method-assign]
     return api
 
 
@@ -145,31 +144,32 @@ def _refuse_unrouted(request: Request, error: ApiError, status: int) -> Response
     return (refuse_as_page if wants_page else refuse_in_envelope)(request, error, status)
 
 
-def _document(api: FastAPI) -> None:
-    """Add what FastAPI can't know: the two headers of every call but the health ones, and that we answer 400, not 422.
+@cache
+def openapi_document() -> dict[str, Any]:
+    """Describe every call; add what FastAPI can't know: the headers of all but the health ones, and 400 for 422.
 
-    The document is made at the first request for it: that takes longer than the rest of a start.
+    Made at the first request for it, because that takes longer than the rest of a start, and once for every
+    application of this process, because all have the same routes.
     """
-    plain = api.openapi
+    routes = _routes()
+    for route in routes:
+        if isinstance(route, Route):
+            route.document()
+    document = FastAPI(**ABOUT, routes=routes).openapi()
+    document["components"]["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+        "internal": {"type": "apiKey", "in": "header", "name": "X-Nexus-Internal"},
+        "token": {"type": "http", "scheme": "bearer", "description": "A personal token."},
+    }
+    for calls in document["paths"].values():
+        for call in calls.values():
+            call["responses"].pop("422", None)
+            call["security"] = (
+                [] if call["tags"] == ["health"] else [{"bearer": [], "internal": []}, {"token": []}]
+            )
+    return document
 
-    def openapi() -> dict[str, Any]:
-        if api.openapi_schema:
-            return api.openapi_schema
-        for route in api.routes:
-            if isinstance(route, Route):
-                route.document()
-        document = plain()
-        document["components"]["securitySchemes"] = {
-            "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
-            "internal": {"type": "apiKey", "in": "header", "name": "X-Nexus-Internal"},
-            "token": {"type": "http", "scheme": "bearer", "description": "A personal token."},
-        }
-        for calls in document["paths"].values():
-            for call in calls.values():
-                call["responses"].pop("422", None)
-                call["security"] = (
-                    [] if call["tags"] == ["health"] else [{"bearer": [], "internal": []}, {"token": []}]
-                )
-        return document
 
-    api.openapi = openapi  # type: ignore[method-assign]
+def _routes() -> list[BaseRoute]:
+    """Including the routers would make every route a second time."""
+    return [route for router in ROUTERS for route in router.routes]

@@ -23,7 +23,7 @@ from nexus.libraries import people, sign_ins
 from nexus.settings import Settings
 from nexus.web.http import cookies, keys
 from nexus.web.http.bearer import user_of
-from tests.kit.http import PATIENCE, Site, serve
+from tests.kit.http import NO_CERTIFICATES, PATIENCE, Site, serve
 from tests.kit.servers.oidc_provider import SpoiltProvider, oidc_provider
 from tests.kit.settings import make_settings
 
@@ -53,7 +53,9 @@ def settings(sqlite_url: str, tmp_path: Path, provider: SpoiltProvider) -> Setti
 @pytest.fixture
 def browser(site: Site) -> httpx2.Client:
     """Keeps cookies, and follows nothing by itself."""
-    return site.clients.enter_context(httpx2.Client(base_url=site.url, timeout=PATIENCE))
+    return site.clients.enter_context(
+        httpx2.Client(base_url=site.url, timeout=PATIENCE, verify=NO_CERTIFICATES)
+    )
 
 
 def start(browser: httpx2.Client, back: str = "/") -> str:

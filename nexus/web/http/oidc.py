@@ -10,9 +10,11 @@ import base64
 import hashlib
 import hmac
 import secrets
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -163,7 +165,15 @@ class Provider:
             code_challenge_method="S256",
             timeout=FETCH_SECONDS,
             trust_env=False,
+            verify=self._tls,
         )
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Made once: it loads every certificate of the machine."""
+        import httpx2
+
+        return httpx2.create_ssl_context(trust_env=False)
 
     def _recalled(self, memo: str) -> tuple[str, str]:
         try:
@@ -204,7 +214,7 @@ class Provider:
 
         address = self._settings.oidc_issuer.rstrip("/") + "/.well-known/openid-configuration"
         try:
-            answer = httpx2.get(address, timeout=FETCH_SECONDS, trust_env=False)
+            answer = httpx2.get(address, timeout=FETCH_SECONDS, trust_env=False, verify=self._tls)
             answer.raise_for_status()
             found = answer.json()
             wanted = ("authorization_endpoint", "token_endpoint", "jwks_uri")

@@ -16,6 +16,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
+from tests.kit.http import NO_CERTIFICATES
 from tests.kit.servers.threads import running
 
 with warnings.catch_warnings():
@@ -48,7 +49,7 @@ class SpoiltProvider:
 
     def knows(self, subject: str, **claims: Any) -> None:
         """Let the provider know somebody."""
-        httpx2.put(f"{self.behind}/users/{subject}", json=claims).raise_for_status()
+        httpx2.put(f"{self.behind}/users/{subject}", json=claims, verify=NO_CERTIFICATES).raise_for_status()
 
     def sign_in(self, address: str, subject: str) -> dict[str, str]:
         """What the browser brings back after somebody has signed in at this address."""
@@ -63,7 +64,7 @@ class SpoiltProvider:
         return {name: values[0] for name, values in found.items()}
 
     def _answered(self, address: str, form: dict[str, str]) -> dict[str, str]:
-        answer = httpx2.post(address, data=form)
+        answer = httpx2.post(address, data=form, verify=NO_CERTIFICATES)
         assert answer.status_code == 302, answer.text
         return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
 
@@ -119,7 +120,9 @@ class _Door(BaseHTTPRequestHandler):
             self._send(503, {}, b"down")
             return
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP}
-        answer = httpx2.request(self.command, provider.behind + self.path, headers=headers, content=body)
+        answer = httpx2.request(
+            self.command, provider.behind + self.path, headers=headers, content=body, verify=NO_CERTIFICATES
+        )
         kept = {
             name: value
             for name, value in answer.headers.items()
