@@ -229,9 +229,9 @@ def pages() -> Iterator[Pages]:
         yield served
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def parsers() -> Iterator[Sandbox]:
-    """Kept for the whole module: what they import takes a while."""
+    """Kept for the whole run: what they import takes a while."""
     with closing(Sandbox(preload=READERS)) as made:
         yield made
 

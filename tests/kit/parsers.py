@@ -1,11 +1,15 @@
-"""The processes of a sandbox, as Linux shows them."""
+"""The processes of a sandbox, as Linux shows them, and an app that borrows those of another."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
+from nexus.app import App, kernel_for
 from nexus.extract.sandbox import Sandbox
+from nexus.imports.service import Imports
 
 #: As if the kernel had none of them: unknown system calls, no namespaces, an unknown machine.
 OLDER = """
@@ -17,6 +21,15 @@ seccomp_filter.MACHINES = {}
 kernel.leave_root = lambda number: None
 nursery.run_nursery()
 """
+
+
+@contextmanager
+def lent(parsers: Sandbox, app: App) -> Iterator[App]:
+    """The app with parsers that run already, for imports too: to start its own takes longer than most tests."""
+    tools = replace(app.tools, sandbox=parsers)
+    imports = Imports(tools, app.settings.data_dir / "imports")
+    yield replace(app, tools=tools, kernel=kernel_for(tools), imports=imports)
+    imports.close()
 
 
 def nursery_of(sandbox: Sandbox) -> int:
