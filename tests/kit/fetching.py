@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from nexus.app import App, build
-from nexus.errors import FetchBusy
+from nexus.errors import FetchBusy, FetchTimeout
 from tests.kit.settings import make_settings
 
 
@@ -22,11 +22,11 @@ def fetching_app(url: str, database_url: str, folder: Path, **more: object) -> A
 
 
 def fetch_until_answered(app: App, url: str) -> None:
-    """Ask again while the site is busy, as an item in the queue does."""
+    """Ask again while the site is busy or slow, as an item in the queue does."""
     while True:
         try:
             app.tools.fetcher.get(url)
-        except FetchBusy:
+        except (FetchBusy, FetchTimeout):
             continue
         return
 
