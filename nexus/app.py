@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nexus.work.kernel import Kernel
 
 MIB = 1024 * 1024
+GIB = 1024 * MIB
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
     """Nothing is opened yet but the pool; call `close` at the end."""
     from nexus.draft import make_drafter
     from nexus.imports.service import Imports
+    from nexus.imports.staging import StagedShares
     from nexus.media.workbench import Tools
     from nexus.queue.inline import InlineQueue
     from nexus.work.leases import Leases
@@ -108,7 +110,11 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         settings.llm_seconds,
         _limits(settings),
     )
-    imports = Imports(tools, settings.data_dir / "imports")
+    imports = Imports(
+        tools,
+        settings.data_dir / "imports",
+        StagedShares(int(settings.staged_gib_per_user * GIB), settings.local_owner),
+    )
     kernel = kernel_for(tools)
     queue = InlineQueue(kernel.run) if _works_inline(settings) else _queue(settings)
     app = App(settings, sessions, queue, tools.extractors, kernel, tools, files, imports)
@@ -207,6 +213,7 @@ def _limits(settings: Settings) -> Allowances:
 def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:
     """Build the store that the settings choose, with its limits."""
     from nexus.media.files import Files
+    from nexus.media.shares import FileShares
 
     return Files(
         storage=_storage(settings, clock),
@@ -216,6 +223,11 @@ def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:
         upload_life=timedelta(hours=settings.upload_hours),
         check_seconds=settings.check_seconds,
         revision_life=timedelta(days=settings.revision_days),
+        shares=FileShares(
+            stored_bytes=int(settings.stored_gib_per_user * GIB),
+            open_uploads=settings.uploads_per_user,
+            owner=settings.local_owner,
+        ),
     )
 
 

@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from nexus import settings_checks
 from nexus.local_secrets import SECRETS, BadSettings, read_or_make
+from nexus.settings_shares import ShareSettings
 
 __all__ = ["SECRETS", "BadSettings", "Lives", "Settings", "default_data_dir", "env_file", "load"]
 
@@ -44,7 +45,7 @@ def default_data_dir() -> Path:
     return Path(base) / "nexus"
 
 
-class Settings(BaseSettings):
+class Settings(ShareSettings):
     """Read from `NEXUS_*` environment variables, then from `.env` in the data folder. They never change afterwards."""
 
     model_config = SettingsConfigDict(
@@ -187,9 +188,6 @@ class Settings(BaseSettings):
         ge=1,
         description="How many connections it holds from one IPv4 address or one IPv6 /64, except from proxies.",
     )
-    streams_per_user: int = Field(
-        20, ge=1, description="How many event streams a user may have open at a server; each page has one."
-    )
     log_format: Literal["", "console", "json"] = Field(
         "", description="Empty means JSON in prod and readable lines elsewhere."
     )
@@ -236,17 +234,6 @@ class Settings(BaseSettings):
     )
     llm_model: str = Field("gpt-5-mini", min_length=1, description="The model that writes drafts.")
     llm_seconds: float = Field(45.0, gt=0, le=90, description="How long the model may take for one draft.")
-    quota_ingest_urls: int | None = Field(
-        None, ge=0, description="How many URLs a user may add per day; empty means no limit."
-    )
-    quota_transcribe_seconds: int | None = Field(
-        None,
-        ge=0,
-        description="How many seconds of transcription a user may use per day; empty means no limit.",
-    )
-    quota_llm_tokens: int | None = Field(
-        None, ge=0, description="How many model tokens a user may use per day; empty means no limit."
-    )
     invitation_days: float = Field(
         14, gt=0, description="How many days an invitation into a library can be accepted."
     )

@@ -18,6 +18,7 @@ from nexus.app import build
 from nexus.cli.commands import app as cli
 from nexus.errors import ApiError, WorkError, describe, tree
 from nexus.settings import Settings
+from nexus.settings_shares import ShareSettings
 from nexus.states.attempt import ATTEMPT
 from nexus.states.capabilities import FLAGS
 from nexus.states.job import JOB
@@ -114,7 +115,8 @@ def errors() -> str:
 
 def settings() -> str:
     rows = []
-    for name, field in Settings.model_fields.items():
+    own_first = sorted(Settings.model_fields.items(), key=lambda item: item[0] in ShareSettings.model_fields)
+    for name, field in own_first:
         variable = "CELERY_ALWAYS_EAGER" if name == "celery_always_eager" else f"NEXUS_{name.upper()}"
         default = "the user's data folder" if field.default_factory else _shown(field.default)
         rows.append([f"`{variable}`", default, field.description or ""])

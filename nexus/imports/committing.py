@@ -27,8 +27,8 @@ from nexus.libraries.catalog import hold_media
 from nexus.media import revisions
 from nexus.media.files import CONTENT_TYPES, Files
 from nexus.media.lifecycle import mark_all_ready_for_reading, reset_failed, start_all
+from nexus.media.shares import require_room, stand_in_line
 from nexus.media.texts import Cut, Found, Kept, Readable
-from nexus.media.uploads import stand_in_line
 from nexus.states.media import Kind
 from nexus.storage import StorageError
 
@@ -188,12 +188,14 @@ def write_batch(
     """Write all rows of a batch in the caller's transaction, with a few texts in memory at a time; return the library.
 
     Raises Overtaken if the files have to be checked again; NotFound or Forbidden if the library is gone or the viewer
-    may no longer change it.
+    may no longer change it; StorageFull if the viewer may not store so much.
     """
     access.ensure_user(session, viewer)
     stand_in_line(session, viewer)
     library_id = _library(session, viewer, batch)
     _require_unchanged(session, viewer, candidates)
+    new_bytes = sum(one.checked.size for one in candidates if one.standing is Standing.NEW)
+    require_room(session, files.shares, viewer, new_bytes)
     hold_media(session, library_id, *(one.media_id for one in candidates if one.standing is not Standing.NEW))
     for group in _groups(ready):
         _write(session, files, viewer, library_id, group)

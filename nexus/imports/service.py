@@ -16,7 +16,7 @@ from nexus.errors import ApiError, Conflict, InvalidRequest, InvalidState, Nexus
 from nexus.imports.attempts import IDLE, AttemptState, Registry
 from nexus.imports.progress import FileProgress, ImportProgress
 from nexus.imports.runner import ImportRun
-from nexus.imports.staging import Staging
+from nexus.imports.staging import StagedShares, Staging
 from nexus.imports.workspaces import Workspaces
 from nexus.media.workbench import Tools
 from nexus.states.attempt import AttemptStatus, Phase
@@ -48,7 +48,14 @@ IN_DOUBT = Leave(safe=False, should_warn=True, would_discard=False)
 class ImportDesk:
     """The imports of one user."""
 
-    def __init__(self, tools: Tools, workspaces: Workspaces, viewer: UUID, tell: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        tools: Tools,
+        workspaces: Workspaces,
+        viewer: UUID,
+        tell: Callable[[], None],
+        most_copied: int | None,
+    ) -> None:
         self._tools = tools
         self._lock = threading.Lock()
         #: Increases with every change, and from one process to the next.
@@ -56,7 +63,7 @@ class ImportDesk:
         self._viewer = viewer
         self._listener = tell
         self.registry = Registry(workspaces)
-        self.staging = Staging(self.registry, self._tell)
+        self.staging = Staging(self.registry, self._tell, most_copied)
         self.progress = ImportProgress(self._tell)
         self._run: ImportRun | None = None
         # Not Thread.join: on Python 3.11, after Ctrl-C interrupts a join, the thread counts as ended.
@@ -207,8 +214,9 @@ class ImportDesk:
 class Imports:
     """All imports of this process. Calls `listener`, from any thread, when there is something new to show."""
 
-    def __init__(self, tools: Tools, base: Path) -> None:
+    def __init__(self, tools: Tools, base: Path, shares: StagedShares | None = None) -> None:
         self._tools = tools
+        self._shares = shares
         self.listener: Callable[[], object] = lambda: None
         self._workspaces = Workspaces(base)
         self._lock = threading.Lock()
@@ -227,10 +235,16 @@ class Imports:
         """Return the user's desk, the same one every time."""
         with self._lock:
             if viewer not in self._desks:
-                desk = self._desks[viewer] = ImportDesk(self._tools, self._workspaces, viewer, self._tell)
+                desk = self._desks[viewer] = ImportDesk(
+                    self._tools, self._workspaces, viewer, self._tell, self._most_copied(viewer)
+                )
                 if self._ending:
                     desk.registry.close()
             return self._desks[viewer]
+
+    def _most_copied(self, viewer: UUID) -> int | None:
+        shares = self._shares
+        return None if shares is None or viewer == shares.owner else shares.most_bytes
 
     def _tell(self) -> None:
         self.listener()

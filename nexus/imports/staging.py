@@ -6,13 +6,13 @@ Kept in memory, like the attempt. A list is replaced and never changed, so that 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from uuid import UUID, uuid4
 
-from nexus.errors import InvalidFileType, InvalidRequest, InvalidState, NotFound
+from nexus.errors import InvalidFileType, InvalidRequest, InvalidState, NotFound, StorageFull
 from nexus.imports.attempts import Registry
 from nexus.media.inspect import looks_like
 from nexus.states.attempt import AttemptStatus
@@ -31,6 +31,7 @@ KINDS = {
 WIDE = (b"\xff\xfe", b"\xfe\xff")
 BUSY = "The import is running. Pause it first."
 MOST_SOURCES = 10_000
+GIB = 1024**3
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,62 @@ class Batch:
         return found
 
 
+@dataclass(frozen=True)
+class StagedShares:
+    """How many bytes of copies each user may have. The owner, whose machine it is, may have any number."""
+
+    most_bytes: int
+    owner: UUID | None = None
+
+
+class CopiedBytes:
+    """How much of the disk the copies of one user take: those that are staged, and those that are still arriving."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> None:
+        """Raises StorageFull if that is too much, and then nothing is taken."""
+        with self._lock:
+            if self._most is not None and self._taken + size > self._most:
+                raise StorageFull(
+                    f"The files that wait for an import would take up more than {self._most / GIB:g} GiB. Start the "
+                    "import or remove some of them, then send the rest."
+                )
+            self._taken += size
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self._taken -= size
+
+    @contextmanager
+    def arriving(self) -> Iterator[Callable[[int], None]]:
+        """What to call with the size of each piece that arrives, which raises StorageFull. At the end of the block all
+        of them are given back."""
+        arrived = 0
+
+        def count(size: int) -> None:
+            nonlocal arrived
+            self.take(size)
+            arrived += size
+
+        try:
+            yield count
+        finally:
+            self.give_back(arrived)
+
+
 class Staging:
     """The batches of one user."""
 
-    def __init__(self, registry: Registry, tell: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, registry: Registry, tell: Callable[[], None] = lambda: None, most_copied: int | None = None
+    ) -> None:
         self._registry = registry
         self._tell = tell
+        self.copied = CopiedBytes(most_copied)
         #: Hold this lock while reading the lists, if they must not change meanwhile.
         self.still = threading.RLock()
         self._batches: dict[UUID, Batch] = {}
@@ -119,8 +170,8 @@ class Staging:
     def add(self, batch_id: UUID, name: str, path: Path, *, ours: bool = False) -> StagedSource:
         """Append a file to a batch.
 
-        Raises InvalidFileType unless it is a PDF, EPUB or text, InvalidRequest if the batch is full, and InvalidState
-        while it runs.
+        Raises InvalidFileType unless it is a PDF, EPUB or text, InvalidRequest if the batch is full, StorageFull if the
+        user has too many copies, and InvalidState while it runs.
         """
         source = _staged(name, path, ours=ours)
         with self.still:
@@ -129,6 +180,7 @@ class Staging:
                 raise InvalidRequest(
                     f"An import takes at most {MOST_SOURCES:,} files. Start this one, then make another."
                 )
+            self._take_copy(source)
             self._batches[batch_id] = replace(batch, sources=(*batch.sources, source))
         self._tell()
         return source
@@ -141,9 +193,10 @@ class Staging:
         with self.still:
             batch = self._idle(batch_id)
             old = batch.source(source_id)
+            self._take_copy(source)
             sources = tuple(source if one is old else one for one in batch.sources)
             self._batches[batch_id] = replace(batch, sources=sources)
-        _delete_copies(old)
+        self._delete_copies(old)
         self._tell()
         return source
 
@@ -157,7 +210,7 @@ class Staging:
             if not left and self.active == batch_id:
                 self._registry.discard()
                 self.active = None
-        _delete_copies(old)
+        self._delete_copies(old)
         self._tell()
 
     def reorder(self, batch_id: UUID, order: Sequence[UUID]) -> Batch:
@@ -180,7 +233,7 @@ class Staging:
             if self.active == batch_id:
                 self._registry.discard()
             self._forget(batch)
-        _delete_copies(*batch.sources)
+        self._delete_copies(*batch.sources)
         self._tell()
 
     def finish(self, batch_id: UUID) -> None:
@@ -190,7 +243,7 @@ class Staging:
             if batch is None:
                 return
             self._forget(batch)
-        _delete_copies(*batch.sources)
+        self._delete_copies(*batch.sources)
 
     def is_busy(self, batch_id: UUID) -> bool:
         """Whether the runner is working on it."""
@@ -213,6 +266,18 @@ class Staging:
         del self._batches[batch.id]
         if self.active == batch.id:
             self.active = None
+
+    def _take_copy(self, source: StagedSource) -> None:
+        if source.ours:
+            self.copied.take(source.size)
+
+    def _delete_copies(self, *sources: StagedSource) -> None:
+        """A copy that can't be removed now is removed with its folder."""
+        for source in sources:
+            if source.ours:
+                self.copied.give_back(source.size)
+                with suppress(OSError):
+                    source.path.unlink()
 
 
 def _staged(name: str, path: Path, *, ours: bool) -> StagedSource:
@@ -243,11 +308,3 @@ def require_kind(kind: Kind, head: bytes) -> None:
     is_text = b"\0" not in head or head.startswith(WIDE)
     if not (is_text if kind is Kind.TEXT else looks_like(kind, head)):
         raise InvalidFileType("The content of this file does not match its name.")
-
-
-def _delete_copies(*sources: StagedSource) -> None:
-    """A copy that can't be removed now is removed with its folder."""
-    for source in sources:
-        if source.ours:
-            with suppress(OSError):
-                source.path.unlink()

@@ -27,6 +27,7 @@ from nexus.errors import ApiError, NotFound, NotReady, StorageFull
 from nexus.libraries import catalog
 from nexus.libraries.catalog import Gone
 from nexus.media import holdings, revisions
+from nexus.media.shares import FileShares
 from nexus.states.capabilities import Capabilities
 from nexus.states.media import FILE_KINDS, Kind, MediaStatus
 from nexus.storage import Link, NoRoom, Storage, StorageError
@@ -67,6 +68,7 @@ class Files:
     check_seconds: float
     #: A revision that no library has held for this long is removed.
     revision_life: timedelta
+    shares: FileShares
 
     def path(self, media_id: UUID, kind: Kind) -> str:
         """Return where an uploaded or imported file is."""

@@ -1,4 +1,4 @@
-"""What a viewer sees: items with their capabilities, and their text, a page at a time."""
+"""What a viewer sees: items with their capabilities, a page at a time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     Integer,
     Select,
@@ -26,7 +25,7 @@ from sqlalchemy import (
 )
 
 from nexus.db.session import Query, Session
-from nexus.db.tables import fragments, library_media, media, memberships
+from nexus.db.tables import library_media, media, memberships
 from nexus.errors import InvalidRequest, NotFound
 from nexus.libraries import access, catalog
 from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
@@ -43,14 +42,6 @@ WALKS = 8
 SHAPES = 128
 NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
 
-
-class FragmentRow(NamedTuple):
-    id: UUID
-    position: int
-    text: str
-    html: str | None
-
-
 _DATES = ("created_at", "updated_at", "processing_started_at", "processing_completed_at", "failed_at")
 _SEEN_ONE = (
     select(*SEEN, func.max(library_media.c.added_at).label("added_at"))
@@ -62,17 +53,6 @@ _SEEN_ONE = (
 )
 _ONE = Query(item_rows(_SEEN_ONE, _SEEN_ONE.c.revision), ItemRow)
 _ONE_AT = Query(item_rows(_SEEN_ONE, bindparam("number", type_=Integer)), ItemRow)
-_FRAGMENTS = Query(
-    select(fragments.c.id, fragments.c.position, fragments.c.text, fragments.c.html)
-    .where(
-        fragments.c.media_id == bindparam("media_id"),
-        fragments.c.revision == bindparam("number"),
-        fragments.c.position > bindparam("after", type_=BigInteger),
-    )
-    .order_by(fragments.c.position)
-    .limit(bindparam("most")),
-    FragmentRow,
-)
 
 
 @dataclass(frozen=True)
@@ -151,21 +131,6 @@ def newest(
         [_view(row) for row in rows],
         cursor_after(rows[-1].added_at.isoformat(), rows[-1].id.hex) if more else None,
     )
-
-
-def read_text_page(
-    session: Session, found: View, cursor: str | None = None, most: int = PAGE
-) -> ItemPage[FragmentRow]:
-    """List the fragments of the revision that a view shows, in reading order."""
-    rows = session.all(
-        _FRAGMENTS,
-        media_id=found.row.id,
-        number=found.row.revision,
-        after=number_in(cursor, -1),
-        most=most + 1,
-    )
-    more = len(rows) > most
-    return ItemPage(rows[:most], cursor_after(rows[most - 1].position) if more else None, found.capabilities)
 
 
 def _view(row: ItemRow) -> View:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, and_, bindparam, func, select
+from sqlalchemy import BigInteger, Integer, and_, bindparam, func, select
 
 from nexus.db.rows import FileRow, RefreshRow, RevisionRow
 from nexus.db.session import Query, Session
@@ -43,6 +43,13 @@ class Picture(NamedTuple):
     data: bytes
 
 
+class _Length(NamedTuple):
+    """How many characters of a fragment are shown."""
+
+    position: int
+    length: int
+
+
 class _Ends(NamedTuple):
     first: int | None
     last: int | None
@@ -50,10 +57,25 @@ class _Ends(NamedTuple):
 
 _OF_TEXT = and_(fragments.c.media_id == bindparam("media_id"), fragments.c.revision == bindparam("number"))
 _PLACE = bindparam("place", type_=BigInteger)
-_PIECES = select(fragments.c.position, fragments.c.text, fragments.c.html).limit(bindparam("most"))
-_ONWARD = Query(_PIECES.where(_OF_TEXT, fragments.c.position >= _PLACE).order_by(fragments.c.position), Piece)
+_LENGTHS = select(
+    fragments.c.position,
+    func.length(func.coalesce(fragments.c.html, fragments.c.text), type_=Integer).label("length"),
+).limit(bindparam("most"))
+_ONWARD = Query(
+    _LENGTHS.where(_OF_TEXT, fragments.c.position >= _PLACE).order_by(fragments.c.position), _Length
+)
 _BEFORE = Query(
-    _PIECES.where(_OF_TEXT, fragments.c.position < _PLACE).order_by(fragments.c.position.desc()), Piece
+    _LENGTHS.where(_OF_TEXT, fragments.c.position < _PLACE).order_by(fragments.c.position.desc()), _Length
+)
+_PIECES = Query(
+    select(fragments.c.position, fragments.c.text, fragments.c.html)
+    .where(
+        _OF_TEXT,
+        fragments.c.position >= bindparam("first", type_=BigInteger),
+        fragments.c.position <= bindparam("last", type_=BigInteger),
+    )
+    .order_by(fragments.c.position),
+    Piece,
 )
 _ENDS = Query(
     select(func.min(fragments.c.position).label("first"), func.max(fragments.c.position).label("last")).where(
@@ -116,23 +138,22 @@ def onward(session: Session, media_id: UUID, number: int, start: int = 0) -> Pas
 
     The caller has checked that the viewer may read this revision.
     """
-    rows = session.all(_ONWARD, media_id=media_id, number=number, place=start, most=PIECES)
+    rows = _shown(session, _ONWARD, media_id, number, start)
     if not rows:
         return before(session, media_id, number, start)
-    return _passage(session, media_id, number, _enough(rows))
+    return _passage(session, media_id, number, rows)
 
 
 def before(session: Session, media_id: UUID, number: int, end: int) -> Passage:
     """Return the passage that ends right before a position. The caller has checked as for `onward`."""
-    rows = session.all(_BEFORE, media_id=media_id, number=number, place=end, most=PIECES)
-    return _passage(session, media_id, number, _enough(rows)[::-1])
+    return _passage(session, media_id, number, _shown(session, _BEFORE, media_id, number, end))
 
 
 def beginning(session: Session, media_id: UUID, number: int, most: int) -> str:
     """Return up to `most` characters from the start of a revision, with a blank line between fragments."""
     parts: list[str] = []
     length, place = 0, 0
-    while rows := session.all(_ONWARD, media_id=media_id, number=number, place=place, most=PIECES):
+    while rows := _shown(session, _ONWARD, media_id, number, place):
         parts += [row.text.strip() for row in rows]
         length += sum(len(row.text) for row in rows)
         place = rows[-1].position + 1
@@ -173,11 +194,20 @@ def stream(files: Files, file: FileRow) -> Iterator[bytes]:
     return chain([first], chunks)
 
 
-def _enough(rows: list[Piece]) -> list[Piece]:
+def _shown(session: Session, query: Query[_Length], media_id: UUID, number: int, place: int) -> list[Piece]:
+    """The fragments next to a place that are shown at a time, in reading order. No others are read."""
+    lengths = session.all(query, media_id=media_id, number=number, place=place, most=PIECES)
+    if not lengths:
+        return []
+    positions = sorted(row.position for row in _enough(lengths))
+    return session.all(_PIECES, media_id=media_id, number=number, first=positions[0], last=positions[-1])
+
+
+def _enough(rows: list[_Length]) -> list[_Length]:
     """As many of the first ones as are shown at a time, and at least one."""
     characters = 0
     for count, row in enumerate(rows):
-        characters += len(row.html or row.text)
+        characters += row.length
         if count and characters > CHARACTERS:
             return rows[:count]
     return rows

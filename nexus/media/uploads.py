@@ -12,9 +12,8 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from nexus import logging
 from nexus.db.moves import MEDIA_ROWS, log_created
-from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Sessions, Statement
-from nexus.db.tables import duplicates, history, insert_all, media, media_file, uploads, users
+from nexus.db.tables import duplicates, history, insert_all, media, media_file, uploads
 from nexus.db.upserts import every_column, upsert
 from nexus.errors import (
     FileTooLarge,
@@ -35,6 +34,7 @@ from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.files import CONTENT_TYPES, Files, discard_object, locked, refusal
 from nexus.media.inspect import inspect_stored, safe_name
 from nexus.media.lifecycle import mark_failed, reset_failed, retry_media
+from nexus.media.shares import require_place, stand_in_line
 from nexus.queue import Queue
 from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage import ObjectMissing, StorageError, UploadTarget
@@ -123,9 +123,6 @@ _EARLIER = Query(
     .where(duplicates.c.media_id == bindparam("media_id"), duplicates.c.user_id == bindparam("viewer")),
     _Earlier,
 )
-_IN_LINE = Query(
-    select(users.c.id).where(users.c.id == bindparam("user_id")).with_for_update(key_share=True), IdRow
-)
 _TWIN = Query(
     select(media.c.id, media.c.processing_status)
     .where(
@@ -160,13 +157,16 @@ _REMEMBER = Statement(insert_all(duplicates))
 def begin_upload(sessions: Sessions, files: Files, viewer: UUID, expected: Expected) -> Begun:
     """Begin an upload: return a signed place for it, and create an item that waits for it.
 
-    The place is signed before anything is written, so that a store that can't sign leaves nothing behind.
+    The place is signed before anything is written, so that a store that can't sign leaves nothing behind. Raises
+    RateLimited and StorageFull if the user has begun or stored too much.
     """
     kind, name = _checked(files, expected), safe_name(expected.filename)
     media_id = uuid4()
     target = _sign(files, media_id, kind, expected.size_bytes)
     with sessions.begin() as session:
         library = access.ensure_user(session, viewer)
+        stand_in_line(session, viewer)
+        require_place(session, files.shares, viewer, expected.size_bytes)
         now = session.now
         times = {"run_after": now, "created_at": now, "updated_at": now}
         title = name.rpartition(".")[0] or name
@@ -201,6 +201,8 @@ def begin_again(
     again = expected or Expected(kind.value, found.filename or "", CONTENT_TYPES[kind], found.size_bytes or 0)
     if _checked(files, again) is not kind:
         raise InvalidKind("This was begun as another kind. Begin a new upload for it.")
+    with sessions.read() as session:  # not in line: whoever holds the item's row must not wait for the user's
+        require_place(session, files.shares, viewer, again.size_bytes)
     target = _sign(files, media_id, kind, again.size_bytes)
     with locked(sessions, media_id) as session:
         retry_media(session, media_id, viewer)
@@ -268,11 +270,6 @@ def take_in(
     if settled.duplicate:
         files.remove(begun.storage_path)
     return settled
-
-
-def stand_in_line(session: Session, viewer: UUID) -> None:
-    """Let no other transaction give the user a new file until this one ends: the same file can't come first twice."""
-    session.first(_IN_LINE, user_id=viewer)
 
 
 def _find(session: Session, viewer: UUID, media_id: UUID) -> Upload:

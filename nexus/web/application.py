@@ -41,6 +41,8 @@ from nexus.web.http.oidc import Provider
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.routing import Route
 from nexus.web.http.safety import Hosts, safe_headers
+from nexus.web.http.shares import Shares
+from nexus.web.http.threads import Threads
 from nexus.web.pages import account as page_account
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
@@ -100,6 +102,7 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
         feed = api.state.feed = Feed(app.sessions, app.settings.streams_per_user)
+        api.state.threads = Threads.of(app.settings)
         loop = asyncio.get_running_loop()
         app.imports.listener = partial(loop.call_soon_threadsafe, feed.nudge)
         yield
@@ -118,9 +121,15 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     api.state.provider = Provider(app.settings) if app.settings.oidc_issuer else None
     api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
+    api.state.shares = Shares.of(app.settings)
     api.mount("/static", Assets(directory=STATIC), name="static")
     middleware.install(
-        api, api.state.metrics, _refuse_unrouted, Hosts(app.settings), safe_headers(app.settings)
+        api,
+        api.state.metrics,
+        api.state.shares,
+        _refuse_unrouted,
+        Hosts(app.settings),
+        safe_headers(app.settings),
     )
     api.openapi = openapi_document  # type: ignore[method-assign]
     return api

@@ -14,6 +14,7 @@ from nexus.app import App, build
 from nexus.db.session import Session
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.media import history, queries, runner
+from nexus.media.fragments import read_text_page
 from nexus.media.queries import ItemPage
 from nexus.media.runner import Outcome
 from nexus.states.media import Kind
@@ -80,7 +81,7 @@ def test_capabilities_cost_no_query_of_their_own(app: App) -> None:
     media_id = new_media(app, user)
 
     def text(session: Session, media_id: UUID, viewer: UUID) -> ItemPage[Any]:
-        return queries.read_text_page(session, queries.get_media(session, media_id, viewer))
+        return read_text_page(session, queries.get_media(session, media_id, viewer))
 
     for part in (text, history.events):
         with app.sessions.read() as session:

@@ -14,6 +14,7 @@ from nexus.errors import InvalidRequest, NotFound
 from nexus.libraries import catalog
 from nexus.libraries.access import Role
 from nexus.media import history, queries
+from nexus.media.fragments import read_text_page
 from nexus.states.media import MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.media import (
@@ -189,7 +190,7 @@ def test_fragments_are_listed_in_reading_order(app: App, most: int) -> None:
 
 
 def text(session: Session, media_id: UUID, viewer: UUID, *place: Any) -> queries.ItemPage[Any]:
-    return queries.read_text_page(session, queries.get_media(session, media_id, viewer), *place)
+    return read_text_page(session, queries.get_media(session, media_id, viewer), *place)
 
 
 def numbered(app: App, reader: Callable[..., queries.Page], media_id: UUID, user: UUID, most: int) -> list:

@@ -22,6 +22,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Asset, Extraction, Facts, Fragme
 from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
 from nexus.media import add, files, holdings, queries, reader, refresh
+from nexus.media.fragments import read_text_page
 from nexus.media.runner import Outcome
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind, MediaStatus, Origin
@@ -83,7 +84,7 @@ def seen(app: App, media_id: UUID, user: UUID) -> dict[str, Any]:
     """Whatever a user sees of an item."""
     with app.sessions.read() as session:
         view = queries.get_media(session, media_id, user)
-        text = queries.read_text_page(session, view).items
+        text = read_text_page(session, view).items
         document = reader.document(session, view, user)
         return {
             "row": view.row._replace(newest_revision=0),
@@ -96,7 +97,7 @@ def seen(app: App, media_id: UUID, user: UUID) -> dict[str, Any]:
 
 def text_of(app: App, media_id: UUID, user: UUID) -> str:
     with app.sessions.read() as session:
-        return queries.read_text_page(session, queries.get_media(session, media_id, user)).items[0].text
+        return read_text_page(session, queries.get_media(session, media_id, user)).items[0].text
 
 
 def numbers(app: App, media_id: UUID) -> list[int]:

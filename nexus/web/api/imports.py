@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable
+from functools import partial
 from typing import Annotated, Literal
 from uuid import UUID, uuid4
 
-import anyio.to_thread
 from fastapi import Query, Request, Response
 from pydantic import Field
 
@@ -24,6 +24,7 @@ from nexus.web.http.context import Nexus, Viewer
 from nexus.web.http.envelope import Answer, Data, answer, answers
 from nexus.web.http.files import receive_file
 from nexus.web.http.routing import Router
+from nexus.web.http.threads import RunInTurn, threads_of
 
 router = Router(prefix="/imports", tags=["imports"])
 #: Takes whole files, and counts them itself.
@@ -131,7 +132,7 @@ def open_batch(nexus: Nexus, viewer: Viewer, body: BatchBody) -> Response:
 
 @files.post(
     "/batches/{batch_id}/sources",
-    responses=answers(Data[StagedFileOut], 404, 409, 413),
+    responses=answers(Data[StagedFileOut], 404, 409, 413, 507),
     summary="Stage a file",
 )
 async def add_source(
@@ -143,7 +144,7 @@ async def add_source(
 
 @files.put(
     "/batches/{batch_id}/sources/{source_id}",
-    responses=answers(Data[StagedFileOut], 404, 409, 413),
+    responses=answers(Data[StagedFileOut], 404, 409, 413, 507),
     summary="Replace a file",
 )
 async def replace_source(
@@ -224,6 +225,7 @@ def largest_file(nexus: App) -> int:
 
 async def stage_file(
     nexus: App,
+    run: RunInTurn,
     desk: ImportDesk,
     batch_id: UUID,
     name: str,
@@ -232,7 +234,8 @@ async def stage_file(
 ) -> StagedSource:
     """Write a file as it comes in, and stage it, for both doors; a file that is refused is not kept.
 
-    Raises what is wrong with the file, NotFound, InvalidState, and NotReady if there is no room.
+    Raises what is wrong with the file, NotFound, InvalidState, StorageFull if the user has sent too much, and NotReady
+    if there is no room.
     """
 
     def stage() -> StagedSource:
@@ -240,12 +243,13 @@ async def stage_file(
             return desk.staging.add(batch_id, safe_name(name), path, ours=True)
         return desk.staging.replace(batch_id, replaces, safe_name(name), path, ours=True)
 
-    await anyio.to_thread.run_sync(desk.staging.require_open, batch_id)
+    await run(partial(desk.staging.require_open, batch_id))
     try:
-        path = await anyio.to_thread.run_sync(nexus.imports.staging_folder) / uuid4().hex
+        path = await run(nexus.imports.staging_folder) / uuid4().hex
         try:
-            await receive_file(pieces, path, largest_file(nexus))
-            return await anyio.to_thread.run_sync(stage)
+            with desk.staging.copied.arriving() as count:
+                await receive_file(pieces, path, largest_file(nexus), run, count)
+            return await run(stage)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -259,5 +263,6 @@ async def _stage_body(
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise InvalidRequest("Send the file itself as the body, not a form that contains it.")
     desk = nexus.imports.served(viewer)
-    source = await stage_file(nexus, desk, batch_id, name, request.stream(), replaces)
+    run = threads_of(request).quick.of(viewer)
+    source = await stage_file(nexus, run, desk, batch_id, name, request.stream(), replaces)
     return answer(_staged(FileProgress.waiting(source)))

@@ -5,13 +5,9 @@ Answers have the shape that editors' tools rely on: `success`, `skipped` and `jo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial, wraps
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
 from fastapi import Query, Request, Response
 
 from nexus.editorial import queries as editorial
@@ -36,30 +32,12 @@ from nexus.web.api.schemas import EventOut
 from nexus.web.http.context import Cursor, Limit, Nexus, Viewer
 from nexus.web.http.envelope import answer_bare, editorial_answers, refuse_editorially, request_id
 from nexus.web.http.routing import Router
+from nexus.web.http.threads import waits_for_site
 
 router = Router(refuse=refuse_editorially, prefix="/api/ingestion-jobs", tags=["jobs"])
 
-#: How many calls may wait for a site, a parser or a model at once.
-PATIENT_CALLS = 64
-_threads: RunVar[CapacityLimiter] = RunVar("patient_calls")
 
-
-def patient(call: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
-    """Run an endpoint that waits for a site, a parser or a model in threads of its own, so that it delays no other."""
-
-    @wraps(call)
-    async def endpoint(**given: Any) -> Response:
-        try:
-            limiter = _threads.get()
-        except LookupError:
-            limiter = CapacityLimiter(PATIENT_CALLS)
-            _threads.set(limiter)
-        return await to_thread.run_sync(partial(call, **given), limiter=limiter)
-
-    return endpoint
-
-
-@router.post("", responses=editorial_answers(JobOut, 403, 404, 413, 429), summary="Create a job")
+@router.post("", responses=editorial_answers(JobOut, 403, 404, 413), summary="Create a job")
 def create_job(nexus: Nexus, viewer: Viewer, body: JobBody) -> Response:
     """With a `url` it waits to be fetched. With `title` and `text`, or with the `mediaId` of an item that can be read,
     it is ready for a draft at once."""
@@ -121,7 +99,7 @@ def get_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
 
 
 @router.post("/{job_id}/fetch", responses=editorial_answers(JobOut, 404, 409), summary="Fetch its page")
-@patient
+@waits_for_site
 def fetch_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> Response:
     """Answers when the fetch has ended. A worker then takes the text out."""
     job = requests.fetch_job(nexus.tools, nexus.queue, viewer, job_id, request_id(request))
@@ -129,27 +107,23 @@ def fetch_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> R
 
 
 @router.post("/{job_id}/extract", responses=editorial_answers(JobOut, 404, 409), summary="Extract its text")
-@patient
+@waits_for_site
 def extract_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     """It is done once, however often it is requested; `skipped` says that there was nothing left to do."""
     extracted = requests.extract_job(nexus.tools, viewer, job_id)
     return answer_bare(JobOut.after_step(extracted.job, viewer, skipped=extracted.skipped))
 
 
-@router.post(
-    "/{job_id}/generate", responses=editorial_answers(JobOut, 404, 409, 429), summary="Write its story"
-)
-@patient
+@router.post("/{job_id}/generate", responses=editorial_answers(JobOut, 404, 409), summary="Write its story")
+@waits_for_site
 def generate_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     """Answers when the draft is saved or has failed. At most once in five seconds for each job."""
     job = requests.draft_job(nexus.tools, viewer, job_id)
     return answer_bare(JobOut.after_step(job, viewer))
 
 
-@router.post(
-    "/{job_id}/regenerate", responses=editorial_answers(JobOut, 404, 409, 429), summary="Write it again"
-)
-@patient
+@router.post("/{job_id}/regenerate", responses=editorial_answers(JobOut, 404, 409), summary="Write it again")
+@waits_for_site
 def regenerate_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
     """From the same text, without another fetch. Earlier drafts stay."""
     job = requests.draft_job(nexus.tools, viewer, job_id, again=True)
@@ -168,7 +142,7 @@ def enter_job(nexus: Nexus, viewer: Viewer, job_id: UUID, body: ManualBody) -> R
 
 
 @router.post("/{job_id}/retry", responses=editorial_answers(JobOut, 404, 409), summary="Retry")
-@patient
+@waits_for_site
 def retry_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> Response:
     """Only for a job that failed before it had a text; its page is fetched again."""
     job = requests.fetch_job(nexus.tools, nexus.queue, viewer, job_id, request_id(request), again=True)

@@ -27,6 +27,7 @@ from nexus.web.api.schemas import (
 from nexus.web.http.context import Cursor, Limit, Nexus, Viewer
 from nexus.web.http.envelope import Data, answer, answers
 from nexus.web.http.routing import Router
+from nexus.web.http.threads import waits_for_store
 
 router = Router(prefix="/libraries", tags=["libraries"])
 
@@ -55,6 +56,7 @@ def get_library(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
 
 
 @router.delete("/{library_id}", responses=answers(Data[Done], 403, 404), summary="Delete a library")
+@waits_for_store
 def delete_library(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
     """Items that no other library holds are deleted with it. A default library can't be deleted."""
     files.delete_library_and_files(nexus.sessions, nexus.files, viewer, library_id)
@@ -83,6 +85,7 @@ def add_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, body: Libr
     responses=answers(Data[Done], 403, 404),
     summary="Remove an item from it",
 )
+@waits_for_store
 def remove_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, media_id: UUID) -> Response:
     """For admins of the library. The item is deleted when no library holds it any more."""
     files.remove_media_and_files(nexus.sessions, nexus.files, viewer, library_id, media_id)

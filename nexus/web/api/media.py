@@ -9,6 +9,7 @@ from fastapi import Query, Request, Response
 
 from nexus.errors import InvalidRequest
 from nexus.media import differences, files, history, holdings, queries, reader, refresh, submit
+from nexus.media.fragments import read_text_page
 from nexus.states.media import MediaStatus
 from nexus.web.api import uploads
 from nexus.web.api.schemas import (
@@ -28,19 +29,22 @@ from nexus.web.api.schemas import (
     VersionList,
     VersionTextOut,
 )
+from nexus.web.api.texts import answer_text
 from nexus.web.http.context import Cursor, Limit, Nexus, Number, OtherNumber, Revision, Viewer
 from nexus.web.http.envelope import Data, answer, answers, request_id
 from nexus.web.http.files import picture_response
 from nexus.web.http.routing import Router
 from nexus.web.http.scopes import adds
+from nexus.web.http.threads import waits_for_store
 
 router = Router(prefix="/media", tags=["media"])
 
 
 @router.post(
-    "", responses=answers(Data[SubmittedOut | BegunOut], 413, 429, 502), summary="Add a URL or a file"
+    "", responses=answers(Data[SubmittedOut | BegunOut], 413, 502, 507), summary="Add a URL or a file"
 )
 @adds
+@waits_for_store
 def add_media(nexus: Nexus, viewer: Viewer, body: UrlBody | UploadBody, request: Request) -> Response:
     """With a `url` this is POST /media/url, with the fields of a file POST /media/upload/init."""
     if isinstance(body, UrlBody):
@@ -48,7 +52,7 @@ def add_media(nexus: Nexus, viewer: Viewer, body: UrlBody | UploadBody, request:
     return uploads.begin_upload(nexus, viewer, body, request)
 
 
-@router.post("/url", responses=answers(Data[SubmittedOut], 413, 429), summary="Add a URL")
+@router.post("/url", responses=answers(Data[SubmittedOut], 413), summary="Add a URL")
 @adds
 def add_url(nexus: Nexus, viewer: Viewer, body: UrlBody, request: Request) -> Response:
     """Adds a page or a video by its address. The same address again returns the same item."""
@@ -88,6 +92,7 @@ def get_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
 
 @router.get("/{media_id}/fragments", responses=answers(Data[FragmentPage], 404), summary="Get its text")
 def get_fragments(
+    request: Request,
     nexus: Nexus,
     viewer: Viewer,
     media_id: UUID,
@@ -95,11 +100,11 @@ def get_fragments(
     limit: Limit = queries.PAGE,
     revision: Revision = None,
 ) -> Response:
-    """In reading order."""
+    """In reading order. A page holds at most 256 KiB of it, or a single larger fragment."""
     with nexus.sessions.read() as session:
         found = holdings.view_version(session, media_id, viewer, revision)
-        part = queries.read_text_page(session, found, cursor, limit)
-    return answer(FragmentPage.model_validate(part))
+        part = read_text_page(session, found, cursor, limit)
+    return answer_text(request, viewer, FragmentPage.model_validate(part), part.large)
 
 
 @router.get("/{media_id}/document", responses=answers(Data[DocumentOut], 404), summary="About its text")
@@ -150,6 +155,7 @@ def list_versions(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
     "/{media_id}/revisions/{number}", responses=answers(Data[VersionTextOut], 404), summary="Read a version"
 )
 def get_version(
+    request: Request,
     nexus: Nexus,
     viewer: Viewer,
     media_id: UUID,
@@ -157,12 +163,13 @@ def get_version(
     cursor: Cursor = None,
     limit: Limit = queries.PAGE,
 ) -> Response:
-    """With its text in reading order."""
+    """With its text in reading order, paged as its fragments are."""
     with nexus.sessions.read() as session:
         found = holdings.find_version(session, media_id, viewer, number)
         view = queries.get_media(session, media_id, viewer, number)
-        part = queries.read_text_page(session, view, cursor, limit)
-    return answer(VersionTextOut.model_validate({**found._asdict(), **vars(part)}))
+        part = read_text_page(session, view, cursor, limit)
+    version = VersionTextOut.model_validate({**found._asdict(), **vars(part)})
+    return answer_text(request, viewer, version, part.large)
 
 
 @router.get(
@@ -170,6 +177,7 @@ def get_version(
     responses=answers(Data[DifferenceOut], 404),
     summary="Compare two versions",
 )
+@waits_for_store
 def compare_versions(
     nexus: Nexus, viewer: Viewer, media_id: UUID, number: Number, other: OtherNumber
 ) -> Response:
@@ -205,8 +213,9 @@ def get_history(
 
 
 @router.post(
-    "/{media_id}/retry", responses=answers(Data[RetriedOut], 403, 404, 409, 413, 502), summary="Retry"
+    "/{media_id}/retry", responses=answers(Data[RetriedOut], 403, 404, 409, 413, 502, 507), summary="Retry"
 )
+@waits_for_store
 def retry_media(
     nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request, body: UploadBody | None = None
 ) -> Response:
@@ -225,6 +234,7 @@ def retry_media(
 
 
 @router.delete("/{media_id}", responses=answers(Data[Done], 403, 404), summary="Remove an item")
+@waits_for_store
 def delete_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
     """Removes it from every library that you administer, or from all libraries if it is a file that you uploaded.
 

@@ -23,7 +23,8 @@ from nexus.web.api.story_schemas import (
     StoryPage,
     StorySummary,
 )
-from nexus.web.http.context import Cursor, Limit, Nexus, Viewer, gate_of
+from nexus.web.http.auth import Gate
+from nexus.web.http.context import Cursor, Limit, Nexus, Viewer, known
 from nexus.web.http.envelope import answer_bare, editorial_answers, refuse_editorially
 from nexus.web.http.routing import Router
 from nexus.web.views import atom_feed, story_formats
@@ -48,9 +49,11 @@ async def _feed_viewer(
     token: Annotated[str | None, Query(max_length=2000, description="From the feed's own address.")] = None,
 ) -> UUID:
     """Feed readers send no headers, so the feed's address has a token that opens nothing else."""
-    if token is not None:
-        return await gate_of(request).by_feed_address(token)
-    return await gate_of(request).by_either(request)
+
+    async def identify(gate: Gate, request: Request) -> UUID:
+        return await (gate.by_either(request) if token is None else gate.by_feed_address(token))
+
+    return await known(request, identify)
 
 
 @router.get("/api/stories", responses=editorial_answers(StoryPage), summary="List stories")

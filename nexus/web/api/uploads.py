@@ -15,16 +15,18 @@ from nexus.web.http.context import Nexus, Revision, Viewer
 from nexus.web.http.envelope import Data, answer, answers, request_id
 from nexus.web.http.routing import Router
 from nexus.web.http.scopes import adds
+from nexus.web.http.threads import waits_for_store
 
 router = Router(prefix="/media", tags=["files"])
 
 
 @router.post(
     "/upload/init",
-    responses=answers(Data[BegunOut], 413, 502),
+    responses=answers(Data[BegunOut], 413, 502, 507),
     summary="Begin the upload of a PDF or an EPUB",
 )
 @adds
+@waits_for_store
 def begin_upload(nexus: Nexus, viewer: Viewer, body: UploadBody, request: Request) -> Response:
     """PUT the file to `upload_url` with `upload_headers`, then confirm it with POST /media/{media_id}/ingest."""
     begun = uploads.begin_upload(nexus.sessions, nexus.files, viewer, body.expected())
@@ -37,6 +39,7 @@ def begin_upload(nexus: Nexus, viewer: Viewer, body: UploadBody, request: Reques
     summary="Confirm an upload",
 )
 @adds
+@waits_for_store
 def confirm_upload(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
     """Checks and hashes the stored file. For a file that you have already, the answer names the item you have."""
     done = uploads.confirm_upload(
@@ -48,6 +51,7 @@ def confirm_upload(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Reques
 @router.get(
     "/{media_id}/file", responses=answers(Data[LinkOut], 404, 503), summary="Get a link to the original file"
 )
+@waits_for_store
 def get_file(
     nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request, revision: Revision = None
 ) -> Response:

@@ -14,6 +14,7 @@ from nexus.app import App
 from nexus.libraries.sign_ins import SignIn
 from nexus.media import queries
 from nexus.web.http.auth import Gate
+from nexus.web.http.shares import Shares
 
 log = logging.get_logger(__name__)
 
@@ -35,24 +36,31 @@ async def _app(request: Request) -> App:
     return app_of(request)
 
 
-async def _known(request: Request, identify: Callable[[Gate, Request], Awaitable[UUID]]) -> UUID:
-    """Ask only once: a route with a body has to know before it reads the body, and its endpoint asks again."""
-    found: UUID | None = request.scope.get("nexus.viewer")
+async def known(request: Request, identify: Callable[[Gate, Request], Awaitable[UUID]]) -> UUID:
+    """Say who is asking, and count the request for them. Raises RateLimited for one too many.
+
+    Asks only once: a route with a body has to know before it reads the body, and its endpoint asks again.
+    """
+    scope = request.scope
+    found: UUID | None = scope.get("nexus.viewer")
     if found is None:
-        found = request.scope["nexus.viewer"] = await identify(gate_of(request), request)
+        found = scope["nexus.viewer"] = await identify(gate_of(request), request)
+        shares: Shares = request.app.state.shares
+        shares.enter(found)
+        scope["nexus.counted"] = found
     return found
 
 
 async def _api_viewer(request: Request) -> UUID:
-    return await _known(request, Gate.by_token)
+    return await known(request, Gate.by_token)
 
 
 async def _page_viewer(request: Request) -> UUID:
-    return await _known(request, Gate.by_cookie)
+    return await known(request, Gate.by_cookie)
 
 
 async def _either_viewer(request: Request) -> UUID:
-    return await _known(request, Gate.by_either)
+    return await known(request, Gate.by_either)
 
 
 async def _operator(request: Request) -> None:

@@ -82,12 +82,17 @@ def refuse_editorially(request: Request, error: ApiError, status: int) -> Respon
 
 
 def _refusal(body: Answer, error: ApiError, status: int) -> Response:
-    headers = {}
+    headers = retry_after(error)
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, RateLimited) and error.retry_after is not None:
-        headers["Retry-After"] = str(error.retry_after)
     return Response(body.model_dump_json(), status, headers, media_type=JSON)
+
+
+def retry_after(error: ApiError) -> dict[str, str]:
+    """The header that says when to ask again, if that is known."""
+    if isinstance(error, RateLimited) and error.retry_after is not None:
+        return {"Retry-After": str(error.retry_after)}
+    return {}
 
 
 def request_id(request: Request) -> str:
@@ -102,18 +107,19 @@ _MEANINGS = {
     404: "It does not exist, or is not visible to you.",
     409: "Not possible in its present state.",
     413: "The request is too large.",
-    429: "An allowance is used up, too much is open at once, or a draft was requested a moment ago.",
+    429: "Too many requests, too much at once, an allowance that is used up, or a draft requested a moment ago.",
     502: "The file store gave no place to upload to.",
     503: "A part of the server is unavailable.",
     504: "The file store was too slow.",
+    507: "There is no room for it, or your files take up as much as they may.",
 }
 
 
 def refusals(*statuses: int, refusal: type[Answer] = Refusal) -> dict[int | str, dict[str, Any]]:
-    """The documented refusals of an endpoint. Every API call may also be refused with 400, 401, 403 or 503."""
+    """The documented refusals of an endpoint. Every API call may also be refused with 400, 401, 403, 429 or 503."""
     return {
         status: {"model": refusal, "description": _MEANINGS[status]}
-        for status in sorted({400, 401, 403, 503, *statuses})
+        for status in sorted({400, 401, 403, 429, 503, *statuses})
     }
 
 

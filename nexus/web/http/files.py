@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from fastapi import Response
 from starlette.requests import ClientDisconnect
 
 from nexus.errors import FileTooLarge, InvalidRequest
+from nexus.web.http.threads import RunInTurn
 
 #: How much of a file is written at a time.
 PIECE = 1024 * 1024
@@ -36,10 +37,14 @@ def picture_response(found: ServedPicture) -> Response:
     return Response(bytes(found.data), headers=headers, media_type=found.content_type)
 
 
-async def receive_file(pieces: AsyncIterable[bytes], path: Path, most: int) -> None:
-    """Write a file as it comes in. Raises FileTooLarge, and InvalidRequest for one that breaks off or is empty."""
+async def receive_file(
+    pieces: AsyncIterable[bytes], path: Path, most: int, run: RunInTurn, count: Callable[[int], None]
+) -> None:
+    """Write a file as it comes in, and count its pieces.
+
+    Raises FileTooLarge, InvalidRequest for one that breaks off or is empty, and what counting raises.
+    """
     received = 0
-    loop = asyncio.get_running_loop()
     with path.open("wb") as file:
         held = bytearray()
         try:
@@ -49,14 +54,15 @@ async def receive_file(pieces: AsyncIterable[bytes], path: Path, most: int) -> N
                     raise FileTooLarge(
                         f"This file is larger than {most // 2**20} MiB. Nexus can't take it in."
                     )
+                count(len(piece))
                 held += piece
                 if len(held) >= PIECE:
-                    await loop.run_in_executor(None, file.write, bytes(held))
+                    await run(partial(file.write, bytes(held)))
                     held.clear()
         except ClientDisconnect as error:
             raise InvalidRequest(
                 "The connection broke off before the file was complete. Send it again."
             ) from error
-        await loop.run_in_executor(None, file.write, bytes(held))
+        await run(partial(file.write, bytes(held)))
     if not received:
         raise InvalidRequest("An empty file can't be imported.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import Request, UploadFile
@@ -53,15 +53,17 @@ class _FileForm(MultiPartParser):
 
 
 @asynccontextmanager
-async def posted_files(request: Request, field: str, most_bytes: int) -> AsyncIterator[list[UploadFile]]:
+async def posted_files(
+    request: Request, field: str, most_bytes: int, count: Callable[[int], None]
+) -> AsyncIterator[list[UploadFile]]:
     """The files of a form's field, each of at most so many bytes; they are gone afterwards.
 
-    Raises FileTooLarge, and InvalidRequest for anything but a form with files.
+    Raises FileTooLarge, InvalidRequest for anything but a form with files, and what counting the pieces raises.
     """
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise InvalidRequest("Choose files in the form on this page.")
     try:
-        form = await _FileForm(request.headers, _up_to(request, MOST_FORM_BYTES), most_bytes).parse()
+        form = await _FileForm(request.headers, _up_to(request, MOST_FORM_BYTES, count), most_bytes).parse()
     except MultiPartException as error:
         raise InvalidRequest("These files did not arrive as a form sends them. Try again.") from error
     try:
@@ -73,10 +75,11 @@ async def posted_files(request: Request, field: str, most_bytes: int) -> AsyncIt
         await form.close()
 
 
-async def _up_to(request: Request, most: int) -> AsyncGenerator[bytes, None]:
+async def _up_to(request: Request, most: int, count: Callable[[int], None]) -> AsyncGenerator[bytes, None]:
     received = 0
     async for piece in request.stream():
         received += len(piece)
         if received > most:
             raise FileTooLarge("These files are too large together. Send fewer at once.")
+        count(len(piece))
         yield piece

@@ -24,6 +24,7 @@ from nexus.web.http.envelope import Refuse
 from nexus.web.http.metrics import Metrics
 from nexus.web.http.routing import MOST_BODY
 from nexus.web.http.safety import Headers, Hosts
+from nexus.web.http.shares import Shares
 
 log = logging.get_logger(__name__)
 
@@ -41,7 +42,9 @@ _UNROUTED = {
 }
 
 
-def install(api: FastAPI, metrics: Metrics, refuse_elsewhere: Refuse, hosts: Hosts, headers: Headers) -> None:
+def install(
+    api: FastAPI, metrics: Metrics, shares: Shares, refuse_elsewhere: Refuse, hosts: Hosts, headers: Headers
+) -> None:
     """Put the middleware around an API, and have its routes answer errors as their routers say.
 
     `refuse_elsewhere` answers for addresses that no route serves. Every answer has the headers.
@@ -67,7 +70,9 @@ def install(api: FastAPI, metrics: Metrics, refuse_elsewhere: Refuse, hosts: Hos
     api.add_exception_handler(ApiError, refuse_error)
     api.add_exception_handler(RequestValidationError, refuse_invalid)
     api.add_exception_handler(HTTPException, refuse_unrouted)
-    api.add_middleware(Middleware, metrics=metrics, refuse=refuse, hosts=hosts, headers=headers)
+    api.add_middleware(
+        Middleware, metrics=metrics, shares=shares, refuse=refuse, hosts=hosts, headers=headers
+    )
 
 
 def _allowed(request: Request) -> str:
@@ -97,12 +102,14 @@ class Middleware:
         self,
         app: ASGIApp,
         metrics: Metrics,
+        shares: Shares,
         refuse: Callable[[Request, ApiError], Response],
         hosts: Hosts,
         headers: Headers,
     ) -> None:
         self._app = app
         self._metrics = metrics
+        self._shares = shares
         self._refuse = refuse
         self._hosts = hosts
         self._headers = headers
@@ -133,6 +140,9 @@ class Middleware:
                 if status:
                     raise
                 await self._refuse(Request(scope), _unexpected(error))(scope, receive, send_with_id)
+            finally:
+                if (counted := scope.get("nexus.counted")) is not None:
+                    self._shares.leave(counted)
             seconds = time.perf_counter() - began
             self._metrics.count(scope, status, seconds)
             # Successful reads are counted, and logged only for debugging.

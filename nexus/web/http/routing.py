@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nexus.web.http.context import CALLERS
 from nexus.web.http.envelope import Refuse, refuse_in_envelope
 from nexus.web.http.scopes import needed_for
+from nexus.web.http.threads import in_turn
 
 #: No request but a file is larger than this.
 MOST_BODY = 1024 * 1024
@@ -53,12 +54,12 @@ class Route(APIRoute):
         self._make = partial(
             super().__init__,
             path,
-            endpoint,
             methods=methods,
             tags=tags,
             include_in_schema=include_in_schema,
             **options,
         )
+        self._plain_endpoint = endpoint
         self._documented_responses = responses
 
     async def _answer_first(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,7 +72,7 @@ class Route(APIRoute):
 
     def complete(self, **options: Any) -> None:
         """Take the second step. FastAPI reads a body before it asks who sent it; this asks first."""
-        self._make(**options)
+        self._make(endpoint=in_turn(self._plain_endpoint), **options)
         if self.takes_body and self.caller is not None:
             self.app = _asking_first(self.caller, self.app)
 

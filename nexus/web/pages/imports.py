@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Annotated, Literal
 from uuid import UUID
 
-import anyio.to_thread
 from fastapi import Form, Query, Request, UploadFile
 from fastapi.responses import Response
 
@@ -23,6 +23,7 @@ from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.files import PIECE
 from nexus.web.http.forms import posted_files
 from nexus.web.http.routing import Router
+from nexus.web.http.threads import threads_of
 from nexus.web.views.imports import show_import
 from nexus.web.views.render import go, page, page_router
 
@@ -56,17 +57,18 @@ def import_target(request: Request, nexus: Nexus, viewer: PageViewer, name: Libr
 @form.post("/files")
 async def import_add_files(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     """Unsupported files are listed, and the others are staged."""
-    desk = nexus.imports.served(viewer)
-    batch = await anyio.to_thread.run_sync(targets.current_batch, nexus.sessions, desk, viewer)
+    desk, run = nexus.imports.served(viewer), threads_of(request).quick.of(viewer)
+    batch = await run(partial(targets.current_batch, nexus.sessions, desk, viewer))
     refused: list[str] = []
-    async with posted_files(request, "files", imports.largest_file(nexus)) as files:
-        for file in files:
-            try:
-                await imports.stage_file(nexus, desk, batch.id, file.filename or "", _pieces(file))
-            except ApiError as error:
-                refused.append(f"{file.filename}: {error.message}")
+    with desk.staging.copied.arriving() as count:
+        async with posted_files(request, "files", imports.largest_file(nexus), count) as files:
+            for file in files:
+                try:
+                    await imports.stage_file(nexus, run, desk, batch.id, file.filename or "", _pieces(file))
+                except ApiError as error:
+                    refused.append(f"{file.filename}: {error.message}")
     if refused:
-        return await anyio.to_thread.run_sync(_import_page, request, nexus, viewer, " ".join(refused), 400)
+        return await run(partial(_import_page, request, nexus, viewer, " ".join(refused), 400))
     return go(HOME)
 
 
@@ -125,7 +127,8 @@ async def import_add_source(
     name: Annotated[str, Query(max_length=1000)],
 ) -> Response:
     desk = nexus.imports.served(viewer)
-    batch = await anyio.to_thread.run_sync(targets.current_batch, nexus.sessions, desk, viewer)
+    run = threads_of(request).quick.of(viewer)
+    batch = await run(partial(targets.current_batch, nexus.sessions, desk, viewer))
     return await imports.add_source(request, nexus, viewer, batch.id, name)
 
 

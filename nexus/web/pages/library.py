@@ -19,6 +19,7 @@ from nexus.media.queries import Page, View
 from nexus.states.media import MediaStatus
 from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer, Revision
 from nexus.web.http.envelope import request_id
+from nexus.web.http.threads import waits_for_store
 from nexus.web.views.items import FILTERS, show_item
 from nexus.web.views.openapi import read_openapi
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
@@ -71,6 +72,7 @@ def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> R
 
 
 @router.get("/items/{media_id}/file")
+@waits_for_store
 def file(nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = None) -> Response:
     link, _ = files.link_for(nexus.sessions, nexus.files, viewer, media_id, revision)
     return go(link.url)
@@ -91,6 +93,7 @@ def retry_by_form(
 
 
 @router.post("/items/{media_id}/delete")
+@waits_for_store
 def delete(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     files.delete_media_and_files(nexus.sessions, nexus.files, viewer, media_id)
     return go("/")

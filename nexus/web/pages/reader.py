@@ -23,6 +23,7 @@ from nexus.storage.names import disposition, download_name
 from nexus.web.http.context import Nexus, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.files import picture_response
+from nexus.web.http.threads import taken_in_turn, threads_of, waits_for_store
 from nexus.web.views.items import show_event, show_item, show_reading, show_refresh
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router, policy
 from nexus.web.views.versions import show_choice
@@ -118,7 +119,10 @@ def asset(nexus: Nexus, viewer: PageViewer, media_id: UUID, name: str, revision:
 
 
 @router.get("/{media_id}/pdf")
-def show_pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = None) -> Response:
+@waits_for_store
+def show_pdf(
+    request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = None
+) -> Response:
     with nexus.sessions.read() as session:
         file = _pdf(session, holdings.view_version(session, media_id, viewer, revision))
     if file is None:
@@ -130,7 +134,8 @@ def show_pdf(nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revisio
             "attachment", "inline", 1
         ),
     }
-    return StreamingResponse(reader.stream(nexus.files, file), headers=headers, media_type=file.content_type)
+    content = taken_in_turn(threads_of(request).store.of(viewer), reader.stream(nexus.files, file))
+    return StreamingResponse(content, headers=headers, media_type=file.content_type)
 
 
 @router.post("/{media_id}/refresh")

@@ -19,6 +19,7 @@ from nexus.web.http import cookies
 from nexus.web.http.auth import require_same_origin
 from nexus.web.http.context import Browser, Nexus, PageViewer, gate_of
 from nexus.web.http.oidc import ERRAND_SECONDS, Provider
+from nexus.web.http.threads import waits_for_site
 from nexus.web.views.devices import device_of
 from nexus.web.views.render import go, page, page_router, sign_in_page
 
@@ -67,6 +68,7 @@ def sign_in_by_link(
 
 
 @router.get("/sign-in/start")
+@waits_for_site
 def send_to_provider(request: Request, nexus: Nexus, back: Back = "/") -> Response:
     try:
         errand = _provider(request).begin(_return_address(request, nexus), local_path(back))
@@ -78,6 +80,7 @@ def send_to_provider(request: Request, nexus: Nexus, back: Back = "/") -> Respon
 
 
 @router.get("/sign-in/back")
+@waits_for_site
 def return_from_provider(request: Request, nexus: Nexus, browser: Browser) -> Response:
     memo = cookies.read_cookie(nexus.settings, request, cookies.ERRAND)
     try:

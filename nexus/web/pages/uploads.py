@@ -13,21 +13,25 @@ from nexus.web.api.schemas import BegunOut, UploadBody
 from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.envelope import answer
 from nexus.web.http.routing import Router
+from nexus.web.http.threads import waits_for_store
 
 router = Router(prefix="/items", include_in_schema=False)
 
 
 @router.post("/upload")
+@waits_for_store
 def begin_upload_on_page(nexus: Nexus, viewer: PageViewer, body: UploadBody) -> Response:
     return _place(uploads.begin_upload(nexus.sessions, nexus.files, viewer, body.expected()))
 
 
 @router.post("/{media_id}/ingest")
+@waits_for_store
 def confirm_upload_on_page(nexus: Nexus, viewer: PageViewer, media_id: UUID, request: Request) -> Response:
     return api.confirm_upload(nexus, viewer, media_id, request)
 
 
 @router.post("/{media_id}/retry-upload")
+@waits_for_store
 def upload_again(nexus: Nexus, viewer: PageViewer, media_id: UUID, body: UploadBody) -> Response:
     return _place(uploads.begin_again(nexus.sessions, nexus.files, viewer, media_id, body.expected()))
 

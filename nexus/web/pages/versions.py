@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from nexus.media import differences, holdings, queries, reader
 from nexus.web.http.context import Nexus, Number, PageViewer
+from nexus.web.http.threads import waits_for_store
 from nexus.web.views.items import show_item
 from nexus.web.views.render import go, page, page_router
 from nexus.web.views.versions import show_choice
@@ -33,6 +34,7 @@ def versions(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID)
 
 
 @router.get("/compare")
+@waits_for_store
 def show_comparison(
     request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, before: Side, after: Side
 ) -> Response:

@@ -18,7 +18,7 @@ from nexus.errors import ApiError
 from nexus.settings import Settings
 from nexus.web.http.auth import Gate
 from nexus.web.http.context import app_of
-from nexus.web.http.envelope import request_id
+from nexus.web.http.envelope import request_id, retry_after
 from nexus.web.http.routing import MOST_BODY, Router
 from nexus.web.views import filters
 
@@ -72,11 +72,12 @@ def fragment(
 def refuse_as_page(request: Request, error: ApiError, status: int) -> Response:
     """An error as a page. For htmx it is a notice, put where the page shows its notices."""
     if by_htmx(request):
-        place = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
+        place = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML", **retry_after(error)}
         return fragment(request, "notice.html", status, place, message=error.message)
     if status == 401:
         return sign_in_page(request)
-    return page(request, "problem.html", status, error=error, request_id=request_id(request))
+    headers, known_as = retry_after(error), request_id(request)
+    return page(request, "problem.html", status, headers=headers, error=error, request_id=known_as)
 
 
 def sign_in_page(request: Request, status: int = 401, problem: str = "", **values: Any) -> Response:

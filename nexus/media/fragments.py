@@ -1,0 +1,153 @@
+"""The fragments of a text, a page at a time. A page ends after some number of them or of bytes, and a fragment that is
+larger than a page is read in parts: chapters of books are long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Integer, LargeBinary, Select, Text, bindparam, cast, func, select
+from sqlalchemy.engine import Dialect
+
+from nexus.db.session import Query, Session, Sessions
+from nexus.db.tables import fragments
+from nexus.errors import NotFound
+from nexus.media.queries import PAGE, ItemPage, View, cursor_after, number_in
+
+#: How much a page holds of text and html together, in bytes.
+PAGE_BYTES = 256 * 1024
+#: How much of a larger fragment is read at a time, in characters.
+SLICE = 128 * 1024
+
+
+class FragmentRow(NamedTuple):
+    id: UUID
+    position: int
+    text: str
+    html: str | None
+
+
+class _Size(NamedTuple):
+    position: int
+    size: int
+
+
+class _Slice(NamedTuple):
+    piece: str | None
+
+
+class _Outline(NamedTuple):
+    id: UUID
+    has_html: bool
+
+
+_OF_TEXT = (fragments.c.media_id == bindparam("media_id"), fragments.c.revision == bindparam("number"))
+_PLACE = bindparam("place", type_=BigInteger)
+
+
+def _sizes(dialect: Dialect) -> Select[Any]:
+    """How large the fragments after a place are. PostgreSQL knows that without reading them."""
+
+    def octets(column: Any) -> Any:
+        if dialect.name == "sqlite":
+            return func.length(cast(column, LargeBinary), type_=Integer)
+        return func.octet_length(column, type_=Integer)
+
+    size = octets(fragments.c.text) + func.coalesce(octets(fragments.c.html), 0)
+    return (
+        select(fragments.c.position, size.label("size"))
+        .where(*_OF_TEXT, fragments.c.position > _PLACE)
+        .order_by(fragments.c.position)
+        .limit(bindparam("most"))
+    )
+
+
+def _slice(column: Any) -> Query[_Slice]:
+    part = func.substr(
+        column, bindparam("start", type_=Integer), bindparam("length", type_=Integer), type_=Text
+    )
+    return Query(select(part.label("piece")).where(*_OF_TEXT, fragments.c.position == _PLACE), _Slice)
+
+
+_SIZES = Query(_sizes, _Size)
+_UP_TO = Query(
+    select(fragments.c.id, fragments.c.position, fragments.c.text, fragments.c.html)
+    .where(
+        *_OF_TEXT,
+        fragments.c.position > _PLACE,
+        fragments.c.position <= bindparam("last", type_=BigInteger),
+    )
+    .order_by(fragments.c.position),
+    FragmentRow,
+)
+_ABOUT = Query(
+    select(fragments.c.id, fragments.c.html.is_not(None).label("has_html")).where(
+        *_OF_TEXT, fragments.c.position == _PLACE
+    ),
+    _Outline,
+)
+_SLICES = {"text": _slice(fragments.c.text), "html": _slice(fragments.c.html)}
+
+
+@dataclass(frozen=True)
+class LargeFragment:
+    """A fragment that is larger than a page. Whoever has the page may read it."""
+
+    media_id: UUID
+    revision: int
+    id: UUID
+    position: int
+    has_html: bool
+
+    def slices(self, sessions: Sessions, column: str) -> Iterator[str]:
+        """Read its `text` or `html` in parts, each in a session of its own: the reader may be slow.
+
+        Raises NotFound if it is deleted meanwhile.
+        """
+        start, statement = 1, _SLICES[column]
+        place = {"media_id": self.media_id, "number": self.revision, "place": self.position}
+        while True:
+            with sessions.read() as session:
+                found = session.first(statement, start=start, length=SLICE, **place)
+            if found is None or found.piece is None:
+                raise NotFound
+            yield found.piece
+            if len(found.piece) < SLICE:
+                return
+            start += SLICE
+
+
+@dataclass(frozen=True)
+class TextPage(ItemPage[FragmentRow]):
+    """A page of a text. If `large` is there, it is the only fragment of the page, and `items` is empty."""
+
+    large: LargeFragment | None = None
+
+
+def read_text_page(session: Session, found: View, cursor: str | None = None, most: int = PAGE) -> TextPage:
+    """List the fragments of the revision that a view shows, in reading order."""
+    of = {"media_id": found.row.id, "number": found.row.revision}
+    after = number_in(cursor, -1)
+    sizes = session.all(_SIZES, place=after, most=most + 1, **of)
+    chosen = _fitting(sizes[:most])
+    if not chosen:
+        return TextPage([], None, found.capabilities)
+    last = chosen[-1].position
+    following = cursor_after(last) if len(chosen) < len(sizes) else None
+    if chosen[0].size > PAGE_BYTES:
+        (about,) = session.all(_ABOUT, place=last, **of)
+        large = LargeFragment(found.row.id, found.row.revision, about.id, last, about.has_html)
+        return TextPage([], following, found.capabilities, large)
+    return TextPage(session.all(_UP_TO, place=after, last=last, **of), following, found.capabilities)
+
+
+def _fitting(sizes: list[_Size]) -> list[_Size]:
+    """As many of the first ones as fit into a page, and at least one."""
+    total = 0
+    for count, row in enumerate(sizes):
+        total += row.size
+        if count and total > PAGE_BYTES:
+            return sizes[:count]
+    return sizes

@@ -1,0 +1,297 @@
+"""What one user may take of a server that others use too: threads, requests, uploads, and room for files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus.app import App
+from nexus.errors import StorageFull
+from nexus.media import uploads as verbs
+from nexus.settings import Settings
+from nexus.storage import Storage
+from nexus.storage.digest import Digest
+from nexus.web.http import threads
+from tests.kit.clock import SetClock
+from tests.kit.crowd import Crowd
+from tests.kit.http import PATIENCE, Site, data, follow, problem
+from tests.kit.http_imports import TEXT, open_batch, stage_file, wait_for_import
+from tests.kit.http_uploads import begin_upload, send_bytes, upload_fields, upload_file
+from tests.kit.job_calls import begin_job, call_step, job_of
+from tests.kit.servers.web_pages import Answer, Pages
+from tests.kit.settings import make_settings
+from tests.kit.sign_ins import cookie_of
+from tests.kit.uploads import Uploader, unique_pdf
+from tests.kit.waiting import eventually
+
+GIB = 1024**3
+#: For a few files of a test.
+ROOM = 4000
+
+
+@pytest.fixture
+def shares() -> dict[str, object]:
+    """The settings that a test is about."""
+    return {}
+
+
+@pytest.fixture
+def settings(database_url: str, tmp_path: Path, pages: Pages, shares: dict[str, object]) -> Settings:
+    fetching = {"fetch_allow": (pages.place,), "fetch_delay_seconds": 0, "fetch_per_host": 64}
+    return make_settings(database_url, tmp_path, **fetching, **shares)
+
+
+def with_shares(**given: object) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("shares", [given], ids=[""])
+
+
+@pytest.fixture
+def crowd() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(16) as pool:
+        yield pool
+
+
+@pytest.fixture
+def few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server has three threads of each sort, so that a few calls can take all that one user gets."""
+    monkeypatch.setattr(threads, "QUICK_THREADS", 3)
+    monkeypatch.setattr(threads, "PATIENT_THREADS", 3)
+
+
+def refused(response: Any) -> tuple[int, str]:
+    """The status and code of a refusal that says when to ask again."""
+    assert int(response.headers["Retry-After"]) > 0
+    return problem(response)
+
+
+class TestThreads:
+    @with_shares(slow_calls_per_user=2)
+    def test_slow_fetches_of_one_user_do_not_delay_those_of_another(
+        self, few_threads: None, site: Site, pages: Pages, crowd: ThreadPoolExecutor
+    ) -> None:
+        me, you = site.caller(), site.caller()
+        pages["/quick"] = Answer(b"<p>Here it is.")
+        mine = [begin_job(me, pages, f"/held/{n}") for n in range(8)]
+        yours = begin_job(you, pages, "/quick")
+        calls = [crowd.submit(call_step, site.caller(me.user), job_id, "fetch") for job_id in mine]
+        eventually(lambda: len(pages.asked) >= 2, "the first of them wait for the site")
+        assert job_of(call_step(you, yours, "fetch"))["status"] == "EXTRACTING"
+        assert not any(call.done() for call in calls)
+        pages.gate.set()
+        assert {call.result(PATIENCE).status_code for call in calls} == {200}
+
+    @with_shares(slow_calls_per_user=3)
+    def test_confirming_uploads_on_a_slow_store_holds_no_thread_of_reads(
+        self,
+        few_threads: None,
+        app: App,
+        site: Site,
+        crowd: ThreadPoolExecutor,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        me, body = site.caller(), unique_pdf()
+        media_id = me.add()
+        begun = [begin_upload(me, body) for _ in range(3)]
+        for one in begun:
+            data(send_bytes(site, one, body))
+        with held_store(app.files.storage, monkeypatch) as waiting:
+            calls: list[Future[Any]] = [
+                crowd.submit(site.caller(me.user).post, f"/media/{one['media_id']}/ingest") for one in begun
+            ]
+            eventually(lambda: len(waiting) == 3, "every one of them waits for the store")
+            assert data(me.get(f"/media/{media_id}"))["id"] == str(media_id)
+        assert {call.result(PATIENCE).status_code for call in calls} == {200}
+
+    @with_shares(threads_per_user=1)
+    def test_reads_of_one_user_wait_for_each_other_and_not_for_others(
+        self,
+        few_threads: None,
+        app: App,
+        site: Site,
+        crowd: ThreadPoolExecutor,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Whatever makes them slow."""
+        me, you = site.caller(), site.caller()
+        media_id = you.add()
+        me.get("/libraries")
+        gate, began = threading.Event(), threading.Semaphore(0)
+
+        def hold(*_: Any) -> None:
+            began.release()
+            assert gate.wait(PATIENCE)
+
+        monkeypatch.setattr("nexus.web.api.libraries.catalog.list_libraries", hold)
+        calls = [crowd.submit(site.caller(me.user).get, "/libraries") for _ in range(6)]
+        assert began.acquire(timeout=PATIENCE)
+        monkeypatch.undo()
+        assert data(you.get(f"/media/{media_id}"))["id"] == str(media_id)
+        gate.set()
+        for call in calls:
+            call.result(PATIENCE)
+
+
+@contextmanager
+def held_store(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A store that answers nothing inside of the block; what its callers wait for."""
+    gate, waiting = threading.Event(), list[str]()
+    real = type(storage).digest
+
+    def digest(store: Storage, path: str) -> Digest | None:
+        waiting.append(path)
+        assert gate.wait(PATIENCE)
+        return real(store, path)
+
+    monkeypatch.setattr(type(storage), "digest", digest)
+    try:
+        yield waiting
+    finally:
+        gate.set()
+
+
+class TestRequests:
+    @with_shares(requests_per_minute=3)
+    def test_a_user_who_asks_too_often_is_told_to_wait(self, site: Site) -> None:
+        me, you = site.caller(), site.caller()
+        assert [me.get("/libraries").status_code for _ in range(3)] == [200, 200, 200]
+        late = me.get("/libraries")
+        assert refused(late) == (429, "E_RATE_LIMITED")
+        assert "3 requests within a minute" in late.json()["error"]["message"]
+        assert refused(me.post("/media/upload/init", json={})) == (429, "E_RATE_LIMITED")
+        assert data(you.get("/libraries"))
+        assert site.anyone().get("/healthz").status_code == 200
+
+    @with_shares(requests_per_minute=2)
+    def test_pages_and_feeds_count_as_well(self, app: App, site: Site) -> None:
+        me = site.caller()
+        browser = site.anyone(Cookie=cookie_of(app.sessions, me.user))
+        assert browser.get("/").status_code == 200
+        assert me.get("/api/stories.atom").status_code == 200
+        page = browser.get("/", headers={"Accept": "text/html"})
+        assert page.status_code == 429
+        assert int(page.headers["Retry-After"]) > 0
+        assert "Wait a moment" in page.text
+        assert me.get("/api/stories.atom").status_code == 429
+
+    @with_shares(requests_at_once=2)
+    @pytest.mark.usefixtures("frequent_looks")
+    def test_a_user_has_only_so_many_requests_open_at_once(self, site: Site) -> None:
+        """Event streams are requests too."""
+        me, you = site.caller(), site.caller()
+        with ExitStack() as stack:
+            for _ in range(2):
+                stack.enter_context(follow(me))
+            assert refused(me.get("/libraries")) == (429, "E_RATE_LIMITED")
+            assert data(you.get("/libraries"))
+        eventually(lambda: me.get("/libraries").status_code == 200, "streams that are closed don't count")
+
+
+class TestUploads:
+    @with_shares(uploads_per_user=2)
+    def test_a_user_has_only_so_many_uploads_open(self, app: App, site: Site, clock: SetClock) -> None:
+        me, you, body = site.caller(), site.caller(), unique_pdf()
+        first, _ = begin_upload(me, body), begin_upload(me, body)
+        late = me.post("/media/upload/init", json=upload_fields(body))
+        assert refused(late) == (429, "E_RATE_LIMITED")
+        assert int(late.headers["Retry-After"]) <= app.settings.link_seconds
+        begin_upload(you, body)
+        data(send_bytes(site, first, body))
+        data(me.post(f"/media/{first['media_id']}/ingest"))
+        begin_upload(me, unique_pdf())
+        assert refused(me.post("/media/upload/init", json=upload_fields(body))) == (429, "E_RATE_LIMITED")
+        clock.forward(seconds=app.settings.link_seconds + 1)
+        begin_upload(me, unique_pdf())
+
+    @with_shares(stored_gib_per_user=ROOM / GIB)
+    def test_the_files_of_a_user_take_up_only_so_much(self, site: Site) -> None:
+        me, you = site.caller(), site.caller()
+        media_id = upload_file(site, me, unique_pdf(ROOM - 1000))
+        late = me.post("/media/upload/init", json=upload_fields(unique_pdf(1001)))
+        assert problem(late) == (507, "E_STORAGE_FULL")
+        assert "Delete some" in late.json()["error"]["message"]
+        upload_file(site, you, unique_pdf(ROOM))
+        data(me.delete(f"/media/{media_id}"))
+        upload_file(site, me, unique_pdf(ROOM))
+
+    @with_shares(stored_gib_per_user=ROOM / GIB)
+    def test_what_was_begun_counts_before_it_arrives(self, site: Site) -> None:
+        me = site.caller()
+        begin_upload(me, unique_pdf(ROOM - 1000))
+        late = me.post("/media/upload/init", json=upload_fields(unique_pdf(1001)))
+        assert problem(late) == (507, "E_STORAGE_FULL")
+
+    @with_shares(stored_gib_per_user=ROOM / GIB)
+    def test_uploads_that_begin_at_once_share_the_room(self, app: App) -> None:
+        me, crowd = Uploader(app), Crowd(8)
+        verbs.begin_upload(app.sessions, app.files, me.id, _expected(1))
+
+        def begin(_: int) -> bool:
+            try:
+                verbs.begin_upload(app.sessions, app.files, me.id, _expected(ROOM - 1000))
+            except StorageFull:
+                return False
+            return True
+
+        assert sorted(crowd.rush(begin)) == [*[False] * 7, True]
+        crowd.close()
+
+    @with_shares(stored_gib_per_user=ROOM / GIB, uploads_per_user=1)
+    def test_the_local_owner_stores_what_they_like(self, app: App) -> None:
+        me = Uploader(app)
+        files = replace(app.files, shares=replace(app.files.shares, owner=me.id))
+        for _ in range(3):
+            verbs.begin_upload(app.sessions, files, me.id, _expected(ROOM))
+
+
+def _expected(size: int) -> verbs.Expected:
+    return verbs.Expected("pdf", "a file.pdf", "application/pdf", size)
+
+
+@pytest.mark.wall_clock
+@pytest.mark.usefixtures("installed_extractors")
+class TestStaging:
+    @with_shares(staged_gib_per_user=2.5 * len(TEXT) / GIB)
+    def test_files_that_wait_for_an_import_take_up_only_so_much(self, app: App, site: Site) -> None:
+        me, you = site.caller(), site.caller()
+        batch = open_batch(me)
+        first = data(stage_file(me, batch, "one.txt", TEXT))
+        data(stage_file(me, batch, "two.txt", TEXT))
+        late = stage_file(me, batch, "three.txt", TEXT)
+        assert problem(late) == (507, "E_STORAGE_FULL")
+        assert "Start the import" in late.json()["error"]["message"]
+        assert len(list(app.imports.staging_folder().iterdir())) == 2
+        data(stage_file(you, open_batch(you), "one.txt", TEXT))
+        data(me.delete(f"/imports/batches/{batch}/sources/{first['id']}"))
+        data(stage_file(me, batch, "three.txt", TEXT))
+        data(me.delete(f"/imports/batches/{batch}"))
+        data(stage_file(me, open_batch(me), "four.txt", TEXT * 2))
+
+    @with_shares(staged_gib_per_user=1.5 * len(TEXT) / GIB)
+    def test_a_form_that_is_too_large_together_is_refused_before_it_is_kept(
+        self, app: App, site: Site
+    ) -> None:
+        me = site.caller()
+        browser = site.anyone(Cookie=cookie_of(app.sessions, me.user), **{"Sec-Fetch-Site": "same-origin"})
+        files = [("files", (f"{n}.txt", TEXT)) for n in range(2)]
+        assert browser.post("/import/files", files=files).status_code == 507
+        data(stage_file(me, open_batch(me), "one.txt", TEXT))
+
+    @with_shares(stored_gib_per_user=1.5 * len(TEXT) / GIB)
+    def test_an_import_that_would_take_up_too_much_keeps_nothing(self, site: Site) -> None:
+        me = site.caller()
+        batch = open_batch(me)
+        ids = [data(stage_file(me, batch, f"{n}.txt", TEXT + b"%d" % n))["id"] for n in range(2)]
+        data(me.post(f"/imports/batches/{batch}/start"))
+        stopped = wait_for_import(me, "PAUSED", "COMPLETE")
+        assert (stopped["status"], stopped["error"]["code"]) == ("PAUSED", "E_STORAGE_FULL")
+        assert data(me.get("/media"))["items"] == []
+        data(me.delete(f"/imports/batches/{batch}/sources/{ids[0]}"))
+        data(me.post("/imports/attempt/resume"))
+        assert wait_for_import(me, "PAUSED", "COMPLETE")["status"] == "COMPLETE"
