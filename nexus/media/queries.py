@@ -29,6 +29,7 @@ from nexus.db.session import Query, Session
 from nexus.db.tables import fragments, library_media, media, memberships
 from nexus.errors import InvalidRequest, NotFound
 from nexus.libraries import access, catalog
+from nexus.media import illustrations
 from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
 from nexus.states import capabilities
 from nexus.states.capabilities import Capabilities
@@ -156,7 +157,7 @@ def newest(
 def read_text_page(
     session: Session, found: View, cursor: str | None = None, most: int = PAGE
 ) -> ItemPage[FragmentRow]:
-    """List the fragments of the revision that a view shows, in reading order."""
+    """List the fragments of the revision that a view shows, in reading order, with the names of its pictures."""
     rows = session.all(
         _FRAGMENTS,
         media_id=found.row.id,
@@ -164,6 +165,9 @@ def read_text_page(
         after=number_in(cursor, -1),
         most=most + 1,
     )
+    if any(illustrations.has_images(row.html) for row in rows):
+        known = illustrations.illustrations_of(session, found.row.id, found.row.revision)
+        rows = [row._replace(html=illustrations.name_images(row.html, known)) for row in rows]
     more = len(rows) > most
     return ItemPage(rows[:most], cursor_after(rows[most - 1].position) if more else None, found.capabilities)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable
 from pathlib import Path
-from typing import Protocol
 
 from fastapi import Response
+from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from nexus.errors import FileTooLarge, InvalidRequest
+from nexus.media import reader
+from nexus.media.files import Files
+from nexus.media.reader import Picture
 
 #: How much of a file is written at a time.
 PIECE = 1024 * 1024
@@ -23,17 +26,18 @@ UNTRUSTED = {
 }
 
 
-class ServedPicture(Protocol):
-    @property
-    def content_type(self) -> str: ...
-    @property
-    def data(self) -> bytes: ...
-
-
-def picture_response(found: ServedPicture) -> Response:
-    """A picture from a user's file. Its name comes from its content, so browsers may keep it for good."""
-    headers = {**UNTRUSTED, "Cache-Control": "private, max-age=31536000, immutable"}
-    return Response(bytes(found.data), headers=headers, media_type=found.content_type)
+def picture_response(files: Files, found: Picture) -> Response:
+    """A picture in a text. Its name comes from its content, so browsers may keep it for good. Other sites may not
+    show it: what they can show, they can tell who has it."""
+    headers = {
+        **UNTRUSTED,
+        "Cache-Control": "private, max-age=31536000, immutable",
+        "Content-Length": str(found.size_bytes),
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+    return StreamingResponse(
+        reader.picture_bytes(files, found), headers=headers, media_type=found.content_type
+    )
 
 
 async def receive_file(pieces: AsyncIterable[bytes], path: Path, most: int) -> None:
