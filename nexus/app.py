@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nexus.fetch.pace import SiteBook
     from nexus.imports.service import Imports
     from nexus.media.files import Files
-    from nexus.media.workbench import Tools
+    from nexus.media.workbench import PictureLimits, Tools
     from nexus.storage import Storage
     from nexus.work.kernel import Kernel
 
@@ -109,6 +109,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         make_drafter(settings.llm_base_url, settings.llm_api_key, settings.llm_model),
         settings.llm_seconds,
         _limits(settings),
+        _picture_limits(settings),
     )
     imports = Imports(
         tools,
@@ -125,12 +126,13 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
 def kernel_for(tools: Tools) -> Kernel:
     """Register every kind of work, in the order in which workers look for it: editors wait for the steps of jobs."""
     from nexus.editorial.steps import Stepping
+    from nexus.media.pictures import FetchingPictures
     from nexus.media.refresh import Refreshing
     from nexus.media.runner import Extracting
     from nexus.work.kernel import Kernel
 
     kernel = Kernel(tools.sessions, tools.leases, tools.backoff_seconds)
-    for handler in (Stepping(tools), Extracting(tools), Refreshing(tools)):
+    for handler in (Stepping(tools), Extracting(tools), Refreshing(tools), FetchingPictures(tools)):
         kernel.register(handler)
     return kernel
 
@@ -208,6 +210,19 @@ def _limits(settings: Settings) -> Allowances:
         Operation.LLM_TOKENS: settings.quota_llm_tokens,
     }
     return {operation: limit for operation, limit in given.items() if limit is not None}
+
+
+def _picture_limits(settings: Settings) -> PictureLimits:
+    from nexus.media.workbench import PictureLimits
+
+    return PictureLimits(
+        per_text=settings.pictures_per_text,
+        most_bytes=settings.picture_mib * MIB,
+        bytes_per_text=settings.pictures_mib * MIB,
+        pixels=settings.picture_megapixels * 1_000_000,
+        seconds=settings.picture_seconds,
+        patience=timedelta(hours=settings.picture_hours),
+    )
 
 
 def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:

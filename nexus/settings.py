@@ -112,6 +112,16 @@ class Settings(ShareSettings):
     fetch_delay_seconds: float = Field(
         0.25, ge=0, description="The shortest pause between two requests to one host."
     )
+    pictures_per_text: int = Field(
+        100, ge=0, le=200, description="How many pictures of a text are fetched at most; 0 means none."
+    )
+    picture_mib: int = Field(8, ge=1, description="The size of the largest picture, in MiB.")
+    pictures_mib: int = Field(64, ge=1, description="How much the pictures of one text may take, in MiB.")
+    picture_megapixels: int = Field(
+        50, ge=1, le=1000, description="How many million pixels a picture may have."
+    )
+    picture_seconds: float = Field(20.0, gt=0, description="How long fetching one picture may take.")
+    picture_hours: float = Field(24, gt=0, description="After how long Nexus stops trying to get a picture.")
     poll_seconds: float = Field(
         1.0, gt=0, description="How often an idle worker looks for due work on its own."
     )

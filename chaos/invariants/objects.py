@@ -8,7 +8,10 @@ from pathlib import Path
 from chaos.invariants import Violation
 from chaos.invariants.database import Database
 
-_FILES = "SELECT storage_path AS path FROM media_file"
+_FILES = (
+    "SELECT storage_path AS path FROM media_file"
+    " UNION SELECT storage_path FROM pictures WHERE storage_path IS NOT NULL"
+)
 _EXPECTED = (
     "SELECT u.media_id FROM uploads u JOIN media m ON m.id = u.media_id WHERE m.processing_status = 'pending'"
 )

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Index, text
 
 from nexus.db.editorial import UNBEGUN, jobs, stories
+from nexus.db.pictures import PICTURE_WAITING, pictures
 from nexus.db.signing_in import api_tokens, sign_ins
 from nexus.db.tables import (
     REFRESH_WAITING,
@@ -95,6 +96,19 @@ Index(
 Index(
     "ix_refreshes_held",
     refreshes.c.lease_expires_at,
+    **_where("lease_expires_at IS NOT NULL"),
+)
+Index("uq_pictures_place", pictures.c.media_id, pictures.c.revision, pictures.c.place, unique=True)
+Index(
+    "ix_pictures_waiting",
+    pictures.c.user_id,
+    pictures.c.run_after,
+    pictures.c.id,
+    **_where(PICTURE_WAITING),
+)
+Index(
+    "ix_pictures_held",
+    pictures.c.lease_expires_at,
     **_where("lease_expires_at IS NOT NULL"),
 )
 Index("ix_history_subject", history.c.subject_id, history.c.id)

@@ -109,6 +109,28 @@ class RefreshRow(NamedTuple):
     request_id: str | None
 
 
+class PictureRow(NamedTuple):
+    id: UUID
+    media_id: UUID
+    revision: int
+    place: int
+    source: str
+    user_id: UUID
+    asked_at: datetime
+    attempt: int
+    tries: int
+    run_after: datetime
+    lease_expires_at: datetime | None
+    error_code: str | None
+    name: str | None
+    storage_path: str | None
+    sha256: str | None
+    content_type: str | None
+    size_bytes: int | None
+    width: int | None
+    height: int | None
+
+
 class HistoryRow(NamedTuple):
     id: int
     tx: int

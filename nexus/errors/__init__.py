@@ -62,6 +62,10 @@
         │   ├── FetchInsecure         E_FETCH_INSECURE
         │   ├── FetchBadAnswer        E_FETCH_BAD_ANSWER
         │   └── FetchGivenUp          E_FETCH_GIVEN_UP
+        ├── PictureRefused            E_PICTURE_REFUSED
+        │   ├── PictureWrongType      E_PICTURE_WRONG_TYPE
+        │   ├── PictureTooLarge       E_PICTURE_TOO_LARGE
+        │   └── PicturesTooMany       E_PICTURES_TOO_MANY
         ├── UploadFailed              E_UPLOAD_FAILED
         ├── EmbeddingFailed           E_EMBEDDING_FAILED
         │   └── EmbeddingTimeout      E_EMBEDDING_TIMEOUT

@@ -267,6 +267,30 @@ class FetchGivenUp(FetchFailed):
     transient = False
 
 
+class PictureRefused(WorkError):
+    """A picture of the text can't be shown. Open the original to see it."""
+
+    code = "E_PICTURE_REFUSED"
+
+
+class PictureWrongType(PictureRefused):
+    """There is no PNG, JPEG, GIF, WebP or AVIF at the address of this picture. Open the original to see it."""
+
+    code = "E_PICTURE_WRONG_TYPE"
+
+
+class PictureTooLarge(PictureRefused):
+    """The picture has more pixels than Nexus keeps. Open the original to see it."""
+
+    code = "E_PICTURE_TOO_LARGE"
+
+
+class PicturesTooMany(PictureRefused):
+    """The text has more pictures, or larger ones, than Nexus keeps. Open the original to see them all."""
+
+    code = "E_PICTURES_TOO_MANY"
+
+
 class UploadFailed(WorkError):
     """The file did not arrive whole. Upload it again."""
 

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from nexus.deadline import Deadline
-from nexus.errors import FetchFailed, FetchRedirects, FetchTooLarge
+from nexus.errors import FetchBadAnswer, FetchFailed, FetchRedirects, FetchTooLarge
 from nexus.fetch.addresses import Address
 from nexus.fetch.answers import (
     ACCEPT,
+    ACCEPT_PICTURE,
     NOT_MODIFIED,
     REDIRECTS,
     SNIFFED,
     ResponseHead,
     body_type,
     page_type,
-    require_page,
+    require_success,
     sendable,
 )
 from nexus.fetch.encodings import OFFERED, Decoder, make_decoder
@@ -45,7 +46,7 @@ class Download:
     #: Where the redirects ended.
     url: str
     status: int
-    #: One of the accepted types. If the site did not say, what the bytes look like.
+    #: One of the accepted types. If the site did not say, what the bytes look like. Empty for a picture.
     content_type: str
     #: From the Content-Type header.
     charset: str | None
@@ -61,6 +62,20 @@ class NotModified:
     """What was fetched before is still current, if it came from this address, where the redirects ended."""
 
     url: str
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a request asks for, and how much of it may come."""
+
+    accept: str
+    most_bytes: int
+    #: Of a page, the type has to be one that Nexus reads. What a picture is, its bytes tell.
+    is_page: bool
+    validators: Headers
+
+    def headers(self) -> Headers:
+        return [(b"Accept", self.accept.encode("ascii")), *self.validators]
 
 
 class Fetcher:
@@ -84,87 +99,65 @@ class Fetcher:
 
         Raises FetchFailed or a kind of it; it is transient if the same may succeed a little later.
         """
-        deadline = FetchDeadline(self._limits.seconds, self._limits.wait_seconds, self._system.clock)
         validators = _validators(etag, last_modified)
-        target = self._guard.target(url)
-        for _ in range(self._limits.redirects + 1):
-            found = self._visit(target, validators, deadline)
-            if not isinstance(found, Target):
-                return found
-            target = found
-        raise FetchRedirects
+        return self._get(
+            url, _Wanted(ACCEPT, self._limits.most_bytes, True, validators), self._limits.seconds
+        )
+
+    def get_picture(self, url: str, seconds: float, most_bytes: int) -> bytes:
+        """Return what is at the address of a picture, of any type: the caller has to look at the bytes.
+
+        Raises as `get` does.
+        """
+        found = self._get(url, _Wanted(ACCEPT_PICTURE, most_bytes, False, []), seconds)
+        if isinstance(found, NotModified):
+            raise FetchBadAnswer
+        return found.body
 
     def close(self) -> None:
         """Start no more fetches, and fail those that wait for their turn. The others run to their end."""
         self._pace.close()
 
+    def _get(self, url: str, wanted: _Wanted, seconds: float) -> Download | NotModified:
+        deadline = FetchDeadline(seconds, self._limits.wait_seconds, self._system.clock)
+        target = self._guard.target(url)
+        for _ in range(self._limits.redirects + 1):
+            found = self._visit(target, wanted, deadline)
+            if not isinstance(found, Target):
+                return found
+            target = found
+        raise FetchRedirects
+
     def _visit(
-        self, target: Target, validators: Headers, deadline: FetchDeadline
+        self, target: Target, wanted: _Wanted, deadline: FetchDeadline
     ) -> Download | NotModified | Target:
         """Send one request. A Target means: continue there."""
         with self._pace.place(target, deadline):
             try:
-                return self._ask(target, validators, deadline)
+                return self._ask(target, wanted, deadline)
             except FetchFailed as error:
                 if error.retry_after:
                     self._pace.rest(target, error.retry_after)
                 raise
 
-    def _ask(
-        self, target: Target, validators: Headers, deadline: Deadline
-    ) -> Download | NotModified | Target:
+    def _ask(self, target: Target, wanted: _Wanted, deadline: Deadline) -> Download | NotModified | Target:
         from nexus.fetch.exchange import send_request  # noqa: PLC0415 its HTTP client is slow to load
         from nexus.fetch.sockets import Dialer  # noqa: PLC0415 the same
 
         dialer = Dialer(self._addresses, self._system.connect, deadline)
         tls = self._tls if target.scheme == "https" else None
-        with send_request(target, self._headers(target) + validators, dialer, tls) as (head, chunks):
+        with send_request(target, self._headers(target) + wanted.headers(), dialer, tls) as (head, chunks):
             if head.status in REDIRECTS:
                 return self._guard.follow(target, head.location())
-            if head.status == NOT_MODIFIED and validators:
+            if head.status == NOT_MODIFIED and wanted.validators:
                 return NotModified(target.url)
-            require_page(head, self._system.now())
-            return self._response(target, head, chunks, deadline)
-
-    def _response(
-        self, target: Target, head: ResponseHead, chunks: Iterator[bytes], deadline: Deadline
-    ) -> Download:
-        """Read the body, but only once its type, encoding and stated size are accepted."""
-        said = head.media_type()
-        engine = make_decoder(head.encoding())
-        head.require_size(self._limits.most_bytes)
-        pieces = _decoded(self._bounded(chunks), engine, deadline)
-        body = bytearray()
-        _fill(body, pieces, SNIFFED)
-        media_type = body_type(said, bytes(body[:SNIFFED]))
-        _fill(body, pieces, self._limits.most_bytes + 1)
-        if len(body) > self._limits.most_bytes:
-            raise FetchTooLarge
-        return Download(
-            url=target.url,
-            status=head.status,
-            content_type=media_type,
-            charset=head.charset(),
-            body=bytes(body),
-            etag=head.validator("etag"),
-            last_modified=head.validator("last-modified"),
-            content_type_header=head.content_type(),
-        )
-
-    def _bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the body as it arrives. Raises FetchTooLarge once it is longer than it may be."""
-        left = self._limits.most_bytes
-        for chunk in chunks:
-            left -= len(chunk)
-            if left < 0:
-                raise FetchTooLarge
-            yield chunk
+            require_success(head, self._system.now())
+            return _response(target, wanted, head, chunks, deadline)
 
     def _headers(self, target: Target) -> Headers:
         headers = {
             "Host": target.authority,
             "User-Agent": self._limits.user_agent,
-            "Accept": ACCEPT,
             "Accept-Encoding": OFFERED,
             "Connection": "close",
         }
@@ -187,6 +180,42 @@ class Fetcher:
 def _validators(etag: str | None, last_modified: str | None) -> Headers:
     given = {"If-None-Match": sendable(etag), "If-Modified-Since": sendable(last_modified)}
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in given.items() if value]
+
+
+def _response(
+    target: Target, wanted: _Wanted, head: ResponseHead, chunks: Iterator[bytes], deadline: Deadline
+) -> Download:
+    """Read the body, but only once its type, encoding and stated size are accepted."""
+    said = head.media_type() if wanted.is_page else None
+    engine = make_decoder(head.encoding())
+    head.require_size(wanted.most_bytes)
+    pieces = _decoded(_bounded(chunks, wanted.most_bytes), engine, deadline)
+    body = bytearray()
+    _fill(body, pieces, SNIFFED)
+    media_type = body_type(said, bytes(body[:SNIFFED])) if wanted.is_page else ""
+    _fill(body, pieces, wanted.most_bytes + 1)
+    if len(body) > wanted.most_bytes:
+        raise FetchTooLarge
+    return Download(
+        url=target.url,
+        status=head.status,
+        content_type=media_type,
+        charset=head.charset(),
+        body=bytes(body),
+        etag=head.validator("etag"),
+        last_modified=head.validator("last-modified"),
+        content_type_header=head.content_type(),
+    )
+
+
+def _bounded(chunks: Iterator[bytes], most: int) -> Iterator[bytes]:
+    """Yield the body as it arrives. Raises FetchTooLarge once it is longer than it may be."""
+    left = most
+    for chunk in chunks:
+        left -= len(chunk)
+        if left < 0:
+            raise FetchTooLarge
+        yield chunk
 
 
 def _decoded(chunks: Iterator[bytes], engine: Decoder, deadline: Deadline) -> Iterator[bytes]:

@@ -29,6 +29,8 @@ HTML = "text/html"
 TEXT = "text/plain"
 ACCEPTED = frozenset({HTML, "application/xhtml+xml", TEXT, PDF})
 ACCEPT = "text/html, application/xhtml+xml, application/pdf, text/plain;q=0.9, */*;q=0.1"
+#: Without SVG, which Nexus does not keep: sites that have a choice send something else.
+ACCEPT_PICTURE = "image/webp, image/png, image/jpeg, image/gif, image/avif;q=0.9, */*;q=0.1"
 #: What servers say when they don't know the type. The bytes decide instead.
 UNTOLD = frozenset(
     {
@@ -127,7 +129,7 @@ def sendable(validator: str | None) -> str | None:
     return validator if validator and VALIDATOR.fullmatch(validator) else None
 
 
-def require_page(head: ResponseHead, now: datetime) -> None:
+def require_success(head: ResponseHead, now: datetime) -> None:
     """Raises FetchFailed or a kind of it if the status is not a success."""
     if 200 <= head.status < 300 and head.status != PARTIAL:
         return

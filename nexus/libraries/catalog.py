@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import and_, bindparam, case, delete, exists, select
+from sqlalchemy import and_, bindparam, case, delete, exists, select, union
 
+from nexus.db.pictures import pictures
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import (
@@ -33,11 +34,11 @@ NAME_LENGTH = 200
 
 @dataclass(frozen=True)
 class Gone:
-    """A file of a media that no library holds any more. Its rows are deleted; the file in storage still has to be."""
+    """A file or picture of a media that no library holds any more. Its rows are deleted; the object still has to be."""
 
     media_id: UUID
     kind: Kind
-    #: The path of its file, if it had one.
+    #: The path of the object; None for a media that had none.
     storage_path: str | None
 
 
@@ -149,7 +150,15 @@ _HOLDERS = exists(
 _DELETE_UNHELD = Query(
     delete(media).where(media.c.id == bindparam("media_id"), ~_HOLDERS).returning(media.c.kind), _Deleted
 )
-_FILE = Query(select(media_file.c.storage_path).where(media_file.c.media_id == bindparam("media_id")), _File)
+_FILES = Query(
+    union(
+        select(media_file.c.storage_path).where(media_file.c.media_id == bindparam("media_id")),
+        select(pictures.c.storage_path).where(
+            pictures.c.media_id == bindparam("media_id"), pictures.c.storage_path.is_not(None)
+        ),
+    ),
+    _File,
+)
 _DELETE_HISTORY = Statement(
     delete(history).where(history.c.subject == "media", history.c.subject_id == bindparam("media_id"))
 )
@@ -295,7 +304,7 @@ def _drop(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> l
 
 
 def _delete_unheld(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]:
-    files = session.all(_FILE, media_id=media_id)
+    files = session.all(_FILES, media_id=media_id)
     deleted = session.first(_DELETE_UNHELD, media_id=media_id)
     if deleted is None:
         return []

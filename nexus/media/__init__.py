@@ -6,6 +6,8 @@ lifecycle            the edges that an item walks
 runner, extraction   claim an item, extract its text, write it
 workbench            what an extractor works with
 texts, revisions     a text that was found, and the rows that it becomes
+pictures             those of a text are fetched after it, each as work of its own
+illustrations        a text with pictures that come from Nexus
 holdings             which revision a library holds, how it takes another, and a viewer's own text
 differences          two revisions side by side
 refresh              a source is read again, for one user

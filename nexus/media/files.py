@@ -4,7 +4,7 @@ An object is removed after the commit that makes it unneeded, by a process that 
 time. So there are two ways to remove one:
 
 - `Files.remove`, at once, for paths that are never used again: those of items whose row is gone, and those of fetched
-  files that no row names.
+  files and pictures that no row names.
 - `remove_unless`, for everything else: it locks the item's row and looks again. If the path can be used again, the row
   stays locked until the object is gone; the store may be slow, and on SQLite every other writer waits meanwhile.
 """
@@ -21,6 +21,7 @@ from sqlalchemy import and_, bindparam, exists, or_, select, text
 
 from nexus import logging
 from nexus.db.drivers import is_away
+from nexus.db.pictures import pictures
 from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import media, media_file, uploads
 from nexus.errors import ApiError, NotFound, NotReady, StorageFull
@@ -42,11 +43,16 @@ GRACE = timedelta(hours=1)
 
 _LOCK = Statement(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update())
 _STAY_LOCKED = Statement(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-#: The item has its file at this path.
-IS_FILE = exists(
-    select(media_file.c.media_id)
-    .where(media_file.c.media_id == media.c.id, media_file.c.storage_path == bindparam("path"))
-    .correlate(media)
+#: The item has its file or a picture at this path.
+IS_FILE = or_(
+    *(
+        exists(
+            select(table.c.media_id)
+            .where(table.c.media_id == media.c.id, table.c.storage_path == bindparam("path"))
+            .correlate(media)
+        )
+        for table in (media_file, pictures)
+    )
 )
 _IS_AWAITED = and_(
     media.c.processing_status == MediaStatus.PENDING.value,
@@ -115,7 +121,8 @@ def remove_unless(sessions: Sessions, files: Files, media_id: UUID, path: str, n
 
 
 def discard_object(sessions: Sessions, files: Files, media_id: UUID, path: str) -> None:
-    """Remove an object unless its item needs it, perhaps again: as its file, or as the upload that it waits for.
+    """Remove an object unless its item needs it, perhaps again: as its file, as a picture, or as the upload that it
+    waits for.
 
     If the database is away, the object is left to upkeep.
     """

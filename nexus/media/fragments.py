@@ -14,6 +14,7 @@ from sqlalchemy.engine import Dialect
 from nexus.db.session import Query, Session, Sessions
 from nexus.db.tables import fragments
 from nexus.errors import NotFound
+from nexus.media.illustrations import Illustrations, has_images, illustrations_of, name_images
 from nexus.media.queries import PAGE, ItemPage, View, cursor_after, number_in
 
 #: How much a page holds of text and html together, in bytes.
@@ -100,12 +101,27 @@ class LargeFragment:
     id: UUID
     position: int
     has_html: bool
+    #: The pictures of the text.
+    known: Illustrations
 
-    def slices(self, sessions: Sessions, column: str) -> Iterator[str]:
-        """Read its `text` or `html` in parts, each in a session of its own: the reader may be slow.
+    def text_slices(self, sessions: Sessions) -> Iterator[str]:
+        """Read its text in parts, each in a session of its own: the reader may be slow.
 
         Raises NotFound if it is deleted meanwhile.
         """
+        return self._slices(sessions, "text")
+
+    def html_slices(self, sessions: Sessions) -> Iterator[str]:
+        """Read its html in the same way, with the names of its pictures. A tag is never cut in two."""
+        rest = ""
+        for piece in self._slices(sessions, "html"):
+            whole = rest + piece
+            end = whole.rfind("<") if whole.rfind("<") > whole.rfind(">") else len(whole)
+            yield name_images(whole[:end], self.known)
+            rest = whole[end:]
+        yield rest
+
+    def _slices(self, sessions: Sessions, column: str) -> Iterator[str]:
         start, statement = 1, _SLICES[column]
         place = {"media_id": self.media_id, "number": self.revision, "place": self.position}
         while True:
@@ -138,9 +154,19 @@ def read_text_page(session: Session, found: View, cursor: str | None = None, mos
     following = cursor_after(last) if len(chosen) < len(sizes) else None
     if chosen[0].size > PAGE_BYTES:
         (about,) = session.all(_ABOUT, place=last, **of)
-        large = LargeFragment(found.row.id, found.row.revision, about.id, last, about.has_html)
+        known = illustrations_of(session, found.row.id, found.row.revision)
+        large = LargeFragment(found.row.id, found.row.revision, about.id, last, about.has_html, known)
         return TextPage([], following, found.capabilities, large)
-    return TextPage(session.all(_UP_TO, place=after, last=last, **of), following, found.capabilities)
+    rows = session.all(_UP_TO, place=after, last=last, **of)
+    return TextPage(_with_pictures(session, found, rows), following, found.capabilities)
+
+
+def _with_pictures(session: Session, found: View, rows: list[FragmentRow]) -> list[FragmentRow]:
+    """Return fragments whose html names the pictures that are there."""
+    if not any(has_images(row.html) for row in rows):
+        return rows
+    known = illustrations_of(session, found.row.id, found.row.revision)
+    return [row if row.html is None else row._replace(html=name_images(row.html, known)) for row in rows]
 
 
 def _fitting(sizes: list[_Size]) -> list[_Size]:

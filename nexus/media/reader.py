@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
@@ -17,8 +17,9 @@ from nexus.db.session import Query, Session
 from nexus.db.tables import assets, fragments
 from nexus.errors import NotFound, NotReady
 from nexus.extract import Heading
-from nexus.media import holdings, refresh, revisions
+from nexus.media import holdings, illustrations, refresh, revisions
 from nexus.media.files import CONTENT_TYPES, Files
+from nexus.media.illustrations import Illustrations
 from nexus.media.queries import View
 from nexus.states.capabilities import Capabilities
 from nexus.states.media import Kind
@@ -38,7 +39,9 @@ class Piece(NamedTuple):
     html: str | None
 
 
-class Picture(NamedTuple):
+class _Inside(NamedTuple):
+    """A picture from inside a file, which is in the database."""
+
     content_type: str
     data: bytes
 
@@ -83,14 +86,24 @@ _ENDS = Query(
     ),
     _Ends,
 )
-_PICTURE = Query(
+_INSIDE = Query(
     select(assets.c.content_type, assets.c.data).where(
         assets.c.media_id == bindparam("media_id"),
         assets.c.revision == bindparam("number"),
         assets.c.name == bindparam("name"),
     ),
-    Picture,
+    _Inside,
 )
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in a text: its bytes, or where they are in the store."""
+
+    content_type: str
+    size_bytes: int
+    data: bytes | None
+    storage_path: str
 
 
 @dataclass(frozen=True)
@@ -115,6 +128,8 @@ class Passage:
     before: int | None
     #: Where the text goes on; None at its end.
     after: int | None
+    #: The pictures of the whole text, if the passage has any, or is the first.
+    pictures: Illustrations = field(default_factory=dict)
 
     def holds(self, position: int) -> bool:
         """Whether a position is within the passage."""
@@ -170,10 +185,14 @@ def whole_text(session: Session, media_id: UUID, viewer: UUID, number: int) -> s
 
 def find_picture(session: Session, found: View, name: str) -> Picture:
     """Return a picture in the text that a view shows. Raises NotFound."""
-    row = session.first(_PICTURE, media_id=found.row.id, number=found.row.revision, name=name)
-    if row is None:
+    media_id, number = found.row.id, found.row.revision
+    inside = session.first(_INSIDE, media_id=media_id, number=number, name=name)
+    if inside is not None:
+        return Picture(inside.content_type, len(inside.data), bytes(inside.data), "")
+    kept = illustrations.find_stored_picture(session, media_id, number, name)
+    if kept is None:
         raise NotFound
-    return row
+    return Picture(kept.content_type, kept.size_bytes, None, kept.storage_path)
 
 
 def pdf_of_revision(session: Session, media_id: UUID, number: int) -> FileRow | None:
@@ -182,9 +201,14 @@ def pdf_of_revision(session: Session, media_id: UUID, number: int) -> FileRow | 
     return file if file is not None and file.content_type == CONTENT_TYPES[Kind.PDF] else None
 
 
-def stream(files: Files, file: FileRow) -> Iterator[bytes]:
+def picture_bytes(files: Files, found: Picture) -> Iterator[bytes]:
+    """Return the bytes of a picture as `stream` does."""
+    return stream(files, found.storage_path) if found.data is None else iter([found.data])
+
+
+def stream(files: Files, path: str) -> Iterator[bytes]:
     """Return the bytes of a file, a piece at a time. Raises NotFound or NotReady before the first of them."""
-    chunks = files.storage.stream(file.storage_path)
+    chunks = files.storage.stream(path)
     try:
         first = next(chunks, b"")
     except ObjectMissing as error:
@@ -218,8 +242,10 @@ def _passage(session: Session, media_id: UUID, number: int, rows: list[Piece]) -
         return Passage([], None, None)
     (ends,) = session.all(_ENDS, media_id=media_id, number=number)
     first, last = rows[0].position, rows[-1].position
+    has_pictures = first == ends.first or any(illustrations.has_images(row.html) for row in rows)
     return Passage(
         rows,
         before=first if first != ends.first else None,
         after=last + 1 if last != ends.last else None,
+        pictures=illustrations.illustrations_of(session, media_id, number) if has_pictures else {},
     )

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 
 from nexus.db.bulk import Rows
+from nexus.db.pictures import pictures
 from nexus.db.rows import FileRow, RevisionRow
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import (
@@ -75,6 +76,21 @@ def _chunks_postgres() -> Select[Any]:
 _WRITE_CHUNKS = Statement(
     insert(chunks).from_select(_CHUNK, _chunks_sqlite()),
     on_postgres=insert(chunks).from_select(_CHUNK, _chunks_postgres()),
+)
+#: Fetched in the turn of the user who asked for the text, or of the item's creator.
+_WRITE_PICTURE = Statement(
+    insert(pictures).from_select(
+        ["id", "media_id", "revision", "place", "source", "user_id", "asked_at", "run_after"],
+        select(
+            *(
+                bindparam(name, type_=pictures.c[name].type)
+                for name in ("id", "media_id", "revision", "place", "source")
+            ),
+            func.coalesce(bindparam("user_id", type_=pictures.c.user_id.type), media.c.created_by_user_id),
+            bindparam("now", type_=pictures.c.asked_at.type),
+            bindparam("now", type_=pictures.c.run_after.type),
+        ).where(media.c.id == bindparam("media_id")),
+    )
 )
 _OF_NUMBER = (revisions.c.media_id == bindparam("media_id"), revisions.c.number == bindparam("number"))
 _ONE = Query(select(revisions).where(*_OF_NUMBER), RevisionRow)
@@ -163,10 +179,16 @@ def text_rows(ready: Sequence[Readable], now: datetime) -> Rows:
     }
 
 
-def write_rest(session: Session, ready: Sequence[tuple[int, Readable]]) -> None:
-    """Write what only some texts have, each with its number: pictures, and the file that it was read from."""
-    pictures = [{**asset, "revision": number} for number, one in ready for asset in one.assets]
-    session.run_many(_WRITE[assets], pictures)
+def write_rest(session: Session, ready: Sequence[tuple[int, Readable]], made_by: UUID | None = None) -> None:
+    """Write what only some texts have, each with its number: pictures, and the file that it was read from.
+
+    Pictures with an address are fetched later, in the turn of the user who asked for the text.
+    """
+    inside = [{**asset, "revision": number} for number, one in ready for asset in one.assets]
+    session.run_many(_WRITE[assets], inside)
+    asked = {"user_id": made_by, "now": session.now}
+    elsewhere = [{**row, **asked, "revision": number} for number, one in ready for row in one.pictures]
+    session.run_many(_WRITE_PICTURE, elsewhere)
     keep_files(session, {one.media_id: one.kept for _, one in ready if one.kept is not None})
 
 
@@ -185,7 +207,7 @@ def add_revision(session: Session, ready: Readable, made_by: UUID) -> int:
     for table, rows in text_rows([ready], session.now).items():
         numbered = {"number": number, "made_by": made_by} if table is revisions else {"revision": number}
         session.run_many(_WRITE[table], [{**row, **numbered} for row in rows])
-    write_rest(session, [(number, ready)])
+    write_rest(session, [(number, ready)], made_by)
     if owner is None:
         session.run(_IS_NEWEST, media_id=media_id, number=number)
     return number

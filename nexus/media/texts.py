@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 from typing import Any, TypeVar
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 from nexus.db.tables import UNSTORABLE
 from nexus.errors import EmptyContent
@@ -18,6 +20,10 @@ from nexus.extract.safe_html import safe_extraction
 from nexus.states.media import Origin
 
 T = TypeVar("T", Facts, Fragment, Heading)
+
+#: No more pictures of a text are remembered, however many it has; NEXUS_PICTURES_PER_TEXT may be lower.
+MOST_PICTURES = 200
+_SOURCE = re.compile(r'<img\b[^<>]* src="(https?://[^"]*)"')
 
 #: For each byte of UTF-8: a space, the beginning of a character of a script that has none between words, or neither.
 _BYTES = bytes(
@@ -81,6 +87,8 @@ class Readable:
     fragments: list[dict[str, Any]]
     revision: dict[str, Any]
     assets: list[dict[str, Any]]
+    #: The pictures that are still to be fetched.
+    pictures: list[dict[str, Any]]
     kept: Kept | None
 
     @classmethod
@@ -109,8 +117,15 @@ class Readable:
             "last_modified": fetched and fetched.last_modified,
             **vars(text.facts),
         }
-        pictures = [{"media_id": media_id, **vars(asset)} for asset in text.assets]
-        return cls(media_id, attempt, text.title, pieces, revision, pictures, found.kept)
+        assets = [{"media_id": media_id, **vars(asset)} for asset in text.assets]
+        sources = picture_sources(text)
+        # Work that is due at the same time is done in the order of its ids: the first pictures come first.
+        ids = sorted(uuid4() for _ in sources)
+        pictures = [
+            {"id": ids[place], "media_id": media_id, "place": place, "source": source}
+            for place, source in enumerate(sources)
+        ]
+        return cls(media_id, attempt, text.title, pieces, revision, assets, pictures, found.kept)
 
     @property
     def reserved(self) -> int | None:
@@ -120,7 +135,7 @@ class Readable:
     @property
     def is_all_text(self) -> bool:
         """Whether `text_rows` are all of it: it has no pictures and no file."""
-        return not self.assets and self.kept is None
+        return not self.assets and not self.pictures and self.kept is None
 
     @property
     def size(self) -> int:
@@ -141,6 +156,18 @@ def storable(found: Extraction) -> Extraction:
         outline=tuple(map(_storable, found.outline)),
         assets=found.assets,
     )
+
+
+def picture_sources(found: Extraction) -> list[str]:
+    """Return the addresses of a text's pictures, each once, in their order: that above the text comes first."""
+    lead = found.facts.lead_image or ""
+    sources = dict.fromkeys([lead] if lead.startswith(("http://", "https://")) else [])
+    for fragment in found.fragments:
+        for source in _SOURCE.finditer(fragment.html or ""):
+            sources[unescape(source[1])] = None
+            if len(sources) == MOST_PICTURES:
+                return list(sources)
+    return list(sources)
 
 
 def count_words(text: str) -> int:

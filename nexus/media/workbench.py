@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import PurePosixPath
 from tempfile import TemporaryFile
 from typing import BinaryIO, Protocol
@@ -33,6 +34,19 @@ NAME_LENGTH = 120
 
 
 @dataclass(frozen=True)
+class PictureLimits:
+    """What the pictures of a text may take."""
+
+    per_text: int
+    most_bytes: int
+    bytes_per_text: int
+    pixels: int
+    seconds: float
+    #: For how long a picture is asked for again.
+    patience: timedelta
+
+
+@dataclass(frozen=True)
 class Tools:
     """What the work needs."""
 
@@ -48,6 +62,7 @@ class Tools:
     draft_seconds: float
     #: What a user may use in a day.
     limits: Allowances
+    pictures: PictureLimits
 
 
 class Material(Protocol):

@@ -30,6 +30,13 @@ def fetched_path(media_id: UUID, revision: int, extension: str, prefix: str = ""
     return f"{prefix}media/{media_id}/r{revision}/original.{extension}"
 
 
+def picture_path(
+    media_id: UUID, revision: int, place: int, attempt: int, extension: str, prefix: str = ""
+) -> str:
+    """Return `media/{media_id}/r{revision}/{place}-{attempt}.{ext}`: a path that only one attempt uses."""
+    return f"{prefix}media/{media_id}/r{revision}/{place}-{attempt}.{extension}"
+
+
 def is_fetched(path: str) -> bool:
     """Whether only one fetch ever uses this path."""
     return _FETCHED.search(path) is not None

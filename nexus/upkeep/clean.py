@@ -24,10 +24,12 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    union,
     update,
 )
 
 from nexus import logging
+from nexus.db.pictures import pictures
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Sessions, Statement
 from nexus.db.tables import (
@@ -79,12 +81,18 @@ class _Granted(NamedTuple):
     granted: bool
 
 
-# A stored file is needed if it is a media's file, or if its media may still take it: one that waits for its upload or
-# is being extracted, or one that is being refreshed, whose fetched PDF is stored just before it becomes the file.
-_IS_REFRESHED = exists(
-    select(refreshes.c.media_id)
-    .where(refreshes.c.media_id == media.c.id, refreshes.c.lease_expires_at.is_not(None))
-    .correlate(media)
+# A stored file is needed if it is a media's file or picture, or if its media may still take it: one that waits for its
+# upload or is being extracted, or one that is being refreshed or gets its pictures, which are stored just before a row
+# names them.
+_IS_FETCHED = or_(
+    *(
+        exists(
+            select(table.c.media_id)
+            .where(table.c.media_id == media.c.id, table.c.lease_expires_at.is_not(None))
+            .correlate(media)
+        )
+        for table in (refreshes, pictures)
+    )
 )
 _EXPECTED = Query(
     select(media.c.id).where(
@@ -92,7 +100,7 @@ _EXPECTED = Query(
         or_(
             IS_FILE,
             one_of(media.c.processing_status, {MediaStatus.PENDING, MediaStatus.EXTRACTING}),
-            _IS_REFRESHED,
+            _IS_FETCHED,
         ),
     ),
     IdRow,
@@ -116,7 +124,11 @@ _FORGET_DUPLICATES = Statement(
 )
 _BORN = Query(select(func.min(users.c.created_at).label("born")), _Born)
 _FILES = Query(
-    select(media_file.c.media_id, media_file.c.storage_path).order_by(media_file.c.media_id), _StoredPath
+    union(
+        select(media_file.c.media_id, media_file.c.storage_path),
+        select(pictures.c.media_id, pictures.c.storage_path).where(pictures.c.storage_path.is_not(None)),
+    ).order_by("media_id"),
+    _StoredPath,
 )
 
 #: A revision that no library has held for long. The newest that everybody may read stays, for those who add the item
@@ -158,6 +170,16 @@ _DROP_REVISION = Statement(
     delete(revisions).where(
         revisions.c.media_id == bindparam("media_id"), revisions.c.number == bindparam("number")
     )
+)
+_PICTURES = Query(
+    select(pictures.c.media_id, pictures.c.storage_path.label("storage_path"))
+    .where(
+        pictures.c.media_id == bindparam("media_id"),
+        pictures.c.revision == bindparam("number"),
+        pictures.c.storage_path.is_not(None),
+    )
+    .distinct(),
+    _StoredPath,
 )
 _DROP_FILE = Query(
     delete(media_file)
@@ -262,10 +284,17 @@ def orphaned_objects(sessions: Sessions, files: Files) -> Iterator[Stored]:
 
 
 def missing_objects(sessions: Sessions, files: Files) -> list[UUID]:
-    """Media whose file is not in storage."""
+    """Media with a file or a picture that is not in storage.
+
+    Listing a store is much faster than asking it for each object. Those that are not listed are asked for: they may
+    have arrived meanwhile.
+    """
     with sessions.read() as session:
         rows = session.all(_FILES)
-    return [row.media_id for row in rows if files.storage.head(row.storage_path) is None]
+    listed = {stored.path for stored in files.storage.objects(f"{files.prefix}media/")}
+    unlisted = [row for row in rows if row.storage_path not in listed]
+    missing = (row.media_id for row in unlisted if files.storage.head(row.storage_path) is None)
+    return list(dict.fromkeys(missing))
 
 
 def _orphans(sessions: Sessions, files: Files, remove: bool) -> Iterator[Leftover]:
@@ -331,7 +360,8 @@ def _unheld_revisions(sessions: Sessions, files: Files, remove: bool) -> Iterato
                 which = {"media_id": one.media_id, "number": one.number}
                 if session.first(_STILL_UNHELD, before=before, **which) is None:
                     continue
-                paths = [row.storage_path for row in session.all(_DROP_FILE, **which)]
+                stored = session.all(_DROP_FILE, **which) + session.all(_PICTURES, **which)
+                paths = [row.storage_path for row in stored]
                 session.run(_DROP_REVISION, **which)
                 session.run(_MOVE_BASE, **which)
         for path in paths:

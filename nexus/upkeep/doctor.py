@@ -122,11 +122,11 @@ def _missing_files(patient: Patient) -> Finding:
     if missing:
         return _problem(
             name,
-            "Files are missing from the store.",
+            "Files or pictures are missing from the store.",
             "Restore them from a backup, or delete these items.",
             missing,
         )
-    return _ok(name, "Every file is in the store.")
+    return _ok(name, "Every file and picture is in the store.")
 
 
 def _orphaned_files(patient: Patient) -> Finding:

@@ -411,7 +411,7 @@ def test_a_store_that_lacks_its_keys_is_named_and_the_database_is_not_blamed(
 
 def test_a_store_that_fails_during_a_check_is_not_the_databases_fault(small: App, owner: UUID) -> None:
     class Failing(LocalStorage):
-        def head(self, path: str) -> Stored | None:
+        def objects(self, prefix: str) -> Iterator[Stored]:
             raise StorageError("SlowDown")
 
     new_file(small, owner, "a" * 64, stored=True)

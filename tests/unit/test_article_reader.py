@@ -92,6 +92,14 @@ def test_pictures_between_the_text_stay_and_pixels_go() -> None:
     assert "count.example" not in html
 
 
+def test_a_picture_stays_even_if_its_caption_goes() -> None:
+    picture = (
+        '<figure><img src="/ferry.jpg" alt="The ferry"><figcaption>Photo: A. Harbour</figcaption></figure>'
+    )
+    found = article(page(paragraphs(ENGLISH) + picture + paragraphs(ENGLISH)))
+    assert 'src="https://example.com/ferry.jpg"' in (found.fragments[0].html or "")
+
+
 def test_nothing_that_runs_comes_through() -> None:
     hostile = (
         '<p onclick="steal()">' + ENGLISH[0] + ' <a href="javascript:steal()">A link</a></p>'

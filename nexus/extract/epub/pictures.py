@@ -6,6 +6,7 @@ import hashlib
 
 from nexus.extract import Asset
 from nexus.extract.epub.archive import Archive, MiB
+from nexus.extract.pictures import MOST_PIXELS, TYPES, read_picture_head
 
 LARGEST = 8 * MiB
 MOST_BYTES = 32 * MiB
@@ -33,24 +34,13 @@ class Pictures:
 
     def _take(self, path: str) -> str | None:
         data = self._archive.read(path, LARGEST)
-        kind = data and image_kind(data)
-        if not data or not kind:
+        head = read_picture_head(data) if data else None
+        if not data or head is None or head.pixels > MOST_PIXELS:
             return None
-        name = f"{hashlib.sha256(data).hexdigest()[:32]}.{kind}"
+        name = f"{hashlib.sha256(data).hexdigest()[:32]}.{head.kind}"
         if name not in self._assets:
             if len(data) > self._room:
                 return None
             self._room -= len(data)
-            self._assets[name] = Asset(name, f"image/{kind}", data)
+            self._assets[name] = Asset(name, TYPES[head.kind], data)
         return name
-
-
-def image_kind(data: bytes) -> str | None:
-    """Return the format of a picture by its first bytes, whatever the file is called."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "jpeg"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "gif"
-    return "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import and_, exists, func, not_, or_, select
 
+from nexus.db.pictures import pictures
 from nexus.db.tables import earlier_holdings, fragments, libraries, library_media, media, revisions
-from nexus.upkeep.promises.promise import REPORT, RESTORE, Promise, offenders
+from nexus.upkeep.promises.promise import REPORT, RESTORE, Promise, against, offenders
 
 _IS_THERE = exists(
     select(revisions.c.media_id)
@@ -76,6 +77,17 @@ PROMISES = (
             select(media.c.id)
             .join(revisions, revisions.c.media_id == media.c.id)
             .where(revisions.c.number > media.c.last_revision)
+            .distinct()
+        ),
+    ),
+    Promise(
+        "revisions.pictures",
+        "Every picture of a text is there whole, was given up, or waits to be fetched.",
+        "Items with a picture in their text that is half there.",
+        RESTORE,
+        offenders(
+            select(pictures.c.media_id.label("id"))
+            .where(against(pictures, "whole", "kept_or_given_up", "held_is_unfinished"))
             .distinct()
         ),
     ),

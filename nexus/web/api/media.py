@@ -8,7 +8,17 @@ from uuid import UUID
 from fastapi import Query, Request, Response
 
 from nexus.errors import InvalidRequest
-from nexus.media import differences, files, history, holdings, queries, reader, refresh, submit
+from nexus.media import (
+    differences,
+    files,
+    history,
+    holdings,
+    illustrations,
+    queries,
+    reader,
+    refresh,
+    submit,
+)
 from nexus.media.fragments import read_text_page
 from nexus.states.media import MediaStatus
 from nexus.web.api import uploads
@@ -113,7 +123,8 @@ def get_document(nexus: Nexus, viewer: Viewer, media_id: UUID, revision: Revisio
     with nexus.sessions.read() as session:
         view = holdings.view_version(session, media_id, viewer, revision)
         found = reader.document(session, view, viewer)
-    return answer(DocumentOut.of(found))
+        pictures = illustrations.illustrations_of(session, media_id, view.row.revision)
+    return answer(DocumentOut.of(found, pictures))
 
 
 @router.get(
@@ -121,12 +132,20 @@ def get_document(nexus: Nexus, viewer: Viewer, media_id: UUID, revision: Revisio
     responses={200: {"content": {"image/*": {}}}, **answers(None, 404)},
     summary="Get a picture in its text",
 )
-def get_asset(nexus: Nexus, viewer: Viewer, media_id: UUID, name: str, revision: Revision = None) -> Response:
-    """The html of a fragment refers to it as `asset:{name}`."""
+@waits_for_store
+def get_asset(
+    request: Request,
+    nexus: Nexus,
+    viewer: Viewer,
+    media_id: UUID,
+    name: str,
+    revision: Revision = None,
+) -> Response:
+    """The html of a fragment refers to it as `asset:{name}`. A name never stands for another picture later."""
     with nexus.sessions.read() as session:
         view = holdings.view_version(session, media_id, viewer, revision)
         found = reader.find_picture(session, view, name)
-    return picture_response(found)
+    return picture_response(request, viewer, nexus.files, found)
 
 
 @router.post(

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from nexus.db.rows import HistoryRow
 from nexus.errors import public_code
 from nexus.media.history import KnownEvent
+from nexus.media.illustrations import Illustrations, name_image
 from nexus.media.queries import ItemPage, Page, View
 from nexus.media.reader import Document
 from nexus.media.uploads import Begun, Expected
@@ -187,7 +188,8 @@ class FragmentOut(Answer):
     position: int
     text: str
     html: str | None = Field(
-        description="Clean, and its text content is exactly `text`: offsets are the same in both."
+        description="Clean, and its text content is exactly `text`: offsets are the same in both. Pictures are named "
+        "`asset:{name}`; those that are not there have no `src`, but their `alt`."
     )
 
 
@@ -209,6 +211,21 @@ class RefreshOut(Answer):
     error_message: str | None
 
 
+class PictureOut(Answer):
+    """A picture of an article, which Nexus has fetched for its readers, or will."""
+
+    source: str = Field(description="Its address. A reader who asks there is seen by the site.")
+    asset: str | None = Field(
+        examples=["0a1b2c3d4e5f60718293a4b5c6d7e8f9.webp"],
+        description="Its name at `/media/{id}/assets/{name}`; null if it is not there.",
+    )
+    error_code: PublicCode = Field(description="Why it was given up; null while it is on its way, or there.")
+    content_type: str | None
+    size_bytes: int | None
+    width: int | None
+    height: int | None
+
+
 class DocumentOut(Answer):
     revision: int
     extractor: str = Field(examples=["nexus 0.1.0"])
@@ -216,7 +233,11 @@ class DocumentOut(Answer):
     site: str | None
     published: str | None = Field(examples=["2026-01-31"])
     language: str | None = Field(examples=["en"])
-    lead_image: str | None
+    lead_image: str | None = Field(
+        examples=["asset:0a1b2c3d4e5f60718293a4b5c6d7e8f9.webp"],
+        description="The picture above the text, named as in its html; null if there is none, or it is not there.",
+    )
+    pictures: list[PictureOut] = Field(description="The pictures of an article, in their order.")
     excerpt: str | None
     words: int
     reading_minutes: int
@@ -229,8 +250,10 @@ class DocumentOut(Answer):
     capabilities: CapabilitiesOut
 
     @classmethod
-    def of(cls, found: Document) -> DocumentOut:
+    def of(cls, found: Document, pictures: Illustrations) -> DocumentOut:
         about = {
+            "lead_image": name_image(found.row.lead_image, pictures),
+            "pictures": [{**one._asdict(), "asset": one.name} for one in pictures.values()],
             "reading_minutes": found.reading_minutes,
             "outline": found.outline,
             "refresh": found.refresh,

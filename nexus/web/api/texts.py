@@ -35,11 +35,12 @@ def _in_pieces(
     html = marks["html"] if large.has_html else None
     page.items = [FragmentOut(id=large.id, position=large.position, text=marks["text"], html=html)]
     rest = Data(data=page).model_dump_json(exclude_unset=True).encode()
+    slices = {"text": large.text_slices, "html": large.html_slices}
     for column, mark in marks.items():
         before, found, after = rest.partition(mark.encode())
         if found:
             yield before
-            for piece in large.slices(sessions, column):
+            for piece in slices[column](sessions):
                 yield to_json(piece)[1:-1]
             rest = after
     yield rest

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from uuid import UUID
 
-from fastapi import Response
+from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from nexus.errors import FileTooLarge, InvalidRequest
-from nexus.web.http.threads import RunInTurn
+from nexus.media import reader
+from nexus.media.files import Files
+from nexus.media.reader import Picture
+from nexus.web.http.threads import RunInTurn, taken_in_turn, threads_of
 
 #: How much of a file is written at a time.
 PIECE = 1024 * 1024
@@ -24,17 +28,17 @@ UNTRUSTED = {
 }
 
 
-class ServedPicture(Protocol):
-    @property
-    def content_type(self) -> str: ...
-    @property
-    def data(self) -> bytes: ...
-
-
-def picture_response(found: ServedPicture) -> Response:
-    """A picture from a user's file. Its name comes from its content, so browsers may keep it for good."""
-    headers = {**UNTRUSTED, "Cache-Control": "private, max-age=31536000, immutable"}
-    return Response(bytes(found.data), headers=headers, media_type=found.content_type)
+def picture_response(request: Request, viewer: UUID, files: Files, found: Picture) -> Response:
+    """A picture in a text. Its name comes from its content, so browsers may keep it for good. Other sites may not
+    show it: what they can show, they can tell who has it."""
+    pieces = taken_in_turn(threads_of(request).store.of(viewer), reader.picture_bytes(files, found))
+    headers = {
+        **UNTRUSTED,
+        "Cache-Control": "private, max-age=31536000, immutable",
+        "Content-Length": str(found.size_bytes),
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+    return StreamingResponse(pieces, headers=headers, media_type=found.content_type)
 
 
 async def receive_file(

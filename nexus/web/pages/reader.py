@@ -8,7 +8,6 @@ from uuid import UUID
 from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from nexus.app import App
 from nexus.db.rows import FileRow
 from nexus.db.session import Session
 from nexus.errors import NotFound
@@ -25,7 +24,7 @@ from nexus.web.http.envelope import request_id
 from nexus.web.http.files import picture_response
 from nexus.web.http.threads import taken_in_turn, threads_of, waits_for_store
 from nexus.web.views.items import show_event, show_item, show_reading, show_refresh
-from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router, policy
+from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 from nexus.web.views.versions import show_choice
 
 router = page_router(prefix="/items")
@@ -73,7 +72,6 @@ def item(
     return page(
         request,
         "item.html",
-        headers=_pictures(nexus),
         item=show_item(found, nexus.tools.extractors, viewer),
         reading=show_reading(
             found, view or ("text" if at_a_place else ""), document, passage, has_pdf, revision
@@ -104,7 +102,6 @@ def show_more_text(
     return fragment(
         request,
         "prose.html",
-        headers=_pictures(nexus),
         item=show_item(found, nexus.tools.extractors, viewer),
         reading=show_reading(found, "text", None, passage, has_pdf, revision),
         document=None,
@@ -112,10 +109,18 @@ def show_more_text(
 
 
 @router.get("/{media_id}/assets/{name}")
-def asset(nexus: Nexus, viewer: PageViewer, media_id: UUID, name: str, revision: Revision = None) -> Response:
+@waits_for_store
+def asset(
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    media_id: UUID,
+    name: str,
+    revision: Revision = None,
+) -> Response:
     with nexus.sessions.read() as session:
-        found = holdings.view_version(session, media_id, viewer, revision)
-        return picture_response(reader.find_picture(session, found, name))
+        found = reader.find_picture(session, holdings.view_version(session, media_id, viewer, revision), name)
+    return picture_response(request, viewer, nexus.files, found)
 
 
 @router.get("/{media_id}/pdf")
@@ -134,7 +139,9 @@ def show_pdf(
             "attachment", "inline", 1
         ),
     }
-    content = taken_in_turn(threads_of(request).store.of(viewer), reader.stream(nexus.files, file))
+    content = taken_in_turn(
+        threads_of(request).store.of(viewer), reader.stream(nexus.files, file.storage_path)
+    )
     return StreamingResponse(content, headers=headers, media_type=file.content_type)
 
 
@@ -213,7 +220,3 @@ def _events(session: Session, media_id: UUID, viewer: UUID) -> list[KnownEvent]:
         found = history.events(session, media_id, viewer, found.next_cursor, queries.MOST)
         rows += found.items
     return rows
-
-
-def _pictures(nexus: App) -> dict[str, str]:
-    return {"Content-Security-Policy": policy(nexus.settings, pictures=True)}

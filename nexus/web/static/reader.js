@@ -245,7 +245,39 @@
   document.addEventListener("htmx:afterSwap", () => {
     if (anchored) scrollBy({ top: top(anchored.first) - anchored.at, behavior: "instant" });
     anchored = null;
+    awaitPictures();
   });
+
+  // Pictures that were on their way are looked for again, less and less often: they are not worth a stream of events.
+  const FIRST_LOOK = 1500;
+  const LAST_LOOK = 120_000;
+  let looking = 0;
+
+  function awaitPictures(wait = FIRST_LOOK) {
+    clearTimeout(looking);
+    if (document.querySelector(".picture.waiting")) looking = setTimeout(() => lookForPictures(wait), wait);
+  }
+
+  async function lookForPictures(wait) {
+    const fragment = document.querySelector(".fragment:has(.picture.waiting)");
+    if (!fragment) return;
+    const version = byId("reader").dataset.version;
+    const address = `/items/${media}/text?from=${fragment.id.slice(1)}${version ? `&revision=${version}` : ""}`;
+    try {
+      const answer = await fetch(address);
+      if (answer.ok) placePictures(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch {
+      // Offline; the next look may find them.
+    }
+    if (wait < LAST_LOOK) awaitPictures(wait * 1.6);
+  }
+
+  function placePictures(found) {
+    for (const waiting of document.querySelectorAll(".picture.waiting")) {
+      const now = found.querySelector(`[data-picture="${CSS.escape(waiting.dataset.picture)}"]:not(.waiting)`);
+      if (now) waiting.replaceWith(document.importNode(now, true));
+    }
+  }
 
   document.addEventListener("nexus:put", (event) => {
     if (event.detail.id === "bar") prepare();
@@ -253,6 +285,7 @@
     const place = recall(PLACE);
     if (place.fragment !== undefined && !goTo(place)) loadFrom(place);
     mark();
+    awaitPictures();
   });
 
   function prepare() {
@@ -283,4 +316,5 @@
   prepare();
   resume();
   mark();
+  awaitPictures();
 })();

@@ -15,6 +15,7 @@ from nexus.db.rows import RefreshRow
 from nexus.errors import public_code
 from nexus.extract import Heading
 from nexus.media.history import KnownEvent
+from nexus.media.illustrations import ASSET, name_image
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
@@ -53,7 +54,6 @@ EVENTS = {
 }
 ACTORS = {"you": "you", "worker": "a worker", "sweep": "the sweep", "someone": "another reader"}
 NOT_REFRESHED = "The refresh failed; your version stays as it was"
-ASSET = "asset:"
 #: How many levels of a table of contents are indented.
 DEEPEST = 4
 
@@ -330,9 +330,8 @@ def _lead_image(address: str | None, media_id: UUID, passage: Passage, version: 
     html = passage.fragments[0].html or ""
     if _BEGINS_WITH_IMAGE.match(html) or str(escape(address)) in html:
         return None
-    if address.startswith(ASSET):
-        return asset_address(media_id, address.removeprefix(ASSET), version)
-    return safe_link(address)
+    name = name_image(address, passage.pictures)
+    return name and asset_address(media_id, name.removeprefix(ASSET), version)
 
 
 def _day(published: str | None) -> str | None:

@@ -8,6 +8,7 @@ from uuid import UUID
 from markupsafe import Markup, escape
 
 from nexus.extract.safe_html import safe_html
+from nexus.media.illustrations import ASSET, Illustration, attributes_of, replace_images, write_image
 from nexus.media.reader import Passage
 
 _BLANK_LINES = re.compile(r"(\n\s*\n)")
@@ -40,12 +41,22 @@ def fragments_as_html(
 def _placed(html: str, media_id: UUID, passage: Passage, revision: int | None) -> Markup:
     """Give pictures and links within the document their addresses, and tables a frame to scroll in."""
 
+    def written(attributes: dict[str, str], picture: Illustration | None) -> str:
+        numbered = {} if picture is None else {"data-picture": str(picture.place)}
+        if picture is None or picture.name is None:
+            return _placeholder(
+                attributes.get("alt", ""), numbered, picture is not None and picture.is_waiting
+            )
+        return write_image({**attributes, **numbered}, f"{ASSET}{picture.name}", picture)
+
     def placed(found: re.Match[str]) -> str:
         tag: str = found[0]
         if tag.startswith("</"):
             return f"{tag}</div>"
         if tag[:6].lower() == "<table":
             return f'<div class="table-frame">{tag}'
+        if tag[:4].lower() == "<img":
+            tag = replace_images(tag, passage.pictures, written)
         tag = _ASSET.sub(lambda name: f'{name[1]}"{asset_address(media_id, name[2], revision)}', tag)
         return _WITHIN.sub(
             lambda link: f'{link[1]}"{address_within(link[2], int(link[3]), media_id, passage, revision)}',
@@ -77,6 +88,19 @@ def address_within(anchor: str, position: int, media_id: UUID, passage: Passage,
 def asset_address(media_id: UUID, name: str, revision: int | None) -> str:
     named = "" if revision is None else f"?revision={revision}"
     return f"/items/{media_id}/assets/{name}{named}"
+
+
+def _placeholder(alt: str, numbered: dict[str, str], waits: bool) -> str:
+    """Stand in for a picture that is not there. Its words are in an attribute, so that the text stays the same.
+
+    static/reader.js looks again for those that are on their way.
+    """
+    said = {
+        "class": f"picture {'waiting' if waits else 'missing'}",
+        "role": "img",
+        "aria-label": alt or "Picture",
+    }
+    return f"<span{attributes_of({**said, **numbered})}></span>"
 
 
 def paragraphs(text: str) -> Markup:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 WEB = Path(__file__).parents[1]
-POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+POLICY = (
+    "default-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "object-src 'none'"
+)
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -104,11 +107,10 @@ def changed(media_id: UUID) -> dict[str, str]:
     return {"HX-Trigger": json.dumps({"nexus:changed": {"id": str(media_id)}})}
 
 
-def policy(settings: Settings, pictures: bool = False) -> str:
-    """The Content-Security-Policy: everything comes from Nexus, uploads may go to the store, and the pictures of a
-    text may come from anywhere."""
-    allowed = f"{POLICY}; img-src 'self' https: http:" if pictures else POLICY
-    return " ".join([f"{allowed}; connect-src 'self'", *_store_origins(settings)])
+def policy(settings: Settings) -> str:
+    """The Content-Security-Policy: everything comes from Nexus, also the pictures of a text; uploads may go to the
+    store."""
+    return " ".join([f"{POLICY}; connect-src 'self'", *_store_origins(settings)])
 
 
 def _store_origins(settings: Settings) -> list[str]:

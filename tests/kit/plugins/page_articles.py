@@ -81,7 +81,7 @@ def unclean(source: Source, title: str) -> Extraction:
 
 def rich(source: Source, title: str) -> Extraction:
     fragment, outline = clean_markup(f"<h1>{title}</h1>{RICH}", source.url, 0, asset=lambda _: "dot.png")
-    facts = Facts("Ada Harbour", "The Coast", "2026-01-31T08:00:00Z", "en", "https://example.org/lead.png")
+    facts = Facts("Ada Harbour", "The Coast", "2026-01-31T08:00:00Z", "en")
     return Extraction(title, (fragment,), facts, outline, (Asset("dot.png", "image/png", DOT),))
 
 
