@@ -6,14 +6,38 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, bindparam, cast, func, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
 
 from nexus.db.rows import HistoryRow
 from nexus.db.session import Query, Session, Statement
-from nexus.db.tables import history, libraries, library_media, memberships, users
+from nexus.db.tables import (
+    audit,
+    history,
+    libraries,
+    library_media,
+    memberships,
+    one_of,
+    revisions,
+    users,
+)
 from nexus.libraries import people
+from nexus.libraries.audit import AuditEvent
 from nexus.media.queries import PAGE, ItemPage, View, cursor_after, get_media, number_in
-from nexus.states.media import MEDIA
+from nexus.states.media import MEDIA, Origin
+
+#: What changes no state.
+REFRESH, ENTER = "refresh", "enter_text"
 
 
 class KnownEvent(NamedTuple):
@@ -42,6 +66,58 @@ def _undashed(user: ColumnElement[Any]) -> ColumnElement[str]:
     return func.replace(cast(user, Text), "-", "")
 
 
+class Change(NamedTuple):
+    """What somebody did to an item that left its state as it was."""
+
+    event: str
+    at: datetime
+    #: None if the audit log does not say.
+    user_id: UUID | None
+    #: If it is a person who shares a library with the viewer.
+    name: str | None
+    #: The name of the library that it is about.
+    library: str | None
+
+
+def _since(at: ColumnElement[datetime]) -> ColumnElement[bool]:
+    return at >= bindparam("since", type_=history.c.at.type)
+
+
+#: New texts: refreshes by people who share a library with the viewer, and what the viewer entered.
+_TEXTS = (
+    select(
+        case((revisions.c.origin == Origin.ENTERED.value, ENTER), else_=REFRESH).label("event"),
+        revisions.c.written_at.label("at"),
+        revisions.c.made_by.label("user_id"),
+        _SHARERS.c.name,
+        literal_column("NULL", Text).label("library"),
+    )
+    .join(_SHARERS, _SHARERS.c.id == revisions.c.made_by)
+    .where(
+        revisions.c.media_id == bindparam("media_id"),
+        or_(revisions.c.private_to.is_(None), revisions.c.private_to == bindparam("viewer")),
+        _since(revisions.c.written_at),
+    )
+)
+#: Into which of the viewer's libraries it was put, and out of which it was taken.
+_SHARES = (
+    select(audit.c.event, audit.c.at, audit.c.user_id, _SHARERS.c.name, libraries.c.name)
+    .join(libraries, libraries.c.id == audit.c.library_id)
+    .join(memberships, memberships.c.library_id == audit.c.library_id)
+    .outerjoin(_SHARERS, _SHARERS.c.id == audit.c.user_id)
+    .where(
+        audit.c.subject_id == bindparam("media_id"),
+        one_of(audit.c.event, (AuditEvent.ITEM_SHARED, AuditEvent.ITEM_REMOVED)),
+        memberships.c.user_id == bindparam("viewer"),
+        _since(audit.c.at),
+    )
+)
+_CHANGES = Query(
+    select(_changed := union_all(_TEXTS, _SHARES).subquery("changes")).order_by(
+        _changed.c.at, _changed.c.event
+    ),
+    Change,
+)
 #: For viewers who had the item first. A worker's clock may be behind the one that dated the item.
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
 _IS_PERSON = func.length(history.c.actor) == literal_column(str(len(str(UUID(int=0)))))
@@ -52,7 +128,7 @@ _HISTORY = Query(
         history.c.subject == "media",
         history.c.subject_id == bindparam("media_id"),
         history.c.id > bindparam("after"),
-        history.c.at >= bindparam("since", type_=history.c.at.type),
+        _since(history.c.at),
         or_(~_IS_PERSON, _SHARERS.c.id.is_not(None)),
     )
     .order_by(history.c.id)
@@ -86,6 +162,18 @@ def events(
     more = len(rows) > most
     rows = rows[:most]
     return ItemPage(rows, cursor_after(rows[-1].entry.id) if more else None, found.capabilities)
+
+
+def changes(session: Session, media_id: UUID, viewer: UUID) -> ItemPage[Change]:
+    """What people did to an item beside its transitions, the first first: refreshes, entered texts, shares.
+
+    As in its history, other people's doings are told only inside libraries that they share with the viewer. Raises
+    NotFound.
+    """
+    found = get_media(session, media_id, viewer)
+    since = found.late_since or _EVER
+    rows = session.all(_CHANGES, media_id=media_id, viewer=viewer, since=since)
+    return ItemPage(rows, None, found.capabilities)
 
 
 def _arrival(session: Session, found: View, viewer: UUID) -> KnownEvent:

@@ -19,6 +19,8 @@ from nexus.app import App
 from nexus.errors import ApiError
 from nexus.web.api import (
     audit,
+    bulk,
+    changes,
     events,
     health,
     imports,
@@ -41,6 +43,7 @@ from nexus.web.http.readiness import Readiness
 from nexus.web.http.routing import Route
 from nexus.web.http.safety import Hosts, safe_headers
 from nexus.web.pages import account as page_account
+from nexus.web.pages import bulk as page_bulk
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
@@ -64,7 +67,9 @@ Success is `{"data": …}`, failure `{"error": {"code", "message", "request_id"}
 #: In the order in which they are asked for an address.
 ROUTERS = (
     uploads.router,
+    bulk.router,
     media.router,
+    changes.router,
     libraries.router,
     people.router,
     audit.router,
@@ -76,8 +81,10 @@ ROUTERS = (
     events.router,
     health.router,
     storage_links.router,
+    page_bulk.router,
     page_reader.router,
     page_versions.router,
+    page_versions.text,
     page_imports.router,
     page_imports.form,
     page_imports.script,

@@ -23,7 +23,7 @@ from nexus.storage.names import disposition, download_name
 from nexus.web.http.context import Nexus, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.files import picture_response
-from nexus.web.views.items import show_event, show_item, show_reading, show_refresh
+from nexus.web.views.items import show_history, show_item, show_reading, show_refresh
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router, policy
 from nexus.web.views.versions import show_choice
 
@@ -68,6 +68,7 @@ def item(
         has_pdf = _pdf(session, found) is not None
         asked = refresh.present(session, media_id, viewer)
         events = _events(session, media_id, viewer)
+        changes = history.changes(session, media_id, viewer).items
         uploader = _uploader(session, found, viewer)
     return page(
         request,
@@ -80,7 +81,7 @@ def item(
         choice=show_choice(held, versions, revision),
         document=document,
         refresh=show_refresh(found, asked, nexus.tools.extractors),
-        history=[show_event(row, viewer) for row in events],
+        history=show_history(events, changes, viewer),
         uploader=uploader,
     )
 
