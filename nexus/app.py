@@ -233,7 +233,11 @@ def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:
     return Files(
         storage=_storage(settings, clock),
         prefix=settings.storage_prefix,
-        most_bytes={Kind.PDF: settings.max_pdf_mib * MIB, Kind.EPUB: settings.max_epub_mib * MIB},
+        most_bytes={
+            Kind.PDF: settings.max_pdf_mib * MIB,
+            Kind.EPUB: settings.max_epub_mib * MIB,
+            Kind.TEXT: settings.max_epub_mib * MIB,
+        },
         link_life=timedelta(seconds=settings.link_seconds),
         upload_life=timedelta(hours=settings.upload_hours),
         check_seconds=settings.check_seconds,

@@ -224,7 +224,7 @@ class Settings(ShareSettings):
     supabase_service_key: str = Field("", description="The service key of the Supabase project.")
     supabase_bucket: str = Field("", description="The private bucket of the Supabase project.")
     max_pdf_mib: int = Field(100, ge=1, description="The size of the largest PDF, in MiB.")
-    max_epub_mib: int = Field(50, ge=1, description="The size of the largest EPUB, in MiB.")
+    max_epub_mib: int = Field(50, ge=1, description="The size of the largest EPUB or text file, in MiB.")
     link_seconds: int = Field(300, ge=1, le=604800, description="How long a signed link lives.")
     upload_hours: float = Field(
         24, gt=0, description="How long after it began an upload can still be confirmed."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import can_ada
 
@@ -12,6 +13,8 @@ from nexus.errors import InvalidUrl
 MAX_LENGTH = 2048
 TRACKING = re.compile(r"utm_.*|gclid|fbclid")
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+#: A host with a dot in it, perhaps with a port, at the beginning of what a person typed.
+TYPED_HOST = re.compile(r"(?://)?(?:[^\W_](?:[\w-]*[^\W_])?\.)+[^\W_][\w-]*(?::\d{1,5})?(?=[/?#]|$)")
 YOUTUBE_HOSTS = frozenset(
     {
         "youtube.com",
@@ -40,9 +43,34 @@ class UrlIdentity:
     external_playback_url: str | None = None
 
 
+def with_scheme(typed: str) -> str:
+    """Return an address as a person means it: `example.com/an-article` is https. Anything else is left as it is."""
+    typed = typed.strip()
+    return f"https://{typed.removeprefix('//')}" if TYPED_HOST.match(typed) else typed
+
+
 def identify_article(url: str) -> UrlIdentity:
     """Return the identity of a page. Raises InvalidUrl if the URL can't be one."""
     return UrlIdentity(_printable(url), _canonical(_parse(url)))
+
+
+def other_address(own: str, found: str | None) -> str | None:
+    """Return the canonical form of another address of the same page, or None if it can't be one.
+
+    That is one on the same site, with or without `www.`: no site decides what an address of another means. A front page
+    is none, because sites send readers of removed pages there.
+    """
+    try:
+        mine, other = _parse(own), _parse(found or "")
+        canonical = _canonical(other)
+    except InvalidUrl:
+        return None
+    is_front = other.pathname == "/" and not other.search
+    return None if canonical == own or is_front or _site(mine) != _site(other) else canonical
+
+
+def _site(parsed: can_ada.URL) -> tuple[str, str]:
+    return parsed.hostname.removeprefix("www."), parsed.port
 
 
 def identify_video(url: str) -> UrlIdentity:
@@ -54,6 +82,11 @@ def identify_video(url: str) -> UrlIdentity:
     video_id = _youtube_id(parsed)
     canonical = f"https://www.youtube.com/watch?v={video_id}"
     return UrlIdentity(_printable(url), canonical, "youtube", video_id, canonical)
+
+
+def host_of(url: str | None) -> str:
+    """Return the host of an address as people name it; empty if it has none."""
+    return (urlsplit(url or "").hostname or "").removeprefix("www.")
 
 
 def _printable(url: str) -> str:

@@ -12,17 +12,18 @@ from nexus.cli.context import acting_user, opened
 from nexus.cli.follow import Follow, following
 from nexus.cli.outcome import EndedItem, Item, Result
 from nexus.db.session import Session
-from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidUrl
+from nexus.errors import ApiError, InvalidFileType, InvalidRequest
+from nexus.imports.staging import KINDS
 from nexus.libraries import access, catalog
 from nexus.media import uploads
-from nexus.media.add import Added, add_url
+from nexus.media.add import Added, add_url, guess_kind
 from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.files import CONTENT_TYPES
 from nexus.media.uploads import Expected
-from nexus.states.media import Kind
 from nexus.storage import CHUNK
 
-FILE_KINDS_BY_SUFFIX = {".pdf": Kind.PDF, ".epub": Kind.EPUB}
+#: Endings of files, not of hosts.
+FILE_SUFFIXES = {*KINDS, ".doc", ".docx", ".htm", ".html", ".odt", ".rtf"}
 
 
 def add_sources(
@@ -48,7 +49,8 @@ def _take_in(app: App, follow: Follow, address: str, kind: str | None, library: 
         if is_file(address):
             added = _uploaded(app, follow.viewer, Path(address).expanduser(), library)
         else:
-            added = _added(app, follow.viewer, kind or guess_kind(address), address, library)
+            url = urls.with_scheme(address)
+            added = _added(app, follow.viewer, kind or guess_kind(url).value, url, library)
     except ApiError as error:
         follow.end(EndedItem(Item(address), Result.REFUSED, error.message, code=error.code))
         return
@@ -71,12 +73,10 @@ def _uploaded(app: App, viewer: UUID, path: Path, library: str | None) -> Added:
     """Upload a file as a browser does, but straight into the store."""
     try:
         size = path.stat().st_size
-        kind = FILE_KINDS_BY_SUFFIX[path.suffix.lower()]
+        kind = KINDS[path.suffix.lower()]
         chunks = _chunks(path)
     except KeyError as error:
-        raise InvalidFileType(
-            "Nexus takes files that end in .pdf or .epub here. Text files: nexus import"
-        ) from error
+        raise InvalidFileType("Nexus takes PDFs, EPUBs and text files: .pdf, .epub, .txt or .md.") from error
     except OSError as error:
         raise InvalidRequest(f"This file can't be read: {error.strerror}.") from error
     expected = Expected(kind.value, path.name, CONTENT_TYPES[kind], size)
@@ -93,9 +93,17 @@ def _chunks(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def is_file(address: str) -> bool:
-    """Whether a source is a file. Anything with a scheme is an address, even a bad one."""
-    return "://" not in address and (Path(address).expanduser().exists() or Path(address).suffix != "")
+def is_file(source: str) -> bool:
+    """Whether a source is a file. Anything with a scheme is an address, even a bad one.
+
+    A file that does not exist is told from `example.com` by its suffix, and from `example.com/paper.pdf` by the host.
+    """
+    path = Path(source).expanduser()
+    if "://" in source or path.exists():
+        return "://" not in source
+    if path.suffix.lower() in FILE_SUFFIXES and len(path.parts) == 1:
+        return True
+    return path.suffix != "" and urls.with_scheme(source) == source
 
 
 def _library(session: Session, viewer: UUID, name: str) -> UUID:
@@ -112,12 +120,3 @@ def find_library(session: Session, viewer: UUID, name: str | None) -> UUID | Non
     """Return the oldest library of this name that the viewer may change, or without a name their default library."""
     default = access.ensure_user(session, viewer)
     return default if name is None else catalog.find_own_library(session, viewer, name)
-
-
-def guess_kind(address: str) -> str:
-    """YouTube addresses are videos, all others articles. Bad addresses are refused as either."""
-    try:
-        is_youtube = urls.identify_video(address).provider == "youtube"
-    except InvalidUrl:
-        is_youtube = True
-    return (Kind.VIDEO if is_youtube else Kind.WEB_ARTICLE).value

@@ -84,7 +84,7 @@ def add(
     urls: Annotated[
         list[str],
         typer.Argument(
-            help="Web addresses, PDFs and EPUBs to take in.", metavar="URL...", show_default=False
+            help="Web addresses, PDFs, EPUBs and text files to take in.", metavar="URL...", show_default=False
         ),
     ],
     kind: Annotated[
@@ -131,10 +131,10 @@ def import_(
 def status(
     ids: Ids = None,
     only: Annotated[
-        MediaStatus | None, typer.Option("--status", help="Only media in this state.", show_default=False)
+        MediaStatus | None, typer.Option("--status", help="Only items in this state.", show_default=False)
     ] = None,
     library: Annotated[str | None, typer.Option(help="Only this library.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The most media to list.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="The most items to list.")] = 20,
     user: User = None,
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the media as a JSON array.")] = False,
@@ -161,6 +161,19 @@ def retry(
 
 
 @app.command()
+def rm(
+    ids: Annotated[list[UUID], typer.Argument(help="Ids of items.", metavar="ID...", show_default=False)],
+    user: User = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per item.")] = False,
+) -> None:
+    """Remove items from the libraries that you administer. What nobody else has is deleted."""
+    from nexus.cli.rm import remove_items
+
+    remove_items(data_dir, user, ids, as_json=as_json)
+
+
+@app.command()
 def refresh(
     ids: Ids = None,
     outdated: Annotated[
@@ -182,6 +195,12 @@ def revisions(
     use: Annotated[
         int | None, typer.Option(min=1, help="Hold this version from now on.", show_default=False)
     ] = None,
+    enter: Annotated[
+        Path | None,
+        typer.Option(
+            help="Make the text in this file your own version; - is standard input.", show_default=False
+        ),
+    ] = None,
     diff: Annotated[
         tuple[int, int] | None,
         typer.Option(help="Compare two versions word by word.", metavar="N M", show_default=False),
@@ -190,10 +209,10 @@ def revisions(
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per version.")] = False,
 ) -> None:
-    """List the versions of an item; use another one, or compare two."""
+    """List the versions of an item; use another one, enter one by hand, or compare two."""
     from nexus.cli.revisions import show_revisions
 
-    show_revisions(data_dir, user, item, use=use, diff=diff, as_json=as_json)
+    show_revisions(data_dir, user, item, use=use, enter=enter, diff=diff, as_json=as_json)
 
 
 @app.command()
@@ -323,7 +342,7 @@ def upgrade(data_dir: DataDir = None) -> None:
 def downgrade(
     revision: Annotated[str, typer.Argument(help="The revision to go back to; base is the empty database.")],
     data_dir: DataDir = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask. Without a terminal it is required.")] = False,
 ) -> None:
     """Take the database back to an earlier revision; what later ones added is lost."""
     from nexus.cli.database import downgrade_database

@@ -6,8 +6,6 @@ The app and the database are imported only when they are made: a command that ne
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -151,16 +149,3 @@ def acting_user(chosen: Settings, user: UUID | None) -> UUID:
             MISUSED,
         )
     return found
-
-
-def again(chosen: Settings, command: str) -> str:
-    """Return a command to type next, for the same data folder."""
-    elsewhere = chosen.data_dir != Settings().data_dir
-    typed = f"{own_name()} {command}"
-    return f"{typed} --data-dir {chosen.data_dir}" if elsewhere else typed
-
-
-def own_name() -> str:
-    """Return how to call Nexus: by its path if the shell does not find it by its name."""
-    called = Path(sys.argv[0])
-    return str(called) if called.name == "nexus" and not shutil.which("nexus") else "nexus"

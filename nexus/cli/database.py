@@ -8,7 +8,9 @@ from pathlib import Path
 import typer
 
 from nexus import logging
-from nexus.cli.context import again, load_settings
+from nexus.cli.context import load_settings
+from nexus.cli.failures import MISUSED, Refused
+from nexus.command_line import again
 from nexus.db import migrate
 from nexus.settings import Settings
 from nexus.upkeep.doctor import missing_file
@@ -21,9 +23,13 @@ def upgrade_database(data_dir: Path | None) -> None:
 
 
 def downgrade_database(data_dir: Path | None, revision: str, *, sure: bool) -> None:
-    """Ask first if somebody can answer: what later revisions added is lost."""
+    """Ask first: what later revisions added is lost. Raises Refused if nobody can answer."""
     chosen = _chosen(data_dir)
-    if not sure and sys.stdin.isatty():
+    if not sure:
+        if not sys.stdin.isatty():
+            raise Refused(
+                f"Going back to {revision} deletes what later revisions hold. To do it, add --yes.", MISUSED
+            )
         typer.confirm(f"Going back to {revision} deletes what later revisions hold. Go on?", abort=True)
     migrate.downgrade_schema(chosen.database, revision)
     typer.echo(f"The database is at revision {migrate.schema_version(chosen.database) or 'base'}.")

@@ -15,13 +15,14 @@ from rich.text import Text
 
 from nexus import app, urls
 from nexus.cli import say
-from nexus.cli.add import guess_kind, is_file
+from nexus.cli.add import is_file
 from nexus.cli.context import unopened
 from nexus.cli.failures import FAILED
 from nexus.errors import ExtractorNotImplemented, InvalidRequest, NexusError, public_code
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fetched, Hints, Source, StoredFile
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher
+from nexus.media.add import guess_kind
 from nexus.media.inspect import looks_like
 from nexus.media.texts import count_words
 from nexus.media.workbench import as_fetched
@@ -120,8 +121,9 @@ def _extract(bench: Loose, given: str) -> Extraction:
 
 
 def _address(bench: Loose, given: str) -> Source:
-    kind = Kind(guess_kind(given))
-    found = (urls.identify_video if kind is Kind.VIDEO else urls.identify_article)(given)
+    address = urls.with_scheme(given)
+    kind = guess_kind(address)
+    found = (urls.identify_video if kind is Kind.VIDEO else urls.identify_article)(address)
     return Source(uuid4(), kind, found.canonical_url, found.provider, found.provider_id, 1, bench)
 
 

@@ -12,8 +12,8 @@ import typer
 
 from nexus.app import App, Front
 from nexus.cli import say
-from nexus.cli.context import again
 from nexus.cli.outcome import EndedItem, Item, Progress, Result, progress
+from nexus.command_line import again
 from nexus.errors import JobTimeout, WorkError, public_code, tree
 from nexus.media import queries
 from nexus.media.queries import View
@@ -95,12 +95,13 @@ class Follow:
                     self.end(EndedItem(item, Result.WAITING, "It is pending again.", view))
 
     def exit(self) -> None:
-        """Say on standard error what is left and what went wrong. Raises Exit if anything went wrong."""
+        """Say on standard error what is left, and what went wrong if nobody was told. Raises Exit if anything did."""
         if any(ended.result is Result.WAITING for ended in self.ends):
             say.hint(f"A running Nexus takes up what is pending: {again(self.front.settings, 'serve')}")
         bad = [ended for ended in self.ends if ended.is_bad]
-        for ended in bad:
-            say.problem(f"{ended.item.label}: {ended.sentence}{_next_step(self.front, ended)}")
+        if not self.progress.tells_failures:
+            for ended in bad:
+                say.problem(f"{ended.item.label}: {ended.sentence}")
         if bad:
             raise typer.Exit(1)
 
@@ -144,9 +145,9 @@ def _ended(front: Front, item: Item, view: View, *, moved: bool) -> EndedItem:
     if status is MediaStatus.PENDING:
         return EndedItem(item, Result.QUEUED, _why_queued(front, row.kind), view)
     if status is MediaStatus.FAILED and row.failure_stage != Stage.EMBED.value:
-        return EndedItem(
-            item, Result.FAILED, row.last_error_message or "", view, public_code(row.last_error_code)
-        )
+        code = public_code(row.last_error_code)
+        next_step = again(front.settings, f"retry {row.id} --wait") if code in PASSING else ""
+        return EndedItem(item, Result.FAILED, row.last_error_message or "", view, code, next_step)
     return EndedItem(item, Result.READABLE if moved else Result.THERE, row.title or "", view)
 
 
@@ -154,9 +155,3 @@ def _why_queued(front: Front, kind: str) -> str:
     if front.settings.extraction == "off":
         return "It is queued and stays pending: NEXUS_EXTRACTION is off."
     return f"It is queued. This command knows no processor for {kind}; a server or worker that has one takes it up."
-
-
-def _next_step(front: Front, ended: EndedItem) -> str:
-    if ended.result is not Result.FAILED or ended.code not in PASSING:
-        return ""
-    return f" Next: {again(front.settings, f'retry {ended.item.media_id} --wait')}"

@@ -43,6 +43,10 @@ class Shown(Protocol):
     def tick(self) -> None: ...
     def done(self, lines: list[FileProgress]) -> None: ...
 
+    def failed(self, lines: list[FileProgress]) -> None:
+        """Show why files can't be imported, unless that is shown anyway."""
+        ...
+
     def given_up(self, lines: list[FileProgress]) -> None:
         """Show that the import was discarded, with the files as they were then."""
         ...
@@ -75,7 +79,10 @@ class ImportLines(Told):
         for line in self._desk.progress.lines() if self._desk else []:
             if self._seen.get(line.source_id) is not line.outcome:
                 self._seen[line.source_id] = line.outcome
-                say.line(line.outcome.value, line.name, line.message or "")
+                say.line(line.outcome.value, line.name, _reason(line))
+
+    def failed(self, lines: list[FileProgress]) -> None:
+        """Say nothing: each has its line."""
 
     def done(self, lines: list[FileProgress]) -> None:
         say.line("complete", *_counts(lines))
@@ -93,6 +100,9 @@ class ImportJson:
 
     def tick(self) -> None:
         """Show nothing before the end."""
+
+    def failed(self, lines: list[FileProgress]) -> None:
+        """Say nothing: each has its object."""
 
     def done(self, lines: list[FileProgress]) -> None:
         for line in lines:
@@ -156,6 +166,10 @@ class ImportScreen(Told):
             name = say.printable(parsing[source_id].name)
             self._files[source_id] = self._bars.add_task(f"  {name}", total=None, percent="", speed="")
 
+    def failed(self, lines: list[FileProgress]) -> None:
+        for line in lines:
+            say.problem(f"{line.name}: {_reason(line)}")
+
     def done(self, lines: list[FileProgress]) -> None:
         for line in lines:
             mark, style = MARKS.get(line.outcome, ("·", "dim"))
@@ -170,6 +184,10 @@ def shown(*, as_json: bool) -> Shown:
     if as_json:
         return ImportJson()
     return ImportScreen() if say.is_to_a_person() else ImportLines()
+
+
+def _reason(line: FileProgress) -> str:
+    return f"{line.message} ({line.code})" if line.code else line.message or ""
 
 
 def _counts(lines: list[FileProgress]) -> list[str]:

@@ -18,7 +18,7 @@ from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import Refused
 from nexus.cli.follow import INTERRUPTED
 from nexus.cli.import_progress import Shown, shown
-from nexus.errors import ApiError, CancellationFailed, Internal, InvalidState, NexusError, WorkspaceFailed
+from nexus.errors import ApiError, CancellationFailed, Internal, InvalidState, WorkspaceFailed
 from nexus.imports.progress import FileOutcome, FileProgress
 from nexus.imports.service import CLOSE_SECONDS, ImportDesk
 from nexus.imports.staging import KINDS
@@ -135,9 +135,10 @@ def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
         if desk.state.status is not AttemptStatus.PAUSED:
             raise Internal  # the runner broke without saying so
         failed = desk.progress.of(FileOutcome.FAILED)
-        _tell(failed, desk.trouble)
-        choice = _asked("Go on without them?", LEAVE_OUT) if failed else _asked("Paused. Go on?", GO_ON)
-        if choice == DISCARD:
+        screen.failed(failed)
+        if (trouble := desk.trouble) is not None:
+            say.problem(f"{trouble.message} ({trouble.code})")
+        if _choice(failed) == DISCARD:
             screen.given_up(desk.progress.lines())
             desk.staging.discard(batch_id)
             say.hint(NOTHING)
@@ -175,11 +176,10 @@ def _watch(desk: ImportDesk, screen: Shown) -> None:
         screen.tick()
 
 
-def _tell(failed: list[FileProgress], trouble: NexusError | None) -> None:
-    for line in failed:
-        say.problem(f"{line.name}: {line.message} ({line.code})")
-    if trouble is not None:
-        say.problem(f"{trouble.message} ({trouble.code})")
+def _choice(failed: list[FileProgress]) -> str:
+    if failed:
+        return _asked("Go on without them?", LEAVE_OUT)
+    return _asked("Paused. Go on?", GO_ON)
 
 
 def _asked(question: str, yes: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from types import TracebackType
 from typing import Any, Protocol, Self
 from uuid import UUID
 
+from nexus import urls
 from nexus.cli import say
 from nexus.media.queries import View
 
@@ -44,6 +46,8 @@ class EndedItem:
     detail: str = ""
     view: View | None = None
     code: str | None = None
+    #: A command that may help.
+    next_step: str = ""
 
     @property
     def is_bad(self) -> bool:
@@ -52,7 +56,8 @@ class EndedItem:
     @property
     def sentence(self) -> str:
         if self.result is Result.FAILED and self.view is not None:
-            return f"failed at {self.view.row.failure_stage} ({self.code}): {self.detail}"
+            why = f"failed at {self.view.row.failure_stage} ({self.code}): {self.detail}"
+            return f"{why} Next: {self.next_step}" if self.next_step else why
         return self.detail
 
     def to_json(self, viewer: UUID) -> dict[str, Any]:
@@ -70,8 +75,18 @@ class EndedItem:
         }
 
 
+def waiting_of(view: View) -> str:
+    """Return which site an item waits for, and until when by this machine's clock; nothing if it does not wait."""
+    if view.waiting_until is None or view.waiting_until <= datetime.now(UTC):
+        return ""
+    return f"waiting for {urls.host_of(view.row.canonical_url)} until {view.waiting_until.astimezone():%H:%M}"
+
+
 class Progress(Protocol):
     """Shows what happens."""
+
+    #: Whether what it shows of an end says why something failed.
+    tells_failures: bool
 
     def changed(self, item: Item, view: View) -> None: ...
     def ended(self, ended: EndedItem) -> None: ...
@@ -83,6 +98,8 @@ class Progress(Protocol):
 
 
 class _Quiet:
+    tells_failures = True
+
     def note(self, sentence: str) -> None:
         say.hint(sentence)
 
@@ -99,7 +116,8 @@ class Lines(_Quiet):
     """For a pipe: the result, the id, the URL and details, separated by tabs."""
 
     def changed(self, item: Item, view: View) -> None:
-        say.line(view.row.processing_status, item.media_id, item.label)
+        wait = [sentence] if (sentence := waiting_of(view)) else []
+        say.line(view.row.processing_status, item.media_id, item.label, *wait)
 
     def ended(self, ended: EndedItem) -> None:
         say.line(ended.result.value, ended.item.media_id or "-", ended.item.label, ended.sentence)

@@ -14,9 +14,7 @@ from nexus.cli.failures import MISUSED, Refused
 from nexus.cli.follow import Follow, following
 from nexus.cli.outcome import EndedItem, Item, Result
 from nexus.errors import ApiError
-from nexus.libraries import access
-from nexus.media import queries, submit
-from nexus.states.media import MediaStatus
+from nexus.media import bulk, queries, submit
 
 
 def retry_items(
@@ -44,29 +42,14 @@ def _retried(
 ) -> Iterator[Follow]:
     """Retry the named items, or everything that has failed."""
     viewer = acting_user(front.settings, user)
-    chosen = list(dict.fromkeys(media_ids)) or _failed(front, viewer)
+    with front.sessions.read() as session:
+        chosen = list(dict.fromkeys(media_ids)) or bulk.failed_items(session, viewer)
     if not chosen:
         say.hint("Nothing has failed.")
     with following(front, viewer, len(chosen), as_json=as_json) as follow:
         for media_id in chosen:
             _retry(follow, media_id)
         yield follow
-
-
-def _failed(front: Front, viewer: UUID) -> list[UUID]:
-    """Return everything that has failed and that the viewer may retry."""
-    found: list[UUID] = []
-    with front.sessions.begin() as session:
-        access.ensure_user(session, viewer)
-        cursor: str | None = None
-        while True:
-            page = queries.newest(
-                session, viewer, status=MediaStatus.FAILED, cursor=cursor, most=queries.MOST
-            )
-            found += [view.row.id for view in page.items if view.may_retry]
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
 
 
 def _retry(follow: Follow, media_id: UUID) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from uuid import UUID
 
@@ -22,12 +23,13 @@ def show_revisions(
     media_id: UUID,
     *,
     use: int | None,
+    enter: Path | None,
     diff: tuple[int, int] | None,
     as_json: bool,
 ) -> None:
-    """List the versions of an item, after choosing one with `use`; or compare two."""
-    if use is not None and diff is not None:
-        raise Refused("Give --use or --diff, not both.", MISUSED)
+    """List the versions of an item, after choosing one with `use` or entering one; or compare two."""
+    if sum(one is not None for one in (use, enter, diff)) > 1:
+        raise Refused("Give only one of --use, --enter and --diff.", MISUSED)
     with opened(data_dir) as app:
         viewer = acting_user(app.settings, user)
         try:
@@ -36,9 +38,20 @@ def show_revisions(
                 return
             if use is not None:
                 holdings.use_version(app.sessions, media_id, viewer, use)
+            if enter is not None:
+                holdings.enter_own_text(app.sessions, media_id, viewer, "", _text_in(enter))
             _list(app, viewer, media_id, as_json=as_json)
         except ApiError as error:
             raise Refused(error.message) from error
+
+
+def _text_in(path: Path) -> str:
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(
+            f"This file can't be read as text: {path}. Save it in UTF-8, then try again."
+        ) from error
 
 
 def _list(app: App, viewer: UUID, media_id: UUID, *, as_json: bool) -> None:

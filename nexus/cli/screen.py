@@ -11,7 +11,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from nexus.cli import say
-from nexus.cli.outcome import EndedItem, Item, Result
+from nexus.cli.outcome import EndedItem, Item, Result, waiting_of
 from nexus.media.queries import View
 from nexus.states.media import MediaStatus
 
@@ -39,6 +39,7 @@ class Screen:
 
     #: More than this many are counted, not listed.
     SHOWN = 8
+    tells_failures = False
 
     def __init__(self, total: int) -> None:
         self._console = say.out()
@@ -59,7 +60,10 @@ class Screen:
     def changed(self, item: Item, view: View) -> None:
         status = MediaStatus(view.row.processing_status)
         label = Text.assemble(
-            (f"{WORDS[status]:<11}", say.STYLES[status]), say.printable(item.label), overflow="ellipsis"
+            (f"{WORDS[status]:<11}", say.STYLES[status]),
+            say.printable(item.label),
+            (f"  {waiting_of(view)}", "dim"),
+            overflow="ellipsis",
         )
         spinner = self._under_way.setdefault(item, Spinner("dots"))
         spinner.update(text=label)

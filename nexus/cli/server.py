@@ -26,6 +26,7 @@ from nexus.cli.context import build_app, load_settings
 from nexus.cli.failures import Refused
 from nexus.cli.startup import Opening, ServerPart
 from nexus.cli.token import local_address, sign_in_link
+from nexus.command_line import sign_in_command
 from nexus.settings import Settings
 from nexus.upkeep.confinement import why_not_confined
 from nexus.web import application
@@ -250,7 +251,7 @@ def _welcome(app: App, port: int) -> None:
     if chosen.env != "prod" and chosen.local_owner is not None:
         typer.echo("\nSign in:")
         typer.secho(sign_in_link(chosen, app.sessions, chosen.local_owner, port), fg="cyan")
-        typer.echo("It works once, for ten minutes. Get another with: nexus token --link")
+        typer.echo(f"It works once, for ten minutes. Get another with: {sign_in_command(chosen, port)}")
         typer.echo(f"\nData: {chosen.data_dir}")
     typer.echo(f"Work: {_who_works(app)}")
     typer.echo("Stop: Ctrl-C")

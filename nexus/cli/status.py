@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -11,7 +12,8 @@ import typer
 from nexus.cli import say
 from nexus.cli.context import acting_user, connected
 from nexus.cli.failures import FAILED, Refused
-from nexus.db.session import Sessions
+from nexus.cli.outcome import waiting_of
+from nexus.db.session import Session, Sessions
 from nexus.errors import ApiError, public_code
 from nexus.libraries import catalog
 from nexus.media import queries
@@ -33,19 +35,19 @@ def show_status(
 ) -> None:
     with connected(data_dir) as (chosen, sessions):
         viewer = acting_user(chosen, user)
-        views, missing = (
-            _named(sessions, viewer, media_ids)
-            if media_ids
-            else _latest(sessions, viewer, status, library, limit)
-        )
+        if media_ids:
+            (views, missing), counts = _named(sessions, viewer, media_ids), None
+        else:
+            missing = []
+            views, counts = _latest(sessions, viewer, status, library, limit)
         if as_json:
             from nexus.web.api.schemas import MediaOut  # noqa: PLC0415 the models of the API are slow to load
 
             say.as_json([MediaOut.of(view, viewer).model_dump(mode="json") for view in views], indent=2)
         else:
-            _show(chosen, sessions, viewer, views, summary=not media_ids)
+            _show(chosen, counts, views, sessions.clock())
         for media_id in missing:
-            say.problem(f"{media_id}: There is no such media, or you may not see it.")
+            say.problem(f"{media_id}: Not found, or you don't have access.")
         if missing:
             raise typer.Exit(FAILED)
 
@@ -63,16 +65,17 @@ def _named(sessions: Sessions, viewer: UUID, media_ids: Sequence[UUID]) -> tuple
 
 def _latest(
     sessions: Sessions, viewer: UUID, status: MediaStatus | None, library: str | None, limit: int
-) -> tuple[list[View], list[UUID]]:
+) -> tuple[list[View], dict[MediaStatus, int]]:
+    """Return the newest items, and how many there are of all that could be listed."""
     with sessions.read() as session:
-        library_id = None if library is None else _library(sessions, viewer, library)
+        library_id = None if library is None else _library(session, viewer, library)
         page = queries.newest(session, viewer, library_id=library_id, status=status, most=limit)
-    return page.items, []
+        counts = census.readable_by_status(session, viewer, library_id)
+    return page.items, counts if status is None else {status: counts[status]}
 
 
-def _library(sessions: Sessions, viewer: UUID, name: str) -> UUID:
-    with sessions.read() as session:
-        known = catalog.list_libraries(session, viewer)
+def _library(session: Session, viewer: UUID, name: str) -> UUID:
+    known = catalog.list_libraries(session, viewer)
     wanted = " ".join(name.split())
     found = next((row.id for row in known if row.name == wanted), None)
     if found is None:
@@ -83,33 +86,28 @@ def _library(sessions: Sessions, viewer: UUID, name: str) -> UUID:
 
 
 def _show(
-    chosen: Settings, sessions: Sessions, viewer: UUID, views: Sequence[View], *, summary: bool
+    chosen: Settings, counts: dict[MediaStatus, int] | None, views: Sequence[View], now: datetime
 ) -> None:
-    counts = _counts(sessions, viewer) if summary else None
     if say.is_to_a_person():
         from nexus.cli import status_table  # noqa: PLC0415 rich is slow to load, and a pipe does not need it
 
-        status_table.draw_items(chosen, counts, views, sessions.clock())
+        status_table.draw_items(chosen, counts, views, now)
         return
     if counts is not None:
-        say.line(*(f"{status.value}={count}" for status, count in counts.items()))
+        by_status = (f"{status.value}={count}" for status, count in counts.items())
+        say.line(f"listed={len(views)}", f"of={sum(counts.values())}", *by_status)
     for view in views:
-        say.line(view.row.id, view.row.processing_status, view.row.kind, label_of(view), failure_line(view))
-
-
-def _counts(sessions: Sessions, viewer: UUID) -> dict[MediaStatus, int]:
-    with sessions.read() as session:
-        return census.by_status(session, viewer)
+        say.line(view.row.id, view.row.processing_status, view.shown_kind, label_of(view), reason_of(view))
 
 
 def label_of(view: View) -> str:
     return say.printable(view.row.title or view.row.canonical_url or view.row.kind)
 
 
-def failure_line(view: View) -> str:
-    """Return why it failed, or nothing if it did not."""
+def reason_of(view: View) -> str:
+    """Return why it failed or what it waits for; nothing if it does neither."""
     row = view.row
     if not row.last_error_code:
-        return ""
+        return waiting_of(view)
     code = public_code(row.last_error_code)
     return say.printable(f"failed at {row.failure_stage} ({code}): {row.last_error_message}")

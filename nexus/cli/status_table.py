@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from nexus.cli import say
-from nexus.cli.context import again
-from nexus.cli.status import failure_line, label_of
+from nexus.cli.status import label_of, reason_of
+from nexus.command_line import again
 from nexus.media.queries import View
 from nexus.settings import Settings
 from nexus.states.media import MediaStatus
@@ -22,16 +22,17 @@ def draw_items(
     """Draw the summary, if there are counts, and the table."""
     console = say.out()
     if counts is not None:
-        console.print(_summary(chosen, counts))
+        console.print(_summary(chosen, counts, len(views)))
     if views:
         console.print(_table(views, now))
 
 
-def _summary(chosen: Settings, counts: dict[MediaStatus, int]) -> Text:
+def _summary(chosen: Settings, counts: dict[MediaStatus, int], listed: int) -> Text:
     total = sum(counts.values())
     if not total:
         return Text(f"Nothing here yet. Take something in: {again(chosen, 'add URL')}")
-    parts: list[Text] = [Text(say.amount(total, "media", "media"), "bold")]
+    items = say.amount(total, "item", "items")
+    parts: list[Text] = [Text(items if listed == total else f"{listed} of {items}", "bold")]
     parts += [
         Text(f"{count} {status.value}", say.STYLES[status]) for status, count in counts.items() if count
     ]
@@ -41,7 +42,7 @@ def _summary(chosen: Settings, counts: dict[MediaStatus, int]) -> Text:
 def _table(views: Sequence[View], now: datetime) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
     table.add_column("status", no_wrap=True)
-    table.add_column("media", overflow="fold")
+    table.add_column("item", overflow="fold")
     table.add_column("added", no_wrap=True, style="dim")
     for view in views:
         row = view.row
@@ -51,14 +52,14 @@ def _table(views: Sequence[View], now: datetime) -> Table:
 
 
 def _described(view: View) -> Text:
-    """Return the title, and what the next command needs: the address, the id, and why it failed."""
+    """Return the title, and what the next command needs: the address, the id, and why it failed or waits."""
     row = view.row
     lines = [Text(label_of(view), "bold")]
     if row.title and row.canonical_url:
         lines.append(Text(say.printable(row.canonical_url), "dim"))
     lines.append(Text(str(row.id), "dim"))
-    if row.last_error_code:
-        lines.append(Text(failure_line(view), "red"))
+    if reason := reason_of(view):
+        lines.append(Text(reason, "red" if row.last_error_code else "yellow"))
     return Text("\n").join(lines)
 
 

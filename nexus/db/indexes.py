@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Index, text
 
+from nexus.db.addresses import other_addresses
 from nexus.db.editorial import UNBEGUN, jobs, stories
 from nexus.db.pictures import PICTURE_WAITING, pictures
 from nexus.db.signing_in import api_tokens, sign_ins
@@ -39,6 +40,7 @@ Index(
     unique=True,
     **_where("is_default"),
 )
+Index("ix_other_addresses_url", other_addresses.c.url)
 Index("ix_memberships_library", memberships.c.library_id)
 Index("ix_users_email", users.c.email)
 # One open invitation for each address and user: inviting again renews it.
@@ -50,6 +52,7 @@ Index("ix_invitations_inviter", invitations.c.invited_by)
 Index("ix_audit_at", audit.c.at)
 Index("ix_audit_library", audit.c.library_id, audit.c.id)
 Index("ix_audit_user", audit.c.user_id, audit.c.id)
+Index("ix_audit_subject", audit.c.subject_id)
 Index(
     "uq_media_url",
     media.c.kind,

@@ -27,7 +27,7 @@ from nexus.errors import (
     WorkError,
 )
 from nexus.extract import Extraction, Fetched, Hints
-from nexus.extract.builtin import PDF_TYPE
+from nexus.extract.builtin import FILE_READERS
 from nexus.fetch import page_type
 from nexus.media import extraction, lifecycle
 from nexus.media.add import hold_article
@@ -260,17 +260,18 @@ def _written(session: Session, tools: Tools, step: Step, result: Result) -> Step
 def _hand_over(session: Session, job: JobRow, found: Found) -> UUID:
     """Make the article an item in the creator's library, with this text if the item has none: one fetch for both.
 
-    A PDF is left to a worker, which stores its file.
+    A PDF or EPUB is left to a worker, which stores its file.
     """
     row = hold_article(session, job.created_by_user_id, job.canonical_url or "")
     media_id = row.id
-    if found.fetched is not None and found.fetched.content_type == PDF_TYPE:
+    if found.fetched is not None and found.fetched.content_type in FILE_READERS:
         return media_id
     if row.processing_status is MediaStatus.FAILED:
         lifecycle.reset_failed(session, media_id, job.created_by_user_id)
     claim = lifecycle.worker_start_attempt(session, media_id)
     if claim is not None:
-        lifecycle.mark_ready_for_reading(session, media_id, claim.processing_attempts, found)
+        attempt = claim.processing_attempts
+        lifecycle.mark_ready_for_reading(session, media_id, attempt, found, job.canonical_url)
     return media_id
 
 

@@ -72,6 +72,8 @@ class Extraction:
     facts: Facts = Facts()
     outline: tuple[Heading, ...] = ()
     assets: tuple[Asset, ...] = ()
+    #: What the page says is its address. A site may say so of its own pages only.
+    canonical_url: str | None = None
 
     @classmethod
     def plain(cls, title: str | None, *texts: str) -> Extraction:

@@ -11,16 +11,17 @@ TEXT = "nexus.extract.text:read_text"
 #: The modules that parser processes import before the first document.
 READERS = tuple(reader.partition(":")[0] for reader in (ARTICLE, EPUB, PDF, TEXT))
 
-PDF_TYPE = "application/pdf"
+#: What becomes the item's file if its address answers with it, and what reads it.
+FILE_READERS = {"application/pdf": PDF, "application/epub+zip": EPUB}
 PLAIN_TYPES = frozenset({"text/plain", "text/markdown"})
 
 
 def web_article(source: Source) -> Extraction:
-    """Read a page. If the address answers with a PDF, that becomes the media's file and its text the media's text."""
+    """Read a page. A PDF or EPUB that the address answers with becomes the item's file, and its text the item's."""
     fetched = source.bench.fetch(source.url or "")
-    if fetched.content_type == PDF_TYPE:
+    reader = FILE_READERS.get(fetched.content_type)
+    if reader is not None:
         source.bench.keep(fetched)
-        reader = PDF
     else:
         reader = TEXT if fetched.content_type in PLAIN_TYPES else ARTICLE
     return source.bench.read(reader, fetched.body, fetched.hints())

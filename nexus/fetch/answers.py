@@ -25,10 +25,13 @@ PARTIAL = 206
 PASSING = frozenset({408, 425})
 
 PDF = "application/pdf"
+EPUB = "application/epub+zip"
 HTML = "text/html"
 TEXT = "text/plain"
-ACCEPTED = frozenset({HTML, "application/xhtml+xml", TEXT, PDF})
-ACCEPT = "text/html, application/xhtml+xml, application/pdf, text/plain;q=0.9, */*;q=0.1"
+ACCEPTED = frozenset({HTML, "application/xhtml+xml", TEXT, PDF, EPUB})
+ACCEPT = (
+    "text/html, application/xhtml+xml, application/pdf, application/epub+zip, text/plain;q=0.9, */*;q=0.1"
+)
 #: Without SVG, which Nexus does not keep: sites that have a choice send something else.
 ACCEPT_PICTURE = "image/webp, image/png, image/jpeg, image/gif, image/avif;q=0.9, */*;q=0.1"
 #: What servers say when they don't know the type. The bytes decide instead.
@@ -55,6 +58,8 @@ VALIDATOR = re.compile(r"[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,510}[\x21-\
 SNIFFED = 1024
 BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 PDF_MARK = b"%PDF-"
+#: The first entry of the ZIP that an EPUB is, stored and without an extra field, as the standard has it.
+EPUB_MARK = re.compile(rb"PK\x03\x04.{26}mimetypeapplication/epub\+zip", re.DOTALL)
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"
 LOOKS_HTML = re.compile(
@@ -165,13 +170,17 @@ def _accepted(header: str) -> str | None:
         return said
     if said in UNTOLD or not MEDIA_TYPE.fullmatch(said):
         return None
-    raise FetchWrongType(f"This address has {said}, not a page or a PDF. Add the address of an article.")
+    raise FetchWrongType(
+        f"This address has {said}, not a page, a PDF or an EPUB. Add the address of an article."
+    )
 
 
 def body_type(said: str | None, start: bytes) -> str:
-    """Return the type of a body. A PDF is a PDF, whatever the site calls it. Raises FetchWrongType."""
+    """Return the type of a body. A PDF or EPUB is one, whatever the site calls it. Raises FetchWrongType."""
     if start.startswith(PDF_MARK):
         return PDF
+    if EPUB_MARK.match(start):
+        return EPUB
     return said or _sniff(start[:SNIFFED])
 
 

@@ -16,10 +16,10 @@ from sqlalchemy import bindparam, select
 
 from nexus.db.session import Query, Session
 from nexus.db.tables import media
-from nexus.errors import FileMissing, FileTooLarge
+from nexus.errors import FileMissing, FileTooLarge, PdfNoText
 from nexus.imports.staging import StagedSource, require_kind
 from nexus.media.files import Files
-from nexus.states.media import Kind, MediaStatus, Stage
+from nexus.states.media import MediaStatus, Stage
 from nexus.storage.digest import Digester
 
 PIECE = 1024 * 1024
@@ -31,10 +31,11 @@ class _SameFile(NamedTuple):
     id: UUID
     processing_status: MediaStatus
     failure_stage: Stage | None
+    last_error_code: str | None
 
 
 _SAME_FILE = Query(
-    select(media.c.id, media.c.processing_status, media.c.failure_stage).where(
+    select(*(media.c[name] for name in _SameFile._fields)).where(
         media.c.created_by_user_id == bindparam("user_id"),
         media.c.kind == bindparam("kind"),
         media.c.file_sha256 == bindparam("sha256"),
@@ -48,7 +49,7 @@ class Standing(Enum):
 
     NEW = auto()  #: nothing
     UNREAD = auto()  #: the file, but its text could not be read: this import tries again
-    KNOWN = auto()  #: file and text: the item only needs to go into the library
+    KNOWN = auto()  #: file and text, or a scan: the item only needs to go into the library
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def check_source(source: StagedSource, files: Files, stopped: Callable[[], bool]
 
     If `stopped` becomes true meanwhile, the rest was not read and the result is worthless.
     """
-    most = size_limit(files, source.kind)
+    most = files.most_bytes[source.kind]
     digester = Digester()
     with open_source(source.path) as file:
         stamp = _stamp(os.fstat(file.fileno()))
@@ -107,7 +108,8 @@ def find_candidate(session: Session, viewer: UUID, checked: Checked) -> Candidat
     same = session.first(_SAME_FILE, user_id=viewer, kind=checked.source.kind.value, sha256=checked.sha256)
     if same is None:
         return Candidate(checked, uuid4(), Standing.NEW)
-    unread = same.processing_status is MediaStatus.FAILED and same.failure_stage is not Stage.EMBED
+    has_failed = same.processing_status is MediaStatus.FAILED and same.failure_stage is not Stage.EMBED
+    unread = has_failed and same.last_error_code != PdfNoText.code
     return Candidate(checked, same.id, Standing.UNREAD if unread else Standing.KNOWN)
 
 
@@ -128,11 +130,6 @@ def read_pieces(path: Path) -> Iterator[bytes]:
     with open_source(path) as file:
         while piece := file.read(PIECE):
             yield piece
-
-
-def size_limit(files: Files, kind: Kind) -> int:
-    """Return how many bytes a file may have. A text file may be as large as a book."""
-    return files.most_bytes.get(kind, files.most_bytes[Kind.EPUB])
 
 
 def _stamp(stat: os.stat_result) -> _FileStamp:

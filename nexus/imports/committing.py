@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, insert, select, update
 
 from nexus import logging
 from nexus.db.drivers import is_away
 from nexus.db.moves import MEDIA_ROWS, log_created
 from nexus.db.session import Query, Session, Sessions, Statement
 from nexus.db.tables import library_media, media
-from nexus.errors import FileChanged, FileUnreachable, WorkError
+from nexus.errors import FileChanged, FileUnreachable, PdfNoText, WorkError
 from nexus.extract import Extraction
 from nexus.imports.checking import CHANGED, Candidate, Standing, find_candidate, read_pieces
 from nexus.imports.staging import Batch, StagedSource
@@ -26,10 +27,10 @@ from nexus.libraries.audit import AuditEvent
 from nexus.libraries.catalog import hold_media
 from nexus.media import revisions
 from nexus.media.files import CONTENT_TYPES, Files
-from nexus.media.lifecycle import mark_all_ready_for_reading, reset_failed, start_all
+from nexus.media.lifecycle import mark_all_ready_for_reading, mark_failed, reset_failed, start_all
 from nexus.media.shares import require_room, stand_in_line
 from nexus.media.texts import Cut, Found, Kept, Readable
-from nexus.states.media import Kind
+from nexus.states.media import Kind, Stage
 from nexus.storage import StorageError
 
 log = logging.get_logger(__name__)
@@ -39,6 +40,7 @@ AT_ONCE = 4
 #: Texts are written in groups: at most this many, or until they reach this size together.
 MOST_IN_A_GROUP = 50
 ENOUGH_BYTES = 4 * 1024 * 1024
+TICK = timedelta(microseconds=1)
 TEXT_TYPE = "text/plain; charset=utf-8"
 _COLUMNS = (
     "id",
@@ -59,6 +61,15 @@ class _HeldMedia(NamedTuple):
 _HELD = Query(
     select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id")), _HeldMedia
 )
+_PLACE = Statement(
+    update(library_media)
+    .where(
+        library_media.c.library_id == bindparam("library"),
+        library_media.c.media_id == bindparam("media"),
+        library_media.c.added_at == bindparam("now", type_=library_media.c.added_at.type),
+    )
+    .values(added_at=bindparam("at", type_=library_media.c.added_at.type))
+)
 _NEW = Statement(insert(media).values({media.c[name]: bindparam(name) for name in _COLUMNS}))
 
 
@@ -66,7 +77,7 @@ class Overtaken(Exception):
     """What the user has of a file has changed since preflight: the import must check again."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prepared:
     """A file with its text and chunks, ready for the library."""
 
@@ -78,6 +89,11 @@ class Prepared:
     @property
     def media_id(self) -> UUID:
         return self.candidate.media_id
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether it is kept as a file because there is no text in it."""
+        return not self.extraction.fragments
 
     @property
     def size(self) -> int:
@@ -199,10 +215,20 @@ def write_batch(
     hold_media(session, library_id, *(one.media_id for one in candidates if one.standing is not Standing.NEW))
     for group in _groups(ready):
         _write(session, files, viewer, library_id, group)
+    _put_in_order(session, library_id, candidates)
     if library_id != access.default_library(session, viewer):
         imported = f"{len(candidates)} imported"
         audit.record(session, AuditEvent.ITEM_SHARED, viewer, library_id=library_id, about=imported)
     return library_id
+
+
+def _put_in_order(session: Session, library_id: UUID, candidates: Sequence[Candidate]) -> None:
+    """Let the library list what it got now in the order of the import: a microsecond apart, the first file first."""
+    rows = [
+        {"media": one.media_id, "library": library_id, "now": session.now, "at": session.now - place * TICK}
+        for place, one in enumerate(candidates)
+    ]
+    session.run_many(_PLACE, rows)
 
 
 def was_committed(
@@ -285,14 +311,24 @@ def _write(session: Session, files: Files, viewer: UUID, library_id: UUID, group
     log_created(session, MEDIA_ROWS, *(one.media_id for one in new), actor=str(viewer))
     hold_media(session, library_id, *(one.media_id for one in new))
     start_all(session, attempts)
+    texts = [one for one in group if not one.is_scan]
     mark_all_ready_for_reading(
         session,
         [
             Readable.of(one.media_id, attempts[one.media_id] + 1, _found(files, one), one.cut.words)
-            for one in group
+            for one in texts
         ],
     )
-    revisions.write_chunks(session, {one.media_id: one.cut for one in group})
+    revisions.write_chunks(session, {one.media_id: one.cut for one in texts})
+    _keep_scans(session, files, {one: attempts[one.media_id] + 1 for one in group if one.is_scan})
+
+
+def _keep_scans(session: Session, files: Files, scans: Mapping[Prepared, int]) -> None:
+    """Leave files without a text as an upload of them would: failed, with a file that can be read."""
+    revisions.keep_files(session, {one.media_id: _kept(files, one) for one in scans})
+    error = PdfNoText()
+    for one, attempt in scans.items():
+        mark_failed(session, one.media_id, Stage(error.stage), error.code, error.message, attempt)
 
 
 def _attempts(session: Session, viewer: UUID, one: Prepared) -> int:
@@ -316,11 +352,14 @@ def _row(session: Session, viewer: UUID, one: Candidate) -> dict[str, object]:
 
 
 def _found(files: Files, one: Prepared) -> Found:
+    return Found(one.extraction, one.extractor, kept=_kept(files, one))
+
+
+def _kept(files: Files, one: Prepared) -> Kept:
     source = one.candidate.source
     path = files.path(one.media_id, source.kind)
-    kept = Kept(0, path, content_type(source.kind), one.candidate.checked.size, source.name)
-    return Found(one.extraction, one.extractor, kept=kept)
+    return Kept(0, path, content_type(source.kind), one.candidate.checked.size, source.name)
 
 
 def content_type(kind: Kind) -> str:
-    return CONTENT_TYPES.get(kind, TEXT_TYPE)
+    return TEXT_TYPE if kind is Kind.TEXT else CONTENT_TYPES[kind]

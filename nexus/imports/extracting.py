@@ -9,7 +9,7 @@ from typing import BinaryIO
 from uuid import UUID
 
 from nexus import logging
-from nexus.errors import ExtractionFailed, ExtractorNotImplemented, WorkError
+from nexus.errors import ExtractionFailed, ExtractorNotImplemented, PdfNoText, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Extractor, Fetched, Hints, Source, StoredFile
 from nexus.extract.sandbox import CancelToken, ReadCancelled, SandboxClosed
 from nexus.imports.checking import Candidate, open_source
@@ -67,7 +67,10 @@ def extractor_of(kind: Kind) -> Extractor:
 
 
 def extract_text(tools: Tools, viewer: UUID, candidate: Candidate, cancel: CancelToken) -> Extraction:
-    """Raises WorkError if there is no text to be had, and ReadCancelled or SandboxClosed if the reader was stopped."""
+    """Return the text of a file, or an empty one for a scan, which is kept as a file.
+
+    Raises WorkError if there is no text to be had, and ReadCancelled or SandboxClosed if the reader was stopped.
+    """
     kind = candidate.source.kind
     source = Source(
         media_id=candidate.media_id,
@@ -80,6 +83,8 @@ def extract_text(tools: Tools, viewer: UUID, candidate: Candidate, cancel: Cance
     )
     try:
         return storable(extractor_of(kind)(source))
+    except PdfNoText:
+        return Extraction(None, ())
     except (WorkError, ReadCancelled, SandboxClosed):
         raise
     except Exception as error:

@@ -53,6 +53,7 @@ LOOK_SECONDS = 0.05
 #: Seconds between two questions to a database that is away.
 PAUSES = (0.1, 0.2, 0.5, 1.0)
 UNANSWERED = "The database went away during the commit. Nexus keeps asking it what was committed."
+SCAN = "It has only pictures of pages and no text, and is kept as a file."
 ORDER = list(Phase)
 
 
@@ -255,7 +256,7 @@ class ImportRun:
         except Internal as error:
             self._fail(source, error)
         else:
-            self.progress.set(source.id, FileOutcome.SPLIT)
+            self.progress.set(source.id, FileOutcome.SPLIT, message=None if found.fragments else SCAN)
 
     # ── Workspace ──
 
@@ -318,7 +319,7 @@ class ImportRun:
         if self.registry.state.phase is not Phase.TEXT_COMMITTED:
             self.registry.advance(self.attempt_id, Phase.TEXT_COMMITTED)
         for line in self.progress.of(FileOutcome.SPLIT):
-            self.progress.set(line.source_id, FileOutcome.COMMITTED)
+            self.progress.set(line.source_id, FileOutcome.COMMITTED, message=line.message)
 
     def _is_committed(self, library_id: UUID, candidates: list[Candidate]) -> bool:
         """Ask the database about a commit whose answer was lost, for as long as it is away.
@@ -339,7 +340,10 @@ class ImportRun:
     def _prepared(self, one: Candidate) -> Prepared:
         self._look_for_stop()
         cut = Cut(**json.loads(self._workspace.get(_cut(one.source)) or b""))
-        return Prepared(one, self._kept(one.source), cut, extractor_origin(extractor_of(one.source.kind)))
+        found = self._kept(one.source)
+        if not found.fragments:
+            self.progress.set(one.source.id, FileOutcome.SPLIT, message=SCAN)
+        return Prepared(one, found, cut, extractor_origin(extractor_of(one.source.kind)))
 
     # ── Stopping ──
 

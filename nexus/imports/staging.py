@@ -27,8 +27,6 @@ KINDS = {
     ".md": Kind.TEXT,
     ".markdown": Kind.TEXT,
 }
-#: Byte order marks of UTF-16: such texts may hold zero bytes.
-WIDE = (b"\xff\xfe", b"\xfe\xff")
 BUSY = "The import is running. Pause it first."
 MOST_SOURCES = 10_000
 GIB = 1024**3
@@ -305,6 +303,5 @@ def staged_kind(name: str, path: Path) -> Kind:
 
 def require_kind(kind: Kind, head: bytes) -> None:
     """Raises InvalidFileType unless a file that begins with `head` can be of this kind."""
-    is_text = b"\0" not in head or head.startswith(WIDE)
-    if not (is_text if kind is Kind.TEXT else looks_like(kind, head)):
+    if not looks_like(kind, head):
         raise InvalidFileType("The content of this file does not match its name.")

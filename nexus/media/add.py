@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam
@@ -16,10 +14,11 @@ from nexus.db.rows import MediaRow
 from nexus.db.session import Session
 from nexus.db.tables import media
 from nexus.db.upserts import upsert_returning
-from nexus.errors import InvalidKind
+from nexus.errors import InvalidKind, InvalidUrl
 from nexus.libraries import access, quota
 from nexus.libraries.catalog import hold_media
 from nexus.libraries.quota import Allowances, Operation
+from nexus.media.addresses import Known, find_by_other_address
 from nexus.media.lifecycle import reset_failed
 from nexus.states.media import URL_KINDS, Kind, MediaStatus
 
@@ -37,14 +36,6 @@ _COLUMNS = (
     "updated_at",
     "request_id",
 )
-
-
-class Known(NamedTuple):
-    """An item as get-or-create finds it."""
-
-    id: UUID
-    processing_status: MediaStatus
-    run_after: datetime
 
 
 # Creates the row or locks the existing one, in one step: nobody can delete it in between.
@@ -75,6 +66,15 @@ class Added:
     due: bool
 
 
+def guess_kind(url: str) -> Kind:
+    """Return what an address is: YouTube addresses are videos, all others articles. A bad one is refused as either."""
+    try:
+        is_youtube = urls.identify_video(url).provider == "youtube"
+    except InvalidUrl:
+        is_youtube = True
+    return Kind.VIDEO if is_youtube else Kind.WEB_ARTICLE
+
+
 def add_url(
     session: Session, viewer: UUID, kind: str, url: str, limits: Allowances, request_id: str | None = None
 ) -> Added:
@@ -87,7 +87,8 @@ def add_url(
     chosen = Kind(kind)
     source = _SOURCES[chosen](url)
     library = access.ensure_user(session, viewer)
-    known, created = _get_or_create(session, viewer, chosen, source, request_id)
+    found = find_by_other_address(session, viewer, chosen, source.canonical_url)
+    known, created = (found, False) if found else _get_or_create(session, viewer, chosen, source, request_id)
     row: Known | MediaRow = known
     # What the viewer is told, and what it costs, depends on their own libraries only, not on what others hold.
     is_new = created or not access.can_read(session, row.id, viewer)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from nexus import logging
 from nexus.errors import ExtractionFailed, ExtractorNotImplemented, WorkError
-from nexus.extract import Source
+from nexus.extract import Extraction, Source
 from nexus.extract.registry import extractor_origin
 from nexus.extract.sandbox import SandboxClosed
 from nexus.media.texts import Found, Kept, storable
@@ -45,7 +45,7 @@ def attempt(tools: Tools, media: Material, number: int, bench: Bench | None = No
             attempt=number,
             bench=bench,
         )
-        extraction = storable(extractor(source))
+        extraction = _titled(storable(extractor(source)), bench.kept)
     except (Unchanged, SandboxClosed):
         # Nothing is wrong with the item: there is nothing new, or the process is ending and leaves it to its lease.
         raise
@@ -58,3 +58,10 @@ def attempt(tools: Tools, media: Material, number: int, bench: Bench | None = No
         log.warning("extractor_crashed", media_id=str(media.id), reason=type(error).__name__, where=where)
         return Nothing(ExtractionFailed(), bench.kept)
     return Found(extraction, extractor_origin(extractor), bench.fetched, bench.kept)
+
+
+def _titled(found: Extraction, kept: Kept | None) -> Extraction:
+    """A fetched file that names no title is called by its name."""
+    if kept is None or found.title is not None:
+        return found
+    return replace(found, title=PurePath(kept.filename).stem)

@@ -36,7 +36,11 @@ from nexus.storage.names import download_name, is_fetched, object_path
 
 log = logging.get_logger(__name__)
 
-CONTENT_TYPES = {Kind.PDF: "application/pdf", Kind.EPUB: "application/epub+zip"}
+CONTENT_TYPES = {
+    Kind.PDF: "application/pdf",
+    Kind.EPUB: "application/epub+zip",
+    Kind.TEXT: "text/plain",
+}
 
 #: Younger objects may belong to an upload that is being begun or confirmed right now.
 GRACE = timedelta(hours=1)

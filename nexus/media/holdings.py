@@ -224,7 +224,8 @@ def lock_item(session: Session, media_id: UUID) -> MediaRow:
 def enter_own_text(sessions: Sessions, media_id: UUID, viewer: UUID, title: str, text: str) -> int:
     """Make a text that the viewer brings their own version of an item; return its number. Nobody else can read it.
 
-    Raises NotFound, and InvalidRequest for a text that is empty or too long.
+    Raises NotFound, InvalidRequest for a text that is empty or too long, and Forbidden for somebody else's file, which
+    only its uploader may put into a library.
     """
     if len(title) > TITLE_LENGTH or len(text) > TEXT_LENGTH:
         raise InvalidRequest(f"A title has at most {TITLE_LENGTH:,} characters, a text {TEXT_LENGTH:,}.")
@@ -236,6 +237,8 @@ def enter_own_text(sessions: Sessions, media_id: UUID, viewer: UUID, title: str,
     with sessions.begin() as session:
         lock_item(session, media_id)
         access.require_readable(session, media_id, viewer)
+        if access.uploader_of(session, media_id) not in {None, viewer}:
+            raise Forbidden("Only the uploader can enter the text of this file.")
         catalog.hold_media(session, access.ensure_user(session, viewer), media_id)
         number = texts.add_revision(session, ready, made_by=viewer)
         move_libraries(session, media_id, viewer, number, own=True)

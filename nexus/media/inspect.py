@@ -19,7 +19,9 @@ PDF_WITHIN = 1024
 EPUB = b"application/epub+zip"
 NAME_LENGTH = 255
 UNSAFE = re.compile(r"[\x00-\x1f\x7f/\\]|[\ud800-\udfff]")
-_A_KIND = {Kind.PDF: "a PDF", Kind.EPUB: "an EPUB"}
+#: Byte order marks of UTF-16: such texts may hold zero bytes.
+WIDE = (b"\xff\xfe", b"\xfe\xff")
+_A_KIND = {Kind.PDF: "a PDF", Kind.EPUB: "an EPUB", Kind.TEXT: "a text file"}
 
 
 def inspect_stored(files: Files, path: str, kind: Kind) -> Digest:
@@ -54,6 +56,8 @@ def looks_like(kind: Kind, head: bytes) -> bool:
     """Whether a file that begins with these bytes may be of this kind."""
     if kind is Kind.PDF:
         return b"%PDF-" in head[:PDF_WITHIN]
+    if kind is Kind.TEXT:
+        return b"\0" not in head or head.startswith(WIDE)
     return kind is Kind.EPUB and _first_entry_is_mimetype(head)
 
 

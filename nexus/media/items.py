@@ -52,6 +52,7 @@ class ItemRow(NamedTuple):
     has_file: bool
     file_name: str | None
     file_size: int | None
+    file_type: str | None
     has_text: bool
     #: The revision that is shown; 0 if there is none.
     revision: int
@@ -89,6 +90,7 @@ def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
         "has_file": media_file.c.media_id.is_not(None),
         "file_name": media_file.c.filename,
         "file_size": media_file.c.size_bytes,
+        "file_type": media_file.c.content_type,
         "has_text": revisions.c.media_id.is_not(None),
         "revision": number,
         "is_entered": revisions.c.private_to.is_not(None),

@@ -24,6 +24,7 @@ from nexus.db.tables import WAITING, media
 from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout, WorkError
 from nexus.libraries import access
 from nexus.media import revisions
+from nexus.media.addresses import record_addresses
 from nexus.media.texts import Found, Readable
 from nexus.states import media as edges
 from nexus.states.media import HELD, Kind, MediaStatus, Stage
@@ -195,9 +196,12 @@ def _start_due(most: int) -> Move[MediaStatus, MediaRow]:
     )
 
 
-def mark_ready_for_reading(session: Session, media_id: UUID, attempt: int, found: Found) -> bool:
+def mark_ready_for_reading(
+    session: Session, media_id: UUID, attempt: int, found: Found, address: str | None = None
+) -> bool:
     """extracting → ready_for_reading, with its text. False if the attempt is no longer the present one."""
-    return bool(mark_all_ready_for_reading(session, [Readable.of(media_id, attempt, found)]))
+    ready = Readable.of(media_id, attempt, found, address=address)
+    return bool(mark_all_ready_for_reading(session, [ready]))
 
 
 def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> set[UUID]:
@@ -209,6 +213,7 @@ def mark_all_ready_for_reading(session: Session, ready: Sequence[Readable]) -> s
     moved = _READABLE(session, moves, revisions.text_rows(ready, session.now), actor=WORKER)
     numbers = {row.id: row.revision for row in moved}
     revisions.write_rest(session, [(numbers[one.media_id], one) for one in ready if one.media_id in numbers])
+    record_addresses(session, [one for one in ready if one.media_id in numbers])
     readable = set(numbers)
     for one in ready:
         if one.media_id not in readable:

@@ -31,7 +31,7 @@ from nexus.libraries import access, catalog
 from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
 from nexus.states import capabilities
 from nexus.states.capabilities import Capabilities
-from nexus.states.media import MediaStatus
+from nexus.states.media import Kind, MediaStatus
 
 T = TypeVar("T")
 PAGE = 50
@@ -42,6 +42,9 @@ WALKS = 8
 SHAPES = 128
 NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
 
+
+#: The types of files that an address may answer with.
+_KINDS_OF_FILES = {"application/pdf": Kind.PDF, "application/epub+zip": Kind.EPUB}
 _DATES = ("created_at", "updated_at", "processing_started_at", "processing_completed_at", "failed_at")
 _SEEN_ONE = (
     select(*SEEN, func.max(library_media.c.added_at).label("added_at"))
@@ -62,6 +65,14 @@ class View:
     row: ItemRow
     capabilities: Capabilities
     may_retry: bool
+    #: When it is fetched, if its site is busy or asked Nexus to wait: a new item is due at once. Once that is over,
+    #: its turn is next.
+    waiting_until: datetime | None = None
+
+    @property
+    def shown_kind(self) -> Kind:
+        """What people call it: an address that answered with a PDF or an EPUB is one."""
+        return _KINDS_OF_FILES.get(self.row.file_type or "", self.row.kind)
 
     @property
     def newer_revision(self) -> int | None:
@@ -146,7 +157,9 @@ def _view(row: ItemRow) -> View:
         has_own_text=row.is_entered,
     )
     may_retry = row.managed and row.processing_status is MediaStatus.FAILED
-    return View(row, derived, may_retry)
+    is_queued = row.processing_status is MediaStatus.PENDING and row.canonical_url is not None
+    waiting_until = row.run_after if is_queued and row.run_after > row.updated_at else None
+    return View(row, derived, may_retry, waiting_until)
 
 
 def _as_new(row: ItemRow) -> ItemRow:

@@ -36,6 +36,7 @@ from nexus.extract.registry import extractor_origin
 from nexus.libraries import access
 from nexus.libraries.access import Role
 from nexus.media import extraction, holdings, revisions
+from nexus.media.addresses import record_addresses
 from nexus.media.extraction import Nothing
 from nexus.media.files import discard_object
 from nexus.media.texts import Found, Readable
@@ -301,8 +302,9 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
 
     def _move(self, claim: Claim[Due], found: Found | None) -> str:
         """Move the requester's libraries to the text that was found, or to the newest one if nothing has changed."""
-        media_id, user_id = claim.subject.media.id, claim.subject.user_id
-        ready = found and Readable.of(media_id, claim.hold.attempt, found)
+        media, user_id = claim.subject
+        media_id = media.id
+        ready = found and Readable.of(media_id, claim.hold.attempt, found, address=media.canonical_url)
         with self._tools.sessions.begin() as session:
             present = session.first(_AT_REST, media_id=media_id)
             if present is None:
@@ -312,6 +314,7 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
             if not _finish(session, claim.hold):
                 return "stale"
             number = revisions.add_revision(session, ready, user_id) if ready else present.newest_revision
+            record_addresses(session, [ready] if ready else [])
             moved = holdings.move_libraries(session, media_id, user_id, number)
         return f"revision {number}" if moved else "unchanged"
 

@@ -73,7 +73,7 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
         row, number = claim.subject, claim.hold.attempt
         result = extraction.attempt(self._tools, row, number)
         if isinstance(result, Found):
-            return Readable.of(row.id, number, result)
+            return Readable.of(row.id, number, result, address=row.canonical_url)
         return result
 
     def settle(self, ended: Sequence[EndedAttempt[MediaRow, Readable | Nothing]]) -> list[str]:

@@ -12,6 +12,7 @@ from html import unescape
 from typing import Any, TypeVar
 from uuid import UUID, uuid4, uuid5
 
+from nexus import urls
 from nexus.db.tables import UNSTORABLE
 from nexus.errors import EmptyContent
 from nexus.extract import Extraction, Facts, Fetched, Fragment, Heading
@@ -90,12 +91,23 @@ class Readable:
     #: The pictures that are still to be fetched.
     pictures: list[dict[str, Any]]
     kept: Kept | None
+    #: Other addresses of the item that were found with it.
+    addresses: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, media_id: UUID, attempt: int, found: Found, words: int | None = None, owner: UUID | None = None
+        cls,
+        media_id: UUID,
+        attempt: int,
+        found: Found,
+        words: int | None = None,
+        owner: UUID | None = None,
+        address: str | None = None,
     ) -> Readable:
-        """Make the rows. The words are counted unless the caller has done so; a text with an owner is theirs alone."""
+        """Make the rows. The words are counted unless the caller has done so; a text with an owner is theirs alone.
+
+        With the item's own address, other addresses of the same page are found.
+        """
         text, fetched = found.extraction, found.fetched
         pieces = list(_fragment_rows(media_id, text.fragments))
         outline = json.dumps([[line.title, line.level, line.anchor] for line in text.outline])
@@ -125,7 +137,8 @@ class Readable:
             {"id": ids[place], "media_id": media_id, "place": place, "source": source}
             for place, source in enumerate(sources)
         ]
-        return cls(media_id, attempt, text.title, pieces, revision, assets, pictures, found.kept)
+        others = _other_addresses(address, found) if address else ()
+        return cls(media_id, attempt, text.title, pieces, revision, assets, pictures, found.kept, others)
 
     @property
     def reserved(self) -> int | None:
@@ -134,8 +147,8 @@ class Readable:
 
     @property
     def is_all_text(self) -> bool:
-        """Whether `text_rows` are all of it: it has no pictures and no file."""
-        return not self.assets and not self.pictures and self.kept is None
+        """Whether `text_rows` are all of it: it has no pictures, no file and no other address."""
+        return not (self.assets or self.pictures or self.kept or self.addresses)
 
     @property
     def size(self) -> int:
@@ -155,6 +168,7 @@ def storable(found: Extraction) -> Extraction:
         facts=_storable(found.facts),
         outline=tuple(map(_storable, found.outline)),
         assets=found.assets,
+        canonical_url=found.canonical_url,
     )
 
 
@@ -177,6 +191,12 @@ def count_words(text: str) -> int:
     """
     shape = f" {text}".encode(errors="replace").translate(_BYTES)
     return shape.count(b" a") + (shape.count(b"d") + 1) // 2
+
+
+def _other_addresses(own: str, found: Found) -> tuple[str, ...]:
+    claims = (found.fetched.url if found.fetched else None, found.extraction.canonical_url)
+    others = (urls.other_address(own, claim) for claim in claims)
+    return tuple(sorted({other for other in others if other is not None}))
 
 
 def _words_of(extraction: Extraction) -> int:

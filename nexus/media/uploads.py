@@ -281,7 +281,7 @@ def _find(session: Session, viewer: UUID, media_id: UUID) -> Upload:
 
 def _checked(files: Files, expected: Expected) -> Kind:
     if expected.kind not in CONTENT_TYPES:
-        raise InvalidKind("Only a pdf or an epub is uploaded.")
+        raise InvalidKind("Only a pdf, an epub or a text can be uploaded.")
     kind = Kind(expected.kind)
     if expected.content_type != CONTENT_TYPES[kind]:
         raise InvalidFileType(f"A file of kind {kind} has the type {CONTENT_TYPES[kind]}.")

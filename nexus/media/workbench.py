@@ -27,7 +27,7 @@ from nexus.media.files import Files, discard_object
 from nexus.media.texts import Kept
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError
-from nexus.storage.names import fetched_path
+from nexus.storage.names import SUFFIXES, fetched_path
 from nexus.work.leases import Leases
 
 NAME_LENGTH = 120
@@ -166,13 +166,19 @@ class Bench:
         try:
             with sessions.begin() as session:
                 number = revisions.reserve_number(session, media_id)
-            path = fetched_path(media_id, number, "pdf", files.prefix)
+            extension = SUFFIXES[fetched.content_type][0]
+            path = fetched_path(media_id, number, extension, files.prefix)
             files.storage.put(path, [fetched.body], fetched.content_type)
         except (NotFound, StorageError) as error:
             raise FileUnreachable from error
-        self.kept = Kept(number, path, fetched.content_type, len(fetched.body), file_name(fetched.url))
+        self.kept = Kept(
+            number, path, fetched.content_type, len(fetched.body), file_name(fetched.url, extension)
+        )
         if self._attempt is not None and self._attempt > 1:
-            discard_object(sessions, files, media_id, fetched_path(media_id, number - 1, "pdf", files.prefix))
+            for extension in ("pdf", "epub"):
+                discard_object(
+                    sessions, files, media_id, fetched_path(media_id, number - 1, extension, files.prefix)
+                )
 
 
 def _temporary_file() -> BinaryIO:
@@ -190,9 +196,9 @@ def as_fetched(answer: Download | NotModified) -> Fetched:
     return Fetched(**vars(answer))
 
 
-def file_name(url: str) -> str:
-    """Return the name of a downloaded PDF: the last part of its address."""
+def file_name(url: str, extension: str) -> str:
+    """Return the name of a downloaded file: the last part of its address."""
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     safe = "".join(c for c in name if c.isprintable() and c not in '/\\:*?"<>|')[:NAME_LENGTH].strip()
-    stem = safe[:-4] if safe.lower().endswith(".pdf") else safe
-    return f"{stem or 'document'}.pdf"
+    stem = safe[: -len(extension) - 1] if safe.lower().endswith(f".{extension}") else safe
+    return f"{stem or 'document'}.{extension}"

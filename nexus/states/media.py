@@ -13,7 +13,7 @@ class Kind(StrEnum):
     PODCAST_EPISODE = "podcast_episode"  #: an episode of a feed; its text is the transcript
     PDF = "pdf"  #: an uploaded file
     EPUB = "epub"  #: an uploaded file
-    TEXT = "text"  #: a text file, added only by import
+    TEXT = "text"  #: an uploaded file: plain text or Markdown
 
 
 #: Kinds that are files: nothing can be extracted before their bytes are stored and hashed.

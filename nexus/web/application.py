@@ -20,6 +20,8 @@ from nexus.app import App
 from nexus.errors import ApiError
 from nexus.web.api import (
     audit,
+    bulk,
+    changes,
     events,
     health,
     imports,
@@ -44,6 +46,7 @@ from nexus.web.http.safety import Hosts, safe_headers
 from nexus.web.http.shares import Shares
 from nexus.web.http.threads import Threads
 from nexus.web.pages import account as page_account
+from nexus.web.pages import bulk as page_bulk
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
@@ -68,7 +71,9 @@ ABOUT: dict[str, Any] = {"title": "Nexus", "version": nexus.__version__, "descri
 #: In the order in which they are asked for an address.
 ROUTERS = (
     uploads.router,
+    bulk.router,
     media.router,
+    changes.router,
     libraries.router,
     people.router,
     audit.router,
@@ -80,8 +85,10 @@ ROUTERS = (
     events.router,
     health.router,
     storage_links.router,
+    page_bulk.router,
     page_reader.router,
     page_versions.router,
+    page_versions.text,
     page_imports.router,
     page_imports.form,
     page_imports.script,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import shlex
 import signal
 import socket
 import stat
@@ -58,6 +60,23 @@ def call(running: Running, path: str, headers: dict[str, str]) -> tuple[int, Any
             return error.code, json.load(error)
 
 
+def assert_signs_in(terminal: Terminal, running: Running) -> None:
+    """The command on the sign-in page, as it stands there, prints a link to this very server."""
+    port = running.until(LINK.search)[1]
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/")
+    with refused.value:
+        page = refused.value.read().decode()
+    shown = re.search(r'<code class="command">([^<]*token --link[^<]*)</code>', page)
+    assert shown is not None
+    words = shlex.split(html.unescape(shown[1]))
+    link = LINK.match(terminal.run(*words[words.index("token") :]).out)
+    assert link is not None
+    assert link[1] == port
+    with urllib.request.urlopen(link[0]) as opened:
+        assert opened.status == 200
+
+
 def test_both_spellings_start_the_command() -> None:
     """In new processes that import everything, as a user's do."""
     script = Path(sys.executable).with_name("nexus")
@@ -99,8 +118,9 @@ def test_add_tells_in_plain_lines_what_became_of_each_address(terminal: Terminal
         VIDEO: "queued",
         "nonsense": "refused",
     }
-    assert "failed at extract (E_EXTRACTION_FAILED): There is no text in it.\n" in ran.err
-    assert "nonsense: This is not a web address" in ran.err
+    assert "failed at extract (E_EXTRACTION_FAILED): There is no text in it.\n" in ran.out
+    assert "nonsense\tThis is not a web address" in ran.out
+    assert ran.err == "", "a failure is printed once"
     assert "no processor for video" in ran.out
     assert "\x1b" not in ran.out + ran.err
 
@@ -231,7 +251,7 @@ def test_status_counts_lists_and_finds_by_id(terminal: Terminal) -> None:
 def test_status_says_which_id_it_does_not_know(terminal: Terminal) -> None:
     unknown = terminal.run("status", uuid4(), "--json")
     assert (unknown.code, json.loads(unknown.out)) == (1, [])
-    assert "There is no such media" in unknown.err
+    assert "Not found, or you don't have access." in unknown.err
     assert terminal.run("status", "one").code == 2
     library = terminal.run("status", "--library", "None")
     assert library.code == 1
@@ -247,7 +267,7 @@ def test_retry_tries_again_and_says_what_came_of_it(terminal: Terminal) -> None:
         "refused",
         "waiting",
     ]
-    assert "Only something that has failed can be retried." in mixed.err
+    assert "Only something that has failed can be retried." in mixed.out
     assert "nexus serve" in mixed.err
     assert terminal.run("add", FAIL).code == 1
     waited = terminal.run("retry", "--all-failed", "--wait", "--json")
@@ -271,6 +291,7 @@ def test_a_restarted_server_still_serves_what_the_token_opens(tmp_path: Path, te
         status, answer = call(running, "/media", headers)
         assert (status, answer["data"]["items"]) == (200, [])
         assert call(running, "/media", {})[0] == 401
+        assert_signs_in(terminal, running)
         bearer = terminal.run("token", "--data-dir", data).out.strip()
         assert call(running, "/media", {**headers, "Authorization": f"Bearer {bearer}"})[0] == 200
         running.signal(signal.SIGTERM)
@@ -411,10 +432,17 @@ def test_db_upgrades_and_downgrades_the_database(terminal: Terminal) -> None:
     assert up.code == 0
     head = terminal.run("db", "current").out
     assert head.endswith(" (head)\n")
-    unknown = terminal.run("db", "downgrade", "9999")
+    unknown = terminal.run("db", "downgrade", "9999", "--yes")
     assert unknown.code == 1
     assert "Can't locate revision" in unknown.err
-    down = terminal.run("db", "downgrade", "base")
+    unasked = terminal.run("db", "downgrade", "base")
+    assert (unasked.code, "--yes" in unasked.err) == (2, True)
+    with terminal.start_in_terminal("db", "downgrade", "base") as screen:
+        screen.until("Go on?")
+        screen.press("n\n")
+        assert screen.wait() == 1
+    assert terminal.run("db", "current").out == head
+    down = terminal.run("db", "downgrade", "base", "--yes")
     assert (down.code, down.out) == (0, "The database is at revision base.\n")
     prod = terminal.run("status", "--user", uuid4(), **PROD)
     assert (prod.code, "Run: nexus db upgrade" in prod.err) == (1, True)

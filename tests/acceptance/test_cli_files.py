@@ -39,14 +39,16 @@ def results(ran: Ran) -> list[str]:
 
 def test_good_files_are_taken_in_once(terminal: Terminal) -> None:
     one, two = written(terminal, "Ein Buch.pdf", unique_pdf()), written(terminal, "zwei.EPUB", unique_epub())
-    ran = terminal.run("add", one, two, one)
+    notes = written(terminal, "Notes.md", b"# Boats\n\nThey left at noon.")
+    ran = terminal.run("add", one, two, notes, one)
     assert ran.code == 0, ran.err
-    assert results(ran) == ["queued"] * 3
+    assert results(ran) == ["queued"] * 4
     found = listed_items(terminal)
-    assert {(each["kind"], each["title"]) for each in found} == {("pdf", "Ein Buch"), ("epub", "zwei")}
-    assert len(objects(terminal)) == 2
+    kinds = {("pdf", "Ein Buch"), ("epub", "zwei"), ("text", "Notes")}
+    assert {(each["kind"], each["title"]) for each in found} == kinds
+    assert len(objects(terminal)) == 3
     assert terminal.run("add", one).code == 0
-    assert len(listed_items(terminal)) == 2
+    assert len(listed_items(terminal)) == 3
 
 
 def test_bad_files_are_refused_and_say_why(terminal: Terminal) -> None:
@@ -56,8 +58,8 @@ def test_bad_files_are_refused_and_say_why(terminal: Terminal) -> None:
     ran = terminal.run("add", bad, empty, text, missing, good)
     assert ran.code == 1
     assert sorted(results(ran)) == ["queued"] + ["refused"] * 4
-    for sentence in ("is not a PDF", "empty file", "end in .pdf or .epub", "No such file"):
-        assert sentence in ran.err
+    for sentence in ("is not a PDF", "empty file", ".pdf, .epub, .txt or .md", "No such file"):
+        assert sentence in ran.out
     assert len(objects(terminal)) == 1
 
 

@@ -218,9 +218,24 @@ def test_a_failed_file_is_taken_out_and_the_others_are_imported(page: Page, live
     expect(row(page, "bad.pdf").locator(".import-message")).not_to_be_empty()
     page.get_by_role("button", name="Remove bad.pdf").click()
     expect_names(page, "good.txt")
+    expect(page.locator("#import-state")).not_to_contain_text("can't be imported")
     button(page, "Resume").click()
     expect_done(page)
     assert times_read(live_site, "good.txt") == 1
+
+
+def test_the_others_are_imported_without_the_files_that_failed(page: Page) -> None:
+    other: FilePayload = {**damaged("torn b.pdf"), "buffer": b"%PDF-1.4 nothing at all"}
+    staged(page, text("one of two.txt"), damaged("torn a.pdf"), text("two of two.txt"), other)
+    button(page, "Start").click()
+    failures = page.get_by_role("list", name="Files that can't be imported").get_by_role("listitem")
+    expect(failures).to_have_count(2)
+    expect(failures.first).to_contain_text("torn a.pdf")
+    page.get_by_text("Discard…").click()
+    expect(page.locator("#import-state")).to_contain_text("The work on 2 prepared files is lost")
+    button(page, "Import the other 2").click()
+    expect_done(page)
+    expect(page.locator(".import-row .import-name")).to_have_text(["one of two.txt", "two of two.txt"])
 
 
 def test_a_paused_import_can_be_discarded(page: Page) -> None:

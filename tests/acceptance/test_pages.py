@@ -130,7 +130,6 @@ def test_only_failed_items_can_be_retried(page: Page) -> None:
 
 def test_an_item_without_a_processor_is_shown_as_queued(page: Page) -> None:
     page.locator("#url").fill("https://www.youtube.com/watch?v=abcdefghijk")
-    expect(page.get_by_role("radio", name="Video")).to_be_checked()
     page.get_by_role("button", name="Add").click()
     video = page.locator(".item").filter(has_text="abcdefghijk")
     expect(badge(video)).to_have_text("Queued (processor unavailable)")
@@ -142,8 +141,8 @@ def test_an_item_without_a_processor_is_shown_as_queued(page: Page) -> None:
 
 
 def test_a_retried_item_without_a_processor_is_shown_as_queued(page: Page, live_site: LiveSite) -> None:
-    page.get_by_role("radio", name="Video").check()
-    video = add(page, address("video/unread"))
+    add(page, "https://youtu.be/unreadvide0")
+    video = page.locator(".item").filter(has_text="unreadvide0")
     expect(badge(video)).to_have_text("Queued (processor unavailable)")
     live_site.fail(video.get_attribute("data-media") or "")
     expect(badge(video)).to_have_text("Failed")
@@ -229,6 +228,20 @@ def test_removing_an_item_asks_first(page: Page, live_site: LiveSite) -> None:
     page.get_by_role("button", name="Remove it").click()
     expect(page).to_have_url(f"{live_site.url}/")
     expect(added).to_have_count(0)
+
+
+def test_selected_items_are_removed_together(page: Page) -> None:
+    one, two, kept = (add(page, address(f"article/chosen-{name}")) for name in ("one", "two", "kept"))
+    expect(page.get_by_role("button", name="Retry selected")).to_be_hidden()
+    for item in (one, two):
+        expect(badge(item)).to_have_text("Ready to read")
+        item.get_by_role("checkbox").check()
+    page.get_by_text("Remove selected…").click()
+    page.get_by_role("button", name="Remove them").click()
+    expect(page.get_by_role("status").filter(has_text="2 items were removed.")).to_be_visible()
+    expect(one).to_have_count(0)
+    expect(two).to_have_count(0)
+    expect(kept).to_have_count(1)
 
 
 def test_the_list_can_be_filtered_by_status(page: Page) -> None:

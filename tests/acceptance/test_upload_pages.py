@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from nexus.web.views.filters import size
 from nexus.web.views.render import policy
@@ -58,11 +58,12 @@ def test_the_drop_target_disappears_when_the_drag_ends(page: Page) -> None:
 
 
 def test_several_files_can_be_chosen_at_once(page: Page) -> None:
-    choose(page, pdf("one.pdf"), epub("two.epub"), epub("THREE.EPUB"))
-    for name, kind in (("one", "PDF"), ("two", "EPUB"), ("THREE", "EPUB")):
+    notes: FilePayload = {"name": "four.md", "mimeType": "text/markdown", "buffer": b"# Four"}
+    choose(page, pdf("one.pdf"), epub("two.epub"), epub("THREE.EPUB"), notes)
+    for name, kind in (("one", "PDF"), ("two", "EPUB"), ("THREE", "EPUB"), ("four", "Text")):
         expect(badge(item(page, name))).to_have_text(QUEUED)
         expect(item(page, name).locator(".facts")).to_contain_text(kind)
-    expect(page.locator(".item")).to_have_count(3)
+    expect(page.locator(".item")).to_have_count(4)
 
 
 def test_two_files_are_uploaded_at_a_time_and_show_their_progress(page: Page) -> None:
@@ -140,7 +141,7 @@ def test_another_window_shows_an_upload_that_waits_for_its_bytes(page: Page, liv
 
 def test_a_file_of_a_wrong_type_is_refused_with_the_reason(page: Page) -> None:
     drop(page, {"name": "notes.docx", "mimeType": "application/msword", "buffer": b"PK"})
-    expect(upload(page, "notes.docx")).to_contain_text("takes PDF and EPUB files, and this is neither")
+    expect(upload(page, "notes.docx")).to_contain_text("Nexus takes PDF, EPUB and text files.")
     expect(page.locator("#said")).to_contain_text("notes.docx")
     expect(upload(page, "notes.docx").get_by_role("button", name="Retry")).to_be_hidden()
     upload(page, "notes.docx").get_by_role("button", name="Dismiss").click()
@@ -336,7 +337,7 @@ def test_every_upload_state_is_legible_on_a_phone(browser: Browser, live_site: L
         file = pdf("a-very-long-name" * 8 + ".pdf")
         choose(page, file)
         expect(badge(item(page, "a-very"))).to_have_text(QUEUED)
-        choose(page, file, {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"x"})
+        choose(page, file, {"name": "notes.docx", "mimeType": "application/msword", "buffer": b"x"})
         expect(upload(page, "a-very")).to_contain_text("You already have this")
         with held_back(page) as held:
             is_sent(page, epub())

@@ -134,7 +134,7 @@ def test_a_failed_file_can_be_replaced_in_its_place(me: Caller, app: App) -> Non
 
 def test_a_file_of_an_import_may_be_larger_than_other_requests(me: Caller) -> None:
     batch = open_batch(me)
-    large = TEXT * (2 * MOST_BODY // len(TEXT))
+    large = TEXT * (5 * MOST_BODY // len(TEXT))
     first = data(stage_file(me, batch, "first.txt", large))
     place = f"/imports/batches/{batch}/sources/{first['id']}"
     second = data(me.put(place, params={"name": "second.txt"}, content=large))

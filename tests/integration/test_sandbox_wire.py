@@ -141,6 +141,6 @@ def test_an_extraction_with_trailing_bytes_is_refused(extra: bytes) -> None:
     packed = messages.pack_extraction(Extraction.plain(None, "text"))
     with pytest.raises(BadFrame):
         messages.unpack_extraction(packed + extra)
-    assert packed[0] == 0x95, "an array of five"
+    assert packed[0] == 0x96, "an array of six"
     with pytest.raises(BadFrame):
-        messages.unpack_extraction(b"\x96" + packed[1:] + extra)
+        messages.unpack_extraction(b"\x97" + packed[1:] + extra)

@@ -86,7 +86,7 @@ def test_the_path_of_an_upload_names_no_user(uploader: Uploader) -> None:
     assert str(uploader.id) not in uploader.begin(unique_pdf()).storage_path
 
 
-@pytest.mark.parametrize("kind", ["web_article", "video", "podcast_episode", "text", "PDF", "", "a/../b"])
+@pytest.mark.parametrize("kind", ["web_article", "video", "podcast_episode", "PDF", "", "a/../b"])
 def test_only_kinds_that_are_files_can_be_uploaded(app: App, uploader: Uploader, kind: str) -> None:
     with pytest.raises(InvalidKind):
         uploader.begin(unique_pdf(), kind)
@@ -104,6 +104,8 @@ def test_only_kinds_that_are_files_can_be_uploaded(app: App, uploader: Uploader,
         (Expected("pdf", "a.pdf", PDF, -1), InvalidRequest),
         (Expected("pdf", "a.pdf", PDF, 100 * 2**20 + 1), FileTooLarge),
         (Expected("epub", "a.epub", "application/epub+zip", 50 * 2**20 + 1), FileTooLarge),
+        (Expected("text", "a.txt", "text/plain", 50 * 2**20 + 1), FileTooLarge),
+        (Expected("text", "a.md", "text/markdown", 9), InvalidFileType),
         (Expected("pdf", "", PDF, 9), InvalidRequest),
         (Expected("pdf", "\x00\n", PDF, 9), InvalidRequest),
         (Expected("pdf", "folder/", PDF, 9), InvalidRequest),

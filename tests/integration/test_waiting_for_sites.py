@@ -1,6 +1,6 @@
 """Waiting is not trying: a site that asks for time is left alone, and everything else from it runs in turn later."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from nexus.settings import Settings
 from nexus.states.media import Kind, MediaStatus
 from tests.kit.articles import ARTICLE
 from tests.kit.clock import SetClock
-from tests.kit.http import Caller, Site
+from tests.kit.http import Caller, Site, data
 from tests.kit.job_calls import begin_job, call_step, job_of
 from tests.kit.media import history_of, new_media, row_of, status_of
 from tests.kit.servers.web_pages import Answer, Pages
@@ -105,8 +105,13 @@ def test_an_item_says_which_site_it_waits_for(
     extract_item(app.tools, me.add(pages.url("/busy")))
     media_id = me.add(pages.url("/1"))
     assert "Waiting for 127.0.0.1" not in page_of(app, site, me, f"/items/{media_id}")
+    new = data(me.get(f"/media/{media_id}"))
+    assert (new["waiting_for"], new["waiting_until"]) == (None, None)
     assert extract_item(app.tools, media_id) is Outcome.RELEASED
     until = f"{row_of(app.sessions, media_id).run_after:%H:%M} UTC</time>"
+    told = data(me.get(f"/media/{media_id}"))
+    assert told["waiting_for"] == "127.0.0.1"
+    assert datetime.fromisoformat(told["waiting_until"]) == row_of(app.sessions, media_id).run_after
     for path in ("/", f"/items/{media_id}"):
         shown = page_of(app, site, me, path)
         assert "Waiting for 127.0.0.1 until <time" in shown
@@ -114,6 +119,10 @@ def test_an_item_says_which_site_it_waits_for(
     clock.forward(minutes=20)
     assert "Waiting for 127.0.0.1" not in page_of(app, site, me, f"/items/{media_id}")
     assert status_of(app.sessions, media_id) is MediaStatus.PENDING
+    end_rest(app)
+    assert extract_item(app.tools, media_id) is Outcome.READABLE
+    (read,) = [item for item in data(me.get("/media"))["items"] if item["id"] == str(media_id)]
+    assert (read["waiting_for"], read["waiting_until"]) == (None, None)
 
 
 def test_a_job_says_which_site_it_waits_for(

@@ -45,7 +45,7 @@ def unique_epub(content: str = EPUB, method: int = zipfile.ZIP_STORED) -> bytes:
 
 
 def expected_upload(body: bytes, kind: str = "pdf", filename: str | None = None) -> Expected:
-    types = {"pdf": PDF, "epub": EPUB}
+    types = {"pdf": PDF, "epub": EPUB, "text": "text/plain"}
     return Expected(kind, filename or f"a file.{kind}", types.get(kind, kind), len(body))
 
 

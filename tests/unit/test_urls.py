@@ -364,3 +364,51 @@ def test_videos_on_other_hosts_keep_their_own_address(host: str) -> None:
     source = urls.identify_video(f"https://{host}/watch?v={ID}&utm_source=x")
     assert source.provider is None
     assert source.canonical_url == source.external_playback_url == f"https://{host}/watch?v={ID}"
+
+
+# what people type
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("example.com/an-article", "https://example.com/an-article"),
+        ("  www.example.com ", "https://www.example.com"),
+        ("//example.com/a", "https://example.com/a"),
+        ("example.com:8443/a", "https://example.com:8443/a"),
+        ("example.com?q=1", "https://example.com?q=1"),
+        ("127.0.0.1/a", "https://127.0.0.1/a"),
+        ("bücher.example/ä", "https://bücher.example/ä"),
+        ("http://example.com/a", "http://example.com/a"),
+        ("mailto:me@example.com", "mailto:me@example.com"),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+        ("me:secret@example.com", "me:secret@example.com"),
+        ("nonsense", "nonsense"),
+        ("two words.example", "two words.example"),
+        (".example.com", ".example.com"),
+        ("", ""),
+    ],
+)
+def test_an_address_without_a_scheme_means_https(typed: str, meant: str) -> None:
+    assert urls.with_scheme(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("found", "other"),
+    [
+        ("https://www.example.com/b?utm_source=x", "https://www.example.com/b"),
+        ("http://example.com/a", "http://example.com/a"),
+        ("https://example.com/a#part", None),
+        ("https://example.com/", None),
+        ("https://example.com/?p=1", "https://example.com/?p=1"),
+        ("https://blog.example.com/a", None),
+        ("https://example.com:8443/b", None),
+        ("https://example.org/a", None),
+        ("ftp://example.com/b", None),
+        ("/b", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_another_address_of_a_page_is_on_the_same_site(found: str | None, other: str | None) -> None:
+    assert urls.other_address("https://example.com/a", found) == other

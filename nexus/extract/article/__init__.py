@@ -36,6 +36,7 @@ from nexus.extract.markup import clean_markup
 LARGEST = 2 * 1024 * 1024
 CELLS = frozenset({"td", "th"})
 LONGEST_CELL = 200
+LONGEST_ADDRESS = 2048
 
 FOREST = load_forest()
 #: A page of the usual kind.
@@ -107,9 +108,19 @@ def read_page(html: str, url: str | None) -> PageReading:
     visible = " ".join(block.text for block in blocks)
     facts = gather_facts(FactSources(root, head, blocks, text, url, base_url))
     return PageReading(
-        Extraction(title, (fragment,), facts, outline),
+        Extraction(title, (fragment,), facts, outline, canonical_url=_absolute(head.canonical, base_url)),
         gates.GatedPage(text, visible, title or "", html, root, head),
     )
+
+
+def _absolute(address: str | None, base_url: str | None) -> str | None:
+    """Return an address of the page's own; None if it has none, or one that makes no sense."""
+    if address is None or len(address) > LONGEST_ADDRESS:
+        return None
+    try:
+        return urljoin(base_url or "", address)
+    except ValueError:
+        return None
 
 
 def _base(root: Element, url: str | None) -> str | None:

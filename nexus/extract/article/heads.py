@@ -34,6 +34,8 @@ class PageHead:
     meta: dict[str, list[str]] = field(default_factory=dict)
     #: Every typed object of the linked data.
     things: tuple[dict[str, Any], ...] = ()
+    #: What the page says is its address.
+    canonical: str | None = None
 
     def first(self, *names: str) -> str | None:
         return next((value for name in names for value in self.meta.get(name, ())), None)
@@ -77,7 +79,18 @@ def read_head(root: Element) -> PageHead:
         title=_tidy("".join(shown.itertext())[:LONGEST_TITLE]) if shown is not None else None,
         meta=_meta(root),
         things=tuple(_things(root)),
+        canonical=_canonical(root),
     )
+
+
+def _canonical(root: Element) -> str | None:
+    """Return what the page says is its address. Several that differ say nothing."""
+    links = {link.get("href") or "" for link in root.iterfind(".//head/link[@rel]") if _is_canonical(link)}
+    return _tidy(links.pop()) if len(links) == 1 else None
+
+
+def _is_canonical(link: Element) -> bool:
+    return "canonical" in (link.get("rel") or "").lower().split()
 
 
 def _meta(root: Element) -> dict[str, list[str]]:

@@ -97,6 +97,7 @@ class _Extraction(_Message):
     facts: tuple[_Line, _Line, _Line, _Line, _Line, _Line]
     outline: Annotated[tuple[tuple[str, Size, str], ...], _Most]
     assets: Annotated[tuple[tuple[str, str, bytes], ...], _Most]
+    canonical_url: _Line
 
 
 class ReadDone(_Message, tag=True):
@@ -171,6 +172,7 @@ def _packed(found: Extraction) -> tuple[object, ...]:
         (facts.byline, facts.site, facts.published, facts.language, facts.lead_image, facts.excerpt),
         tuple([(one.title, one.level, one.anchor) for one in found.outline]),
         tuple([(one.name, one.content_type, one.data) for one in found.assets]),
+        found.canonical_url,
     )
 
 
@@ -181,6 +183,7 @@ def _unpacked(found: _Extraction) -> Extraction:
         Facts(*found.facts),
         tuple([Heading(*one) for one in found.outline]),
         tuple([Asset(*one) for one in found.assets]),
+        found.canonical_url,
     )
 
 

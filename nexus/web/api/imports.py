@@ -13,12 +13,10 @@ from pydantic import Field
 from nexus.app import App
 from nexus.errors import InvalidRequest, NotReady, WorkspaceFailed
 from nexus.imports import targets
-from nexus.imports.checking import size_limit
 from nexus.imports.progress import FileProgress
 from nexus.imports.service import ImportDesk
 from nexus.imports.staging import MOST_SOURCES, Batch, StagedSource
 from nexus.media.inspect import safe_name
-from nexus.states.media import Kind
 from nexus.web.api.schemas import Body
 from nexus.web.http.context import Nexus, Viewer
 from nexus.web.http.envelope import Answer, Data, answer, answers
@@ -220,7 +218,7 @@ def leave(nexus: Nexus, viewer: Viewer, batch_id: UUID) -> Response:
 
 def largest_file(nexus: App) -> int:
     """How large a file of any kind may be; the limit of its own kind comes when the kind is known."""
-    return max(size_limit(nexus.files, kind) for kind in (Kind.PDF, Kind.EPUB))
+    return max(nexus.files.most_bytes.values())
 
 
 async def stage_file(

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from nexus import urls
 from nexus.db.rows import HistoryRow
 from nexus.errors import public_code
 from nexus.media.history import KnownEvent
@@ -132,6 +133,14 @@ class MediaOut(Answer):
     last_error_code: PublicCode
     last_error_message: str | None
     processing_attempts: int
+    waiting_for: str | None = Field(
+        None,
+        examples=["example.com"],
+        description="The site, if that is busy or asked Nexus to wait.",
+    )
+    waiting_until: Moment | None = Field(
+        None, description="When it is fetched, if it waits for its site; once passed, it is next."
+    )
     processing_started_at: Moment | None
     processing_completed_at: Moment | None
     failed_at: Moment | None
@@ -144,6 +153,11 @@ class MediaOut(Answer):
     external_playback_url: str | None
     file_name: str | None = Field(description="The name of the uploaded file, once it has arrived.")
     file_size: int | None = Field(description="In bytes.")
+    file_type: str | None = Field(
+        None,
+        examples=["application/pdf"],
+        description="Also of a file that the address of an item answered with.",
+    )
     created_at: Moment = Field(
         description="Since when one of your libraries has held it; no date is earlier."
     )
@@ -168,6 +182,8 @@ class MediaOut(Answer):
                 **row,
                 "capabilities": view.capabilities,
                 "may_retry": view.may_retry,
+                "waiting_for": urls.host_of(view.row.canonical_url) if view.waiting_until else None,
+                "waiting_until": view.waiting_until,
                 "newer_revision": view.newer_revision,
                 "is_uploader": is_own and view.row.kind in FILE_KINDS,
             }

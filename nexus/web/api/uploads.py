@@ -8,8 +8,10 @@ from uuid import UUID
 from fastapi import Request, Response
 
 from nexus.app import App
+from nexus.errors import InvalidKind
 from nexus.media import files, uploads
 from nexus.media.uploads import Begun
+from nexus.states.media import Kind
 from nexus.web.api.schemas import BegunOut, ConfirmedOut, LinkOut, UploadBody
 from nexus.web.http.context import Nexus, Revision, Viewer
 from nexus.web.http.envelope import Data, answer, answers, request_id
@@ -29,6 +31,8 @@ router = Router(prefix="/media", tags=["files"])
 @waits_for_store
 def begin_upload(nexus: Nexus, viewer: Viewer, body: UploadBody, request: Request) -> Response:
     """PUT the file to `upload_url` with `upload_headers`, then confirm it with POST /media/{media_id}/ingest."""
+    if body.kind == Kind.TEXT.value:
+        raise InvalidKind("Only a pdf or an epub can be uploaded with this call. Import text files instead.")
     begun = uploads.begin_upload(nexus.sessions, nexus.files, viewer, body.expected())
     return answer(upload_place(nexus, request, begun))
 

@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from nexus.app import App
 from nexus.errors import ApiError, CancellationFailed, Conflict, InvalidRequest, NotReady
 from nexus.imports import targets
+from nexus.imports.progress import FileOutcome
 from nexus.imports.service import ImportDesk
 from nexus.imports.staging import Batch
 from nexus.libraries import catalog
@@ -112,6 +113,20 @@ def import_pause(request: Request, nexus: Nexus, viewer: PageViewer) -> Response
 @router.post("/resume")
 def import_resume(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     return _act(request, nexus, viewer, lambda desk, _: desk.resume())
+
+
+@router.post("/resume-without")
+def import_resume_without(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
+    """Take out what can't be imported, and import the rest."""
+
+    def go_on(desk: ImportDesk, batch: Batch) -> None:
+        failed = {line.source_id for line in desk.progress.of(FileOutcome.FAILED)}
+        for source in batch.sources:
+            if source.id in failed:
+                desk.staging.remove(batch.id, source.id)
+        desk.resume()
+
+    return _act(request, nexus, viewer, go_on)
 
 
 @router.post("/discard")

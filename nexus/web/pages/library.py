@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Form, Request
+from fastapi import Form, Query, Request
 from fastapi.responses import Response
 
 from nexus import urls
 from nexus.app import App
 from nexus.db.session import Session
+from nexus.editorial.queries import FailureCount
 from nexus.errors import InvalidRequest as Invalid
 from nexus.errors import RateLimited
 from nexus.libraries import invitations
-from nexus.media import files, queries, submit
+from nexus.media import bulk, files, queries, submit
+from nexus.media.add import guess_kind
 from nexus.media.queries import Page, View
 from nexus.states.media import MediaStatus
 from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.threads import waits_for_store
 from nexus.web.views.items import FILTERS, show_item
+from nexus.web.views.jobs import show_failed
 from nexus.web.views.openapi import read_openapi
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 
 router = page_router()
 
-_KINDS = ("web_article", "video")
-_EMPTY_FORM = {"url": "", "kind": _KINDS[0], "error": "", "done": ""}
+Count = Annotated[int | None, Query(ge=0, lt=2**31)]
+_NOTHING_DONE: Mapping[str, int | None] = dict.fromkeys(("retried", "removed", "refused"))
+_EMPTY_FORM = {"url": "", "error": "", "done": ""}
 
 
 @router.get("/")
 def library(
-    request: Request, nexus: Nexus, viewer: PageViewer, show: str = "all", cursor: Cursor = None
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    show: str = "all",
+    cursor: Cursor = None,
+    retried: Count = None,
+    removed: Count = None,
+    refused: Count = None,
 ) -> Response:
-    return _library(request, nexus, viewer, show if show in FILTERS else "all", cursor)
+    """The counts say what became of the items that were selected on the page before."""
+    done = {"retried": retried, "removed": removed, "refused": refused}
+    return _library(request, nexus, viewer, show if show in FILTERS else "all", cursor, done=done)
 
 
 @router.post("/items")
@@ -43,25 +57,23 @@ def add_by_form(
     nexus: Nexus,
     viewer: PageViewer,
     url: Annotated[str, Form()] = "",
-    kind: Annotated[str, Form()] = _KINDS[0],
 ) -> Response:
     """If the address can't be added, it comes back with the reason."""
+    address = urls.with_scheme(url)
+    kind = guess_kind(address).value
     try:
         done = submit.url(
-            nexus.sessions, nexus.queue, nexus.limits, viewer, kind, url.strip(), request_id(request)
+            nexus.sessions, nexus.queue, nexus.limits, viewer, kind, address, request_id(request)
         )
     except (Invalid, RateLimited) as error:
-        form = {"url": url, "kind": kind, "error": error.message, "done": ""}
+        form = {"url": url, "error": error.message, "done": ""}
         if by_htmx(request):
-            return fragment(request, "add.html", error.status, form=form, video_hosts=_video_hosts())
+            return fragment(request, "add.html", error.status, form=form)
         return _library(request, nexus, viewer, "all", None, form, error.status)
     if not by_htmx(request):
         return go(f"/#item-{done.media_id}" if done.created else f"/items/{done.media_id}")
     said = "Added." if done.created else "This is already in your library: here it is."
-    form = {**_EMPTY_FORM, "kind": kind, "done": said}
-    return fragment(
-        request, "add.html", headers=changed(done.media_id), form=form, video_hosts=_video_hosts()
-    )
+    return fragment(request, "add.html", headers=changed(done.media_id), form={**_EMPTY_FORM, "done": said})
 
 
 @router.get("/items/{media_id}/row")
@@ -113,21 +125,24 @@ def _library(
     cursor: str | None,
     form: dict[str, str] = _EMPTY_FORM,
     status: int = 200,
+    done: Mapping[str, int | None] = _NOTHING_DONE,
 ) -> Response:
     statuses = FILTERS[show][1]
     with nexus.sessions.read() as session:
         found = _newest(session, viewer, statuses, cursor)
         offers = len(invitations.list_offers(session, viewer))
+        failures = bulk.count_failures(session, viewer) if show == "failed" else {}
     return page(
         request,
         "library.html",
         status,
         form=form,
-        video_hosts=_video_hosts(),
         show=show,
         statuses=statuses,
         filters=FILTERS,
         offers=offers,
+        failures=[show_failed(FailureCount(code, count)) for code, count in failures.items()],
+        done=done,
         items=[show_item(view, nexus.tools.extractors, viewer) for view in found.items],
         next_cursor=found.next_cursor,
     )
@@ -156,7 +171,3 @@ def _newest(
 
 def _place(view: View) -> tuple[object, UUID]:
     return view.row.added_at, view.row.id
-
-
-def _video_hosts() -> str:
-    return " ".join(sorted(urls.YOUTUBE_HOSTS))

@@ -13,6 +13,7 @@ from nexus.db.session import Session
 from nexus.errors import NotFound
 from nexus.libraries import people
 from nexus.media import history, holdings, queries, reader, refresh
+from nexus.media.changes import list_changes
 from nexus.media.history import KnownEvent
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
@@ -23,7 +24,7 @@ from nexus.web.http.context import Nexus, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.files import picture_response
 from nexus.web.http.threads import taken_in_turn, threads_of, waits_for_store
-from nexus.web.views.items import show_event, show_item, show_reading, show_refresh
+from nexus.web.views.items import show_history, show_item, show_reading, show_refresh
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 from nexus.web.views.versions import show_choice
 
@@ -68,6 +69,7 @@ def item(
         has_pdf = _pdf(session, found) is not None
         asked = refresh.present(session, media_id, viewer)
         events = _events(session, media_id, viewer)
+        changes = list_changes(session, media_id, viewer).items
         uploader = _uploader(session, found, viewer)
     return page(
         request,
@@ -79,7 +81,7 @@ def item(
         choice=show_choice(held, versions, revision),
         document=document,
         refresh=show_refresh(found, asked, nexus.tools.extractors),
-        history=[show_event(row, viewer) for row in events],
+        history=show_history(events, changes, viewer),
         uploader=uploader,
     )
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Query, Request
+from fastapi import Form, Query, Request
 from fastapi.responses import Response
 
+from nexus.errors import InvalidRequest
 from nexus.media import differences, holdings, queries, reader
+from nexus.web.api.changes import MOST_TEXT
 from nexus.web.http.context import Nexus, Number, PageViewer
 from nexus.web.http.threads import waits_for_store
 from nexus.web.views.items import show_item
-from nexus.web.views.render import go, page, page_router
+from nexus.web.views.render import by_htmx, fragment, go, page, page_router
 from nexus.web.views.versions import show_choice
 
 router = page_router(prefix="/items/{media_id}/versions")
+text = page_router(most_body=MOST_TEXT, prefix="/items/{media_id}/text")
 
 Side = Annotated[int, Query(ge=1, lt=2**31)]
 
@@ -49,6 +52,28 @@ def show_comparison(
         sides=show_choice(held, sides).versions,
         difference=differences.compare(*texts),
     )
+
+
+@text.post("")
+def enter_text(
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    media_id: UUID,
+    title: Annotated[str, Form()] = "",
+    text: Annotated[str, Form()] = "",
+) -> Response:
+    """Make a pasted text the viewer's own version. If that can't be done, it comes back with the reason."""
+    try:
+        holdings.enter_own_text(nexus.sessions, media_id, viewer, title, text)
+    except InvalidRequest as error:
+        form = {"title": title, "text": text, "error": error.message}
+        if by_htmx(request):
+            return fragment(request, "enter_text.html", error.status, media_id=media_id, form=form)
+        return page(request, "enter_text_page.html", error.status, media_id=media_id, form=form)
+    if by_htmx(request):
+        return Response(status_code=204, headers={"HX-Redirect": f"/items/{media_id}"})
+    return go(f"/items/{media_id}")
 
 
 @router.post("/{number}/use")

@@ -17,6 +17,7 @@
     if (fresh.dataset.version !== undefined && fresh.dataset.version === shown.dataset.version) return true;
     if (hasTyped(shown)) return true;
     announce(shown, fresh);
+    if (shown.querySelector(".pick")?.checked) fresh.querySelector(".pick")?.setAttribute("checked", "");
     htmx.swap(shown, fresh.outerHTML, { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 0 });
     document.dispatchEvent(new CustomEvent("nexus:put", { detail: { id: fresh.id } }));
     return true;
@@ -222,25 +223,6 @@
     });
   }
   document.addEventListener("htmx:beforeRequest", () => byId("notices").replaceChildren());
-
-  // ── The form: the address of a video host selects Video, unless the kind was chosen by hand ──
-
-  document.addEventListener("input", (event) => {
-    const form = event.target.form;
-    if (form?.id !== "add") return;
-    if (event.target.name === "kind") form.dataset.chosen = "yes";
-    if (event.target.name !== "url" || form.dataset.chosen) return;
-    const kind = isVideo(event.target.value, form.dataset.videoHosts.split(" ")) ? "video" : "web_article";
-    byId(`kind-${kind}`).checked = true;
-  });
-
-  function isVideo(text, hosts) {
-    try {
-      return hosts.includes(new URL(text.trim()).hostname);
-    } catch {
-      return false;
-    }
-  }
 
   // ── Times: the same words as in nexus/web/views/filters.py ──
 

@@ -4,7 +4,8 @@
 
 (() => {
   const AT_ONCE = 2;
-  const TYPES = { pdf: "application/pdf", epub: "application/epub+zip" };
+  const TYPES = { pdf: "application/pdf", epub: "application/epub+zip", text: "text/plain" };
+  const ENDINGS = { pdf: "pdf", epub: "epub", txt: "text", text: "text", md: "text", markdown: "text" };
   const place = document.querySelector("[data-uploads]");
   const going = new Set();
   const byId = (id) => document.getElementById(id);
@@ -166,7 +167,7 @@
     place.prepend(row);
     if (again) takeRow(upload);
     if (upload.kind) return start(upload);
-    show(upload, "refused", "Nexus takes PDF and EPUB files, and this is neither.");
+    show(upload, "refused", "Nexus takes PDF, EPUB and text files.");
   }
 
   const acts = {
@@ -235,7 +236,7 @@
 
   function kindOf(file) {
     const ending = file.name.toLowerCase().split(".").pop();
-    return Object.keys(TYPES).find((kind) => kind === ending || TYPES[kind] === file.type);
+    return ENDINGS[ending] ?? Object.keys(TYPES).find((kind) => TYPES[kind] === file.type);
   }
 
   // The same words as in nexus/web/views/filters.py.

@@ -56,6 +56,10 @@ class ShownImport:
     #: What stopped the whole import.
     trouble: str
     rows: list[ShownFile]
+    #: Those of the rows that can't be imported.
+    failed: list[ShownFile]
+    #: How many files are ready to be committed: work that a discard throws away.
+    prepared: int
     #: The rows are those of the import that has ended; no files wait.
     done: bool
     may_change: bool
@@ -74,14 +78,18 @@ def show_import(
         if done
         else [_show_file(lines.get(source.id) or FileProgress.waiting(source)) for source in batch.sources]
     )
+    failed = [] if done else [row for row in rows if row.badge is OUTCOMES[FileOutcome.FAILED]]
+    ready = {line.source_id for line in desk.progress.of(FileOutcome.PARSED, FileOutcome.SPLIT)}
     return ShownImport(
         status=state.status,
         phase=PHASES[state.phase.value],
         percent=round(desk.share * 100),
         target=names.get(batch.library_id, "") if batch.library_id else batch.name or "",
         went_to=names.get(desk.library_id, "") if desk.library_id else "",
-        trouble=_trouble(desk),
+        trouble=_trouble(desk, state, failed),
         rows=rows,
+        failed=failed,
+        prepared=sum(row.id in ready for row in rows),
         done=done,
         may_change=not desk.staging.is_busy(batch.id),
         should_warn=desk.leave(batch.id).should_warn,
@@ -89,14 +97,12 @@ def show_import(
     )
 
 
-def _trouble(desk: ImportDesk) -> str:
+def _trouble(desk: ImportDesk, state: AttemptState, failed: list[ShownFile]) -> str:
     if desk.trouble is not None:
         return desk.trouble.message
-    failed = len(desk.progress.of(FileOutcome.FAILED)) if desk.state.status is AttemptStatus.PAUSED else 0
-    if not failed:
+    if not failed or state.status is not AttemptStatus.PAUSED:
         return ""
-    them = "A file" if failed == 1 else f"{failed} files"
-    return f"{them} can't be imported. See below why; remove what failed, then resume."
+    return f"{'A file' if len(failed) == 1 else f'{len(failed)} files'} can't be imported."
 
 
 def _show_file(line: FileProgress) -> ShownFile:

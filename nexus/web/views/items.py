@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections import deque
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from markupsafe import Markup, escape
@@ -14,12 +14,14 @@ from markupsafe import Markup, escape
 from nexus.db.rows import RefreshRow
 from nexus.errors import public_code
 from nexus.extract import Heading
+from nexus.media.changes import Change
 from nexus.media.history import KnownEvent
 from nexus.media.illustrations import ASSET, name_image
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
 from nexus.states.media import FILE_KINDS, PUBLISHED, Kind, MediaStatus, Stage
+from nexus.urls import host_of
 from nexus.web.api.schemas import actor_of
 from nexus.web.views.passages import address_within, asset_address, fragments_as_html, same_words
 
@@ -32,7 +34,11 @@ KINDS = {
     Kind.TEXT: "Text",
 }
 #: What a browser's file chooser offers.
-ACCEPTS = {Kind.PDF: ".pdf,application/pdf", Kind.EPUB: ".epub,application/epub+zip"}
+ACCEPTS = {
+    Kind.PDF: ".pdf,application/pdf",
+    Kind.EPUB: ".epub,application/epub+zip",
+    Kind.TEXT: ".txt,.text,.md,.markdown,text/plain,text/markdown",
+}
 STAGES = {
     Stage.UPLOAD: "Failed while receiving the file",
     Stage.EXTRACT: "Failed while extracting the text",
@@ -51,6 +57,10 @@ EVENTS = {
     "fail": "Failed",
     "retry": "Retried",
     "retry_embedding": "Retried",
+    "refresh": "Refreshed: the text has changed",
+    "enter_text": "Text entered by hand",
+    "item_shared": "Added to",
+    "item_removed": "Removed from",
 }
 ACTORS = {"you": "you", "worker": "a worker", "sweep": "the sweep", "someone": "another reader"}
 NOT_REFRESHED = "The refresh failed; your version stays as it was"
@@ -77,6 +87,7 @@ BADGES = {
     MediaStatus.FAILED: Badge("Failed", "failed"),
 }
 UNAVAILABLE = Badge("Queued (processor unavailable)", "waiting")
+ENTERED = Badge("Entered by hand", "ready")
 AWAITED = Badge("Waiting for upload", "upload")
 
 #: The links above the list, and the statuses that each shows. An item being indexed is both working and ready.
@@ -126,6 +137,8 @@ class ShownItem:
     wait: SiteWait | None
     added_at: datetime
     may_retry: bool
+    #: Whether the viewer should be asked for the text.
+    may_enter: bool
     #: Whether the viewer may upload the file again; `accepts` is what a file chooser should offer.
     may_upload: bool
     accepts: str
@@ -182,7 +195,7 @@ class ShownEvent:
     who: str
     tone: str
     from_status: str | None
-    to_status: str
+    to_status: str | None
     at: datetime
     #: Nothing to show if None or 0.
     attempt: int | None
@@ -197,16 +210,17 @@ def show_item(view: View, processors: Container[Kind], viewer: UUID) -> ShownIte
         id=row.id,
         view=view,
         title=(row.title or "").strip() or address_of(row.canonical_url) or "Untitled",
-        kind=KINDS[row.kind],
+        kind=KINDS[view.shown_kind],
         host=host_of(row.canonical_url),
         link=safe_link(row.canonical_url),
         play_link=play,
         badge=_badge(view, processors),
         failure=_failure(view),
         tried=_tried(view),
-        wait=_wait(view),
+        wait=SiteWait(host_of(row.canonical_url), view.waiting_until) if view.waiting_until else None,
         added_at=row.added_at,
         may_retry=view.may_retry and not failed_upload,
+        may_enter=_may_enter(view, viewer),
         may_upload=failed_upload and row.created_by_user_id == viewer,
         accepts=ACCEPTS.get(row.kind, ""),
         file_size=row.file_size,
@@ -224,7 +238,7 @@ def show_reading(
     version: int | None = None,
 ) -> Reading:
     """Show the view that was asked for if there is one, or else the default of the kind: for a PDF, its pages."""
-    order = ("pages", "text") if found.row.kind == Kind.PDF else ("text", "pages")
+    order = ("pages", "text") if found.shown_kind is Kind.PDF else ("text", "pages")
     there = {"pages": has_pdf, "text": bool(passage.fragments)}
     views = tuple(view for view in order if there[view])
     view = asked if asked in views else next(iter(views), "")
@@ -262,7 +276,7 @@ def show_event(known: KnownEvent, viewer: UUID) -> ShownEvent:
     row, actor = known.entry, actor_of(known.entry, viewer)
     return ShownEvent(
         EVENTS.get(row.event, row.event),
-        (actor == "someone" and known.actor_name) or ACTORS[actor],
+        _named(actor, known.actor_name),
         BADGES[MediaStatus(row.to_status)].tone,
         row.from_status,
         row.to_status,
@@ -272,8 +286,33 @@ def show_event(known: KnownEvent, viewer: UUID) -> ShownEvent:
     )
 
 
+def show_history(rows: Sequence[KnownEvent], changes: Sequence[Change], viewer: UUID) -> list[ShownEvent]:
+    """Put each change before the first transition that came later."""
+    left, shown = deque(changes), list[ShownEvent]()
+    for row in rows:
+        while left and left[0].at < row.entry.at:
+            shown.append(_show_change(left.popleft(), viewer))
+        shown.append(show_event(row, viewer))
+    return shown + [_show_change(change, viewer) for change in left]
+
+
+def _show_change(change: Change, viewer: UUID) -> ShownEvent:
+    who = _named("you" if change.user_id == viewer else "someone", change.name)
+    what = " ".join(filter(None, (EVENTS[change.event], change.library)))
+    return ShownEvent(what, who, "done", None, None, change.at, None, None)
+
+
+def _named(actor: str, name: str | None) -> str:
+    """Who did something: by name, if the viewer may know it."""
+    if actor == "you" and name:
+        return f"{name} (you)"
+    return (actor == "someone" and name) or ACTORS[actor]
+
+
 def _badge(view: View, processors: Container[Kind]) -> Badge:
     row = view.row
+    if row.is_entered:
+        return ENTERED
     if row.processing_status == MediaStatus.PENDING and row.kind in FILE_KINDS and not row.has_file:
         return AWAITED
     if row.processing_status == MediaStatus.PENDING and row.kind not in processors:
@@ -287,10 +326,17 @@ def safe_link(url: str | None) -> str | None:
 
 
 def _failure(view: View) -> Failure | None:
+    """Return why there is no text, unless the viewer has entered one."""
     row = view.row
-    if row.failure_stage is None:
+    if row.failure_stage is None or row.is_entered:
         return None
     return told(STAGES[row.failure_stage], row.last_error_message or "", row.last_error_code or "")
+
+
+def _may_enter(view: View, viewer: UUID) -> bool:
+    row = view.row
+    is_own = row.kind not in FILE_KINDS or row.created_by_user_id == viewer
+    return is_own and _failure(view) is not None and row.failure_stage is not Stage.UPLOAD
 
 
 def told(stage: str, message: str, code: str) -> Failure:
@@ -347,18 +393,6 @@ def _tried(view: View) -> str:
     if view.row.processing_status != MediaStatus.PENDING or not tries:
         return ""
     return f"Tried {'once' if tries == 1 else f'{tries} times'}; it will be tried again automatically"
-
-
-def _wait(view: View) -> SiteWait | None:
-    """A new item is due at once, so a later time means that its site is busy or asked Nexus to wait."""
-    row = view.row
-    if row.processing_status != MediaStatus.PENDING or row.canonical_url is None:
-        return None
-    return SiteWait(host_of(row.canonical_url), row.run_after)
-
-
-def host_of(url: str | None) -> str:
-    return (urlsplit(url or "").hostname or "").removeprefix("www.")
 
 
 def address_of(url: str | None) -> str:

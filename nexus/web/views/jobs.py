@@ -13,6 +13,7 @@ from nexus.editorial.queries import FailureCount, ShownJobRow
 from nexus.errors import WorkError, describe, tree
 from nexus.states.job import FETCH, MANUAL_ENTRY, JobStatus
 from nexus.states.machine import Verdict
+from nexus.urls import host_of
 from nexus.web.api.schemas import actor_of
 from nexus.web.views.items import (
     ACTORS,
@@ -21,7 +22,6 @@ from nexus.web.views.items import (
     ShownEvent,
     SiteWait,
     address_of,
-    host_of,
     safe_link,
     told,
 )

@@ -14,6 +14,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 import nexus
+from nexus.command_line import sign_in_command
 from nexus.errors import ApiError
 from nexus.settings import Settings
 from nexus.web.http.auth import Gate
@@ -85,11 +86,17 @@ def refuse_as_page(request: Request, error: ApiError, status: int) -> Response:
 
 def sign_in_page(request: Request, status: int = 401, problem: str = "", **values: Any) -> Response:
     """The page that says how to sign in, and leads back to where the browser is."""
-    provider = request.app.state.provider
+    provider, settings = request.app.state.provider, app_of(request).settings
     is_page = request.method == "GET" and not request.url.path.startswith("/sign-in")
     given = {"back": request.url.path if is_page else "/", "elsewhere": None, **values}
     return page(
-        request, "sign_in.html", status, problem=problem, provider=provider.name if provider else "", **given
+        request,
+        "sign_in.html",
+        status,
+        problem=problem,
+        provider=provider.name if provider else "",
+        link_command=sign_in_command(settings, request.url.port or settings.port),
+        **given,
     )
 
 

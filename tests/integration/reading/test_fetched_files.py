@@ -13,9 +13,11 @@ from nexus.errors import FileUnreachable
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import queries, refresh, revisions, submit
 from nexus.media.add import hold_article
+from nexus.media.reader import Passage
 from nexus.media.runner import Extracting, Outcome
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind
+from nexus.web.views.items import show_item, show_reading
 from tests.kit import documents as sample_documents
 from tests.kit.media import new_media, row_of
 from tests.kit.servers.web_pages import Answer, Pages
@@ -188,3 +190,37 @@ def test_another_users_refresh_leaves_the_file_of_a_saved_copy(
         assert file is not None
         bodies[user] = b"".join(app.files.storage.stream(file.storage_path))
     assert bodies == {uploader.id: PAPER.body, other.id: pages["/paper"].body}
+
+
+def test_an_epub_by_its_address_becomes_a_file(app: App, uploader: Uploader, pages: Pages) -> None:
+    book = sample_documents.epub({"one.xhtml": sample_documents.chapter(f"<p>{TEXT}</p>")})
+    for place, said in enumerate(("application/epub+zip", "application/octet-stream")):
+        pages[f"/{place}/A%20book"] = Answer(book, said)
+        media_id = new_media(app, uploader.id, pages.url(f"/{place}/A%20book"))
+        assert extract_item(app.tools, media_id) is Outcome.READABLE
+        with app.sessions.read() as session:
+            view = queries.get_media(session, media_id, uploader.id)
+        assert (view.shown_kind, view.row.file_name) == (Kind.EPUB, "A book.epub")
+        assert str(file_of(app, media_id)).endswith("r1/original.epub")
+        assert view.row.has_text
+
+
+def test_a_fetched_pdf_is_shown_as_one_under_its_own_title(
+    app: App, uploader: Uploader, pages: Pages
+) -> None:
+    pages["/papers/Harbours%20of%20the%20north.pdf"] = PAPER
+    pages["/titled"] = Answer(
+        sample_documents.pdf(TEXT, info={"Title": "The weather of the year"}), "application/pdf"
+    )
+    for path, title in (
+        ("/papers/Harbours%20of%20the%20north.pdf", "Harbours of the north"),
+        ("/titled", "The weather of the year"),
+    ):
+        media_id = new_media(app, uploader.id, pages.url(path))
+        assert extract_item(app.tools, media_id) is Outcome.READABLE
+        with app.sessions.read() as session:
+            view = queries.get_media(session, media_id, uploader.id)
+        assert (view.row.title, view.shown_kind) == (title, Kind.PDF)
+        shown = show_item(view, {}, uploader.id)
+        assert (shown.kind, shown.title) == ("PDF", title)
+        assert show_reading(view, "", None, Passage([], None, None), has_pdf=True).view == "pages"
