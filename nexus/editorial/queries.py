@@ -81,6 +81,8 @@ class ListedStory(NamedTuple):
     published_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    corrected_at: datetime | None
+    correction: str | None
 
 
 class FailureCount(NamedTuple):

@@ -43,6 +43,8 @@
   });
 
   document.addEventListener("input", (event) => {
+    // Its quote was not found for these words.
+    event.target.closest(".claim")?.classList.add("is-changed");
     const filled = event.target.closest(".claim.is-blank");
     if (!filled) return;
     filled.classList.remove("is-blank");
@@ -53,6 +55,7 @@
   function blankLike(claim) {
     const next = claim.cloneNode(true);
     next.classList.add("is-blank");
+    next.classList.remove("is-changed");
     const number = claim.parentElement.children.length;
     const raised = (text) => text.replace(String(number), String(number + 1));
     for (const field of next.querySelectorAll("textarea")) {

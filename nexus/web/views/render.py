@@ -61,7 +61,7 @@ def page_router(most_body: int | None = MOST_BODY, **options: Any) -> Router:
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    here = {"signed_in": signed_in(request), "user": _user(request), "path": request.url.path}
+    here: dict[str, Any] = {"signed_in": signed_in(request), "user": _user(request), "path": request.url.path}
     return fragment(request, template, status, **here, **values)
 
 
