@@ -15,6 +15,7 @@ import psycopg
 from sqlalchemy import bindparam, insert, make_url
 
 from nexus.db import migrate
+from nexus.db.editorial import jobs
 from nexus.db.session import Sessions, Statement
 from nexus.db.tables import insert_all, library_media, media
 from nexus.libraries import access
@@ -25,6 +26,8 @@ _COLUMNS = ("id", "kind", "run_after", "requested_url", "canonical_url", "create
 _TIMES = ("created_at", "updated_at")
 _ADD = Statement(insert(media).values({media.c[name]: bindparam(name) for name in (*_COLUMNS, *_TIMES)}))
 _HOLD = Statement(insert_all(library_media))
+_OWNED = ("id", "created_by_user_id", "library_id")
+_ADD_JOB = Statement(insert(jobs).values({jobs.c[name]: bindparam(name) for name in (*_OWNED, *_TIMES)}))
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,16 @@ def add_pending(sessions: Sessions, user: UUID, how_many: int) -> list[UUID]:
         ]
         session.run_many(_HOLD, held)
     return ids
+
+
+def add_jobs(sessions: Sessions, user: UUID, how_many: int) -> None:
+    """Create editorial jobs in bulk: waiting, in the user's library, one second apart."""
+    with sessions.begin() as session:
+        library = access.ensure_user(session, user)
+        times = [session.now - timedelta(seconds=how_many - place) for place in range(how_many)]
+        owned = {"created_by_user_id": user, "library_id": library}
+        rows = [{**owned, "id": uuid4(), "created_at": at, "updated_at": at} for at in times]
+        session.run_many(_ADD_JOB, rows)
 
 
 def _pending(user: UUID, media_id: UUID, at: object) -> dict[str, object]:

@@ -451,6 +451,40 @@ def test_a_published_story_is_corrected_and_says_so(
     expect(page.locator(".claims .claim")).to_have_count(2)
 
 
+def test_a_new_job_appears_by_itself_on_an_open_desk(page: Page, live_site: LiveSite, editor: Caller) -> None:
+    first = enter_job(editor)
+    page.goto(f"{live_site.url}/admin/jobs")
+    expect(page.locator("#jobs .item")).to_have_count(1)
+    page.locator(f"#job-{first} input[name=job]").check()
+    second = enter_job(editor)
+    expect(page.locator("#jobs .item")).to_have_count(2)
+    expect(page.locator("#jobs .item").first).to_have_id(f"job-{second}")
+    expect(page.locator(f"#job-{first} input[name=job]")).to_be_checked()
+
+
+def test_jobs_are_selected_and_removed_together_and_their_stories_stay(
+    page: Page, live_site: LiveSite, editor: Caller, desk_llm: Model
+) -> None:
+    drafted(editor, desk_llm)
+    enter_job(editor)
+    kept = enter_job(editor)
+    page.goto(f"{live_site.url}/admin/jobs")
+    page.get_by_label("All on this page").check()
+    expect(page.get_by_text("3 selected")).to_be_visible()
+    page.locator(f"#job-{kept} input[name=job]").uncheck()
+    expect(page.get_by_text("2 selected")).to_be_visible()
+    page.get_by_text("Remove selected…").click()
+    page.get_by_role("button", name="Remove them").click()
+    expect(page.get_by_role("status").filter(has_text="2 jobs are removed.")).to_be_visible()
+    expect(page.locator("#jobs .item")).to_have_count(1)
+    page.goto(f"{live_site.url}/admin/stories")
+    expect(page.locator(".item-title")).to_have_text([SAID["headline"]])
+    page.goto(f"{live_site.url}/admin/jobs/{kept}")
+    page.get_by_text("Remove this job…").click()
+    page.get_by_role("button", name="Remove it").click()
+    expect(page.get_by_role("status").filter(has_text="1 job is removed.")).to_be_visible()
+
+
 def test_the_editors_pages_work_without_scripts(
     browser: Browser, live_site: LiveSite, desk_pages: Pages, desk_llm: Model
 ) -> None:

@@ -207,6 +207,7 @@ def _story_page(
         row = editorial.visible_story(session, story_id, viewer)
         drafts = editorial.drafts_of(session, row.job_id)
         events = editorial.history_of(session, story_id)
+        has_job = not editorial.is_job_removed(session, row.job_id)
     story, saved = show_story(row), wording_of(row)
     wording = typed or saved
     overtaken = isinstance(error, Conflict) and not isinstance(error, Unsupported)
@@ -217,6 +218,7 @@ def _story_page(
         "story.html",
         error.status if error else 200,
         story=story,
+        has_job=has_job,
         revision=revision,
         wording=wording,
         sections=edited_sections(story, wording),
