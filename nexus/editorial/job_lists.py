@@ -37,13 +37,12 @@ def newest_jobs(
     most: int = PAGE,
 ) -> Page[ListedJob]:
     """List the jobs that the viewer may see, the newest first."""
-    if error_code is not None and status is None:
-        status = JobStatus.FAILED
+    wanted = JobStatus.FAILED if error_code is not None and status is None else status
     owners = _owners(session, viewer)
     created_at, last = moment_and_id(cursor)
-    given = {**owners, "status": status, "error_code": error_code, "created_at": created_at, "id": last}
+    given = {**owners, "wanted": wanted, "error_code": error_code, "created_at": created_at, "id": last}
     values = {name: value for name, value in given.items() if value is not None}
-    conditions = status is not None, error_code is not None, cursor is not None
+    conditions = wanted is not None, error_code is not None, cursor is not None
     rows = session.all(_listing(len(owners), *conditions, most + 1), **values)
     return listed_page(rows, most)
 
@@ -77,7 +76,7 @@ def _listing(count: int, by_status: bool, by_error: bool, resumed: bool, most: i
     """One limited walk for each owner, then merged: the cost does not grow with the number of jobs."""
     conditions: list[ColumnElement[bool]] = [SHOWN]
     if by_status:
-        conditions.append(jobs.c.status == bindparam("status"))
+        conditions.append(jobs.c.status == bindparam("wanted"))
     if by_error:
         conditions.append(jobs.c.error_code == bindparam("error_code"))
     if resumed:

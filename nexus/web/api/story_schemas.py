@@ -60,10 +60,10 @@ class StoryBody(Body):
             self._checked(),
         )
 
-    def _checked(self) -> set[str]:
+    def _checked(self) -> tuple[str, ...]:
         texts = {self.headline: self.headline_checked, self.summary: self.summary_checked}
         claims = {claim.text for claim in (*self.what_happened, *self.background) if claim.checked}
-        return claims | {text for text, checked in texts.items() if checked}
+        return tuple(claims | {text for text, checked in texts.items() if checked})
 
 
 class CorrectionBody(StoryBody):

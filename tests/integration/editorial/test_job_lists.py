@@ -98,7 +98,7 @@ def test_no_list_of_jobs_reads_all_of_them(app: App) -> None:
         session.run(Statement(text("ANALYZE")))
     with app.sessions.read() as session:
         place = {"created_at": session.now - timedelta(hours=9), "id": uuid4()}
-        chosen = {"status": JobStatus.QUEUED.value}
+        chosen = {"wanted": JobStatus.QUEUED.value}
         plans = {
             "first": plan_of(session, job_lists._listing(3, False, False, False, 51), **owners),
             "deep": plan_of(session, job_lists._listing(3, False, False, True, 51), **owners, **place),
