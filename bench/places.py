@@ -15,6 +15,7 @@ import psycopg
 from sqlalchemy import Table, bindparam, insert, make_url
 
 from nexus.db import migrate
+from nexus.db.editorial import jobs
 from nexus.db.session import Sessions, Statement
 from nexus.db.tables import library_media, media
 from nexus.libraries import access
@@ -31,6 +32,8 @@ def _insert(table: Table, *names: str) -> Statement:
 
 _ADD = _insert(media, *_COLUMNS, *_TIMES)
 _HOLD = _insert(library_media, "library_id", "media_id", "added_at")
+_OWNED = ("id", "created_by_user_id", "library_id")
+_ADD_JOB = _insert(jobs, *_OWNED, *_TIMES)
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,16 @@ def add_pending(sessions: Sessions, user: UUID, how_many: int) -> list[UUID]:
         ]
         session.run_many(_HOLD, held)
     return ids
+
+
+def add_jobs(sessions: Sessions, user: UUID, how_many: int) -> None:
+    """Create editorial jobs in bulk: waiting, in the user's library, one second apart."""
+    with sessions.begin() as session:
+        library = access.ensure_user(session, user)
+        times = [session.now - timedelta(seconds=how_many - place) for place in range(how_many)]
+        owned = {"created_by_user_id": user, "library_id": library}
+        rows = [{**owned, "id": uuid4(), "created_at": at, "updated_at": at} for at in times]
+        session.run_many(_ADD_JOB, rows)
 
 
 def _pending(user: UUID, media_id: UUID, at: object) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Whether the claim, the list and the sweep cost the same with a hundred times as many media."""
+"""Whether the claim, the lists and the sweep cost the same with a hundred times as many media and jobs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 from uuid import UUID, uuid4
 
-from bench.places import Place, add_pending
+from bench.places import Place, add_jobs, add_pending
 from bench.table import Line, interleaved, ratio
 from nexus.app import App, build
+from nexus.editorial import job_lists
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import queries
 from nexus.media.lifecycle import EXTRACTION
@@ -31,11 +33,12 @@ LIMIT = 1.2
 
 @dataclass(frozen=True)
 class Shelf:
-    """A Nexus, its one user with so many media, and the cursor in the middle of them."""
+    """A Nexus, its one user with so many media and jobs, and the cursors in the middle of them."""
 
     app: App
     user: UUID
     deep: str
+    deep_jobs: str
     turns: Turns
 
 
@@ -87,6 +90,15 @@ def _list(shelf: Shelf, cursor: Callable[[Shelf], str | None]) -> float:
     return (time.perf_counter() - began) / CALLS
 
 
+def _desk(shelf: Shelf, cursor: Callable[[Shelf], str | None]) -> float:
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        with shelf.app.sessions.read() as session:
+            page = job_lists.newest_jobs(session, shelf.user, cursor=cursor(shelf))
+        assert len(page.items) == queries.PAGE
+    return (time.perf_counter() - began) / CALLS
+
+
 def _sweep(shelf: Shelf) -> float:
     """Nothing has expired; what waits is found again and announced to idle threads, up to the sweep's own limit.
 
@@ -106,6 +118,8 @@ CALLS_OF: dict[str, Callable[[Shelf], float]] = {
     "claim of 10": _claim,
     "list, first page": partial(_list, cursor=lambda _: None),
     "list, deep page": partial(_list, cursor=lambda shelf: shelf.deep),
+    "jobs, first page": partial(_desk, cursor=lambda _: None),
+    "jobs, deep page": partial(_desk, cursor=lambda shelf: shelf.deep_jobs),
     "sweep": _sweep,
 }
 
@@ -116,8 +130,10 @@ def _shelf(place: Place, backend: str, size: int) -> Shelf:
     app = build(Settings(_env_file=None, **given))  # type: ignore[arg-type]
     user = uuid4()
     add_pending(app.sessions, user, size)
+    add_jobs(app.sessions, user, size)
     _tidy(app, backend)
-    return Shelf(app, user, _half_way(app, user, size), Turns(app.sessions, app.tools.leases.length))
+    deep = (_half_way(app, user, size, listing) for listing in (queries.newest, job_lists.newest_jobs))
+    return Shelf(app, user, *deep, Turns(app.sessions, app.tools.leases.length))
 
 
 def _tidy(app: App, backend: str) -> None:
@@ -127,12 +143,12 @@ def _tidy(app: App, backend: str) -> None:
     pooled.close()
 
 
-def _half_way(app: App, user: UUID, size: int) -> str:
-    """The cursor behind the middle of the list."""
+def _half_way(app: App, user: UUID, size: int, listing: Callable[..., Any]) -> str:
+    """The cursor behind the middle of a list."""
     cursor: str | None = None
     for _ in range(size // 2 // queries.MOST):
         with app.sessions.read() as session:
-            cursor = queries.newest(session, user, cursor=cursor, most=queries.MOST).next_cursor
+            cursor = listing(session, user, cursor=cursor, most=queries.MOST).next_cursor
     assert cursor is not None
     return cursor
 

@@ -23,6 +23,8 @@ from nexus.states import job, story
 _JOB_FAILED = "(status = 'FAILED')"
 #: Steps that were asked for and that nobody has begun.
 UNBEGUN = f"status IN ({quoted(job.HELD)}) AND lease_expires_at IS NULL"
+#: Jobs that an editor has not removed.
+SHOWN = "removed_at IS NULL"
 
 jobs = Table(
     "jobs",
@@ -69,6 +71,8 @@ jobs = Table(
     Column("request_id", String(128)),
     #: The revision of the item that its text was taken from; None if it was fetched or entered for the job.
     Column("media_revision", Integer),
+    #: When an editor removed it. The row stays while it has stories, which are seen by those who may see their job.
+    Column("removed_at", Moment),
     CheckConstraint(f"status IN ({quoted(job.JobStatus)})", name="status"),
     CheckConstraint(f"{_JOB_FAILED} = (error_code IS NOT NULL)", name="failed_has_code"),
     CheckConstraint(f"{_JOB_FAILED} = (error_message IS NOT NULL)", name="failed_has_message"),
@@ -105,5 +109,8 @@ stories = Table(
     Column("published_at", Moment),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
+    #: When it was last corrected after its publication, and what readers are told about that.
+    Column("corrected_at", Moment),
+    Column("correction", Text),
     CheckConstraint(f"status IN ({quoted(story.StoryStatus)})", name="status"),
 )

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Index, text
 
 from nexus.db.addresses import other_addresses
-from nexus.db.editorial import UNBEGUN, jobs, stories
+from nexus.db.editorial import SHOWN, UNBEGUN, jobs, stories
 from nexus.db.pictures import PICTURE_WAITING, pictures
 from nexus.db.signing_in import api_tokens, sign_ins
 from nexus.db.tables import (
@@ -120,6 +120,8 @@ Index("ix_usage_user", usage.c.user_id, usage.c.operation, usage.c.at)
 Index("ix_jobs_creator", jobs.c.created_by_user_id, jobs.c.created_at, jobs.c.id)
 Index("ix_jobs_library", jobs.c.library_id, jobs.c.created_at, jobs.c.id)
 Index("ix_jobs_media", jobs.c.media_id)
+for _name, _owner in (("creator", jobs.c.created_by_user_id), ("library", jobs.c.library_id)):
+    Index(f"ix_jobs_{_name}_status", _owner, jobs.c.status, jobs.c.created_at, jobs.c.id, **_where(SHOWN))
 Index(
     "ix_jobs_unbegun",
     jobs.c.status,

@@ -186,6 +186,7 @@ class JobRow(NamedTuple):
     updated_at: datetime
     request_id: str | None
     media_revision: int | None
+    removed_at: datetime | None
 
 
 class StoryRow(NamedTuple):
@@ -208,3 +209,5 @@ class StoryRow(NamedTuple):
     published_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    corrected_at: datetime | None
+    correction: str | None

@@ -6,7 +6,6 @@ looked up in the text. A quote that is not there is kept and shown as unsupporte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -51,15 +50,12 @@ class Evidence:
     end: int | None
     #: Whether it is in the article's title, which is not part of the text. Only headlines and summaries rest on that.
     in_title: bool = False
+    #: Whether the words that rest on it were changed after it was found, and nobody has compared them with it since.
+    edited: bool = False
 
     @property
     def found(self) -> bool:
         return self.start is not None or self.in_title
-
-
-def is_supported(evidence: Sequence[Evidence]) -> bool:
-    """Whether there is evidence, and all of it was found."""
-    return bool(evidence) and all(one.found for one in evidence)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from uuid import UUID, uuid4
 from sqlalchemy import (
     and_,
     bindparam,
+    delete,
+    exists,
     func,
     insert,
     literal_column,
@@ -23,17 +25,17 @@ from sqlalchemy import (
 )
 
 from nexus import logging, urls
-from nexus.db.editorial import jobs
+from nexus.db.editorial import jobs, stories
 from nexus.db.moves import JOB_ROWS, Missed, Move, Moved, log_created
 from nexus.db.rows import JobRow
 from nexus.db.session import Query, Session, Statement
-from nexus.db.tables import UNSTORABLE
+from nexus.db.tables import UNSTORABLE, history
 from nexus.errors import FetchGivenUp, InvalidRequest, NexusError, NotFound, RateLimited
 from nexus.extract import Extraction, Fetched
 from nexus.libraries import access, quota
 from nexus.libraries.quota import Allowances, Operation
 from nexus.states import job as edges
-from nexus.states.job import JobStatus
+from nexus.states.job import HELD, JobStatus
 
 log = logging.get_logger(__name__)
 
@@ -157,6 +159,17 @@ class JobState(NamedTuple):
     run_after: datetime | None
 
 
+_DELETE = Statement(
+    delete(jobs).where(
+        jobs.c.id == bindparam("job_id"), ~exists(select(stories.c.id).where(stories.c.job_id == jobs.c.id))
+    )
+)
+_FORGET = Statement(delete(history).where(history.c.subject_id == bindparam("job_id")))
+_HIDE = Statement(
+    update(jobs)
+    .where(jobs.c.id == bindparam("job_id"))
+    .values(removed_at=_now, updated_at=_now, raw_html=null())
+)
 _COLUMNS = ("id", "created_by_user_id", "library_id", "url", "canonical_url", "created_at", "updated_at")
 _NEW = Statement(insert(jobs).values({jobs.c[name]: bindparam(name) for name in _COLUMNS}))
 _STATE = Query(
@@ -318,6 +331,17 @@ def fail_step(
         error_message=f"[{STEPS[status]}] {error.message}",
         **answered,
     )
+
+
+def remove_job(session: Session, job_id: UUID, actor: str) -> None:
+    """Remove a job, and end the step that it is in. Its stories stay, and the row that they refer to stays unseen."""
+    job = job_state(session, job_id)
+    if job is not None and job.status in HELD:
+        fail_step(session, job_id, job.status, job.attempt, FetchGivenUp(), actor)
+    if session.run(_DELETE, job_id=job_id):
+        session.run(_FORGET, job_id=job_id)
+    else:
+        session.run(_HIDE, job_id=job_id, now=session.now)
 
 
 def title_and_text(found: Extraction) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, Table, bindparam, exists, or_, select, tuple_
 
 from nexus.db.editorial import jobs, stories
 from nexus.db.moves import constant
@@ -61,6 +61,10 @@ class ListedJob(NamedTuple):
     updated_at: datetime
 
 
+class _JobId(NamedTuple):
+    id: UUID
+
+
 class ListedStory(NamedTuple):
     """A story in a list, without the article that its evidence points into."""
 
@@ -81,11 +85,8 @@ class ListedStory(NamedTuple):
     published_at: datetime | None
     created_at: datetime
     updated_at: datetime
-
-
-class FailureCount(NamedTuple):
-    error_code: str | None
-    total: int
+    corrected_at: datetime | None
+    correction: str | None
 
 
 ShownJobRow = JobRow | ListedJob
@@ -101,7 +102,12 @@ class Pages(Generic[R]):
     after: Query[R]
 
 
-_JOB = Query(select(jobs).where(jobs.c.id == bindparam("job_id"), VISIBLE), JobRow)
+_JOB = Query(
+    select(jobs).where(jobs.c.id == bindparam("job_id"), jobs.c.removed_at.is_(None), VISIBLE), JobRow
+)
+_REMOVED = Query(
+    select(jobs.c.id).where(jobs.c.id == bindparam("job_id"), jobs.c.removed_at.is_not(None)), _JobId
+)
 _HISTORY = Query(
     select(history)
     .where(history.c.subject_id == bindparam("subject_id"))
@@ -109,8 +115,6 @@ _HISTORY = Query(
     .limit(MOST),
     HistoryRow,
 )
-_OF_STATUS = jobs.c.status == bindparam("status")
-_OF_ERROR = jobs.c.error_code == bindparam("error_code")
 
 
 def _newest(table: Table, chosen: Select[Any], row: type[R], *conditions: ColumnElement[bool]) -> Pages[R]:
@@ -126,20 +130,6 @@ def _newest(table: Table, chosen: Select[Any], row: type[R], *conditions: Column
     return Pages(Query(ordered, row), Query(after, row))
 
 
-_JOBS = select(*(jobs.c[name] for name in ListedJob._fields))
-_NEWEST = {
-    (False, False): _newest(jobs, _JOBS, ListedJob),
-    (True, False): _newest(jobs, _JOBS, ListedJob, _OF_STATUS),
-    (False, True): _newest(jobs, _JOBS, ListedJob, _OF_ERROR),
-    (True, True): _newest(jobs, _JOBS, ListedJob, _OF_STATUS, _OF_ERROR),
-}
-_FAILURES = Query(
-    select(jobs.c.error_code, func.count().label("total"))
-    .where(VISIBLE, jobs.c.status == constant(JobStatus.FAILED.value))
-    .group_by(jobs.c.error_code)
-    .order_by(jobs.c.error_code),
-    FailureCount,
-)
 _OF_JOB = stories.c.job_id == jobs.c.id
 _STORY = Query(
     select(stories).join(jobs, _OF_JOB).where(stories.c.id == bindparam("story_id"), VISIBLE), StoryRow
@@ -172,6 +162,10 @@ def visible_job(session: Session, job_id: UUID, viewer: UUID) -> JobRow:
     return found
 
 
+def is_job_removed(session: Session, job_id: UUID) -> bool:
+    return session.first(_REMOVED, job_id=job_id) is not None
+
+
 def visible_story(session: Session, story_id: UUID, viewer: UUID) -> StoryRow:
     """Raises NotFound if there is none, or none that the viewer may see."""
     found = session.first(_STORY, story_id=story_id, viewer=viewer)
@@ -183,24 +177,6 @@ def visible_story(session: Session, story_id: UUID, viewer: UUID) -> StoryRow:
 def history_of(session: Session, subject_id: UUID) -> list[HistoryRow]:
     """Return the history of a job or story, or the last part of a long one. Check first that the viewer may see it."""
     return session.all(_HISTORY, subject_id=subject_id)[::-1]
-
-
-def newest_jobs(
-    session: Session,
-    viewer: UUID,
-    *,
-    status: JobStatus | None = None,
-    error_code: str | None = None,
-    cursor: str | None = None,
-    most: int = PAGE,
-) -> Page[ListedJob]:
-    chosen = _NEWEST[status is not None, error_code is not None]
-    return _page(session, chosen, cursor, most, viewer=viewer, status=status, error_code=error_code)
-
-
-def count_failures(session: Session, viewer: UUID) -> list[FailureCount]:
-    """Count the jobs that have failed, by error."""
-    return session.all(_FAILURES, viewer=viewer)
 
 
 def newest_stories(
@@ -224,7 +200,9 @@ def published_stories(session: Session, viewer: UUID, most: int = PAGE) -> list[
     return session.all(_PUBLISHED, viewer=viewer, most=most)
 
 
-def _page(session: Session, chosen: Pages[L], cursor: str | None, most: int, **values: object) -> Page[L]:
+def _page(
+    session: Session, chosen: Pages[ListedStory], cursor: str | None, most: int, **values: object
+) -> Page[ListedStory]:
     created_at, last = moment_and_id(cursor)
     given = {**values, "created_at": created_at, "id": last}
     rows = session.all(
@@ -232,6 +210,11 @@ def _page(session: Session, chosen: Pages[L], cursor: str | None, most: int, **v
         most=most + 1,
         **{name: value for name, value in given.items() if value is not None},
     )
+    return listed_page(rows, most)
+
+
+def listed_page(rows: list[L], most: int) -> Page[L]:
+    """Make a page of rows, of which there is one more than are shown if another page follows."""
     if len(rows) <= most:
         return Page(rows, None)
     last_shown = rows[most - 1]

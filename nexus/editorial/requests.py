@@ -6,6 +6,7 @@ The API does a step while its caller waits; the pages leave it to a worker.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
@@ -13,7 +14,7 @@ from uuid import UUID
 from nexus.db.moves import Missed
 from nexus.db.rows import JobRow
 from nexus.db.session import Session, Sessions
-from nexus.editorial import drafts, jobs, queries, step_claims, steps
+from nexus.editorial import drafts, job_lists, jobs, queries, step_claims, steps
 from nexus.editorial.steps import STEP, Step, StepOutcome
 from nexus.errors import InvalidRequest, InvalidState, JobNotReady, NotFound, RateLimited
 from nexus.libraries import access
@@ -244,9 +245,33 @@ def retry_failed_jobs(
     Each continues with the step that failed: a text that is there is not fetched again.
     """
     with tools.sessions.read() as session:
-        failed = queries.newest_jobs(
+        failed = job_lists.newest_jobs(
             session, viewer, status=JobStatus.FAILED, error_code=error_code, most=MOST
         ).items
+    return _begin_again(tools, queue, viewer, failed, request_id)
+
+
+def retry_jobs(
+    tools: Tools, queue: Queue, viewer: UUID, job_ids: Sequence[UUID], request_id: str | None = None
+) -> list[UUID]:
+    """Leave those of these jobs that have failed to a worker again; return which. Raises NotFound."""
+    with tools.sessions.read() as session:
+        chosen = [queries.visible_job(session, job_id, viewer) for job_id in job_ids]
+    failed = [job for job in chosen if job.status is JobStatus.FAILED]
+    return _begin_again(tools, queue, viewer, failed, request_id)
+
+
+def remove_jobs(tools: Tools, viewer: UUID, job_ids: Sequence[UUID]) -> None:
+    """Remove jobs; their stories stay. Raises NotFound, and removes none then."""
+    with tools.sessions.begin() as session:
+        for job_id in job_ids:
+            queries.visible_job(session, job_id, viewer)
+            jobs.remove_job(session, job_id, str(viewer))
+
+
+def _begin_again(
+    tools: Tools, queue: Queue, viewer: UUID, failed: Sequence[queries.ShownJobRow], request_id: str | None
+) -> list[UUID]:
     begun = []
     for job in failed:
         step = JobStatus.FETCHING if job.extracted_at is None else JobStatus.GENERATING

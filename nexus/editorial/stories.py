@@ -6,53 +6,46 @@ Each change names the revision it was made from, so that two editors can't overw
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, insert, literal_column, update
+from sqlalchemy import bindparam, insert, literal_column, null, update
 
 from nexus.db.editorial import stories
 from nexus.db.moves import STORY_ROWS, Missed, Move, log_created
 from nexus.db.rows import JobRow, StoryRow
 from nexus.db.session import Query, Session, Sessions, Statement
-from nexus.db.tables import UNSTORABLE, one_of
-from nexus.draft import (
-    BACKGROUND,
-    CLAIM,
-    HEADLINE,
-    HEADLINE_QUOTES,
-    QUOTE,
-    SUMMARY,
-    SUMMARY_QUOTES,
-    WHAT_HAPPENED,
-    Draft,
-    Evidence,
-    StoryClaim,
-)
-from nexus.draft.grounding import QuotableText
+from nexus.db.tables import one_of
+from nexus.draft import Draft
 from nexus.editorial import queries
-from nexus.errors import Conflict, InvalidRequest, InvalidState
+from nexus.editorial.wording import Grounded, Sections, Wording, ground_wording, sized, wording_of
+from nexus.errors import Conflict, InvalidRequest, InvalidState, Unsupported
 from nexus.states.machine import Verdict
-from nexus.states.story import PUBLISH, STORY, StoryStatus
+from nexus.states.story import CORRECT, PUBLISH, STORY, StoryStatus
 
 #: How many characters of the headline a slug has; the id follows and makes it unique.
 MOST_SLUG = 80
 OPEN = frozenset({StoryStatus.DRAFT, StoryStatus.REVIEW})
+#: How long the words about a correction may be.
+MOST_CORRECTION = 500
 CHANGED = "Somebody has changed this story since. Look at it again, then repeat your change."
 
 _now = bindparam("now", type_=stories.c.updated_at.type)
 _NEXT = stories.c.revision + literal_column("1")
+#: Columns that a new story leaves empty or to their defaults.
+_LATER = frozenset(
+    ("status", "status_before", "revision", "edited_at", "published_at", "corrected_at", "correction")
+)
 _NEW = Statement(
     insert(stories).values(
-        {
-            column: bindparam(column.name)
-            for column in stories.c
-            if column.name not in {"status", "status_before", "revision", "edited_at", "published_at"}
-        }
+        {column: bindparam(column.name) for column in stories.c if column.name not in _LATER}
     )
 )
+_WORDING = {
+    **{name: bindparam(f"new_{name}") for name in ("headline", "summary", "sections")},
+    "revision": _NEXT,
+    "edited_at": _now,
+}
 _EDIT = Query(
     update(stories)
     .where(
@@ -60,91 +53,34 @@ _EDIT = Query(
         stories.c.revision == bindparam("fence"),
         one_of(stories.c.status, OPEN),
     )
-    .values(
-        {
-            **{name: bindparam(f"new_{name}") for name in ("headline", "summary", "sections")},
-            "revision": _NEXT,
-            "edited_at": _now,
-            "updated_at": _now,
-        }
-    )
+    .values({**_WORDING, "updated_at": _now})
     .returning(stories),
     StoryRow,
 )
+#: A story that is published again begins without corrections.
+_PUBLISHED = {"published_at": _now, "corrected_at": null(), "correction": null()}
 _MOVES = {
     edge.verb: Move(
         STORY_ROWS,
         edge,
         row=StoryRow,
-        sets={"revision": _NEXT, **({"published_at": _now} if edge is PUBLISH else {})},
+        sets={"revision": _NEXT, **(_PUBLISHED if edge is PUBLISH else {})},
         fenced=True,
     )
     for edge in STORY
+    if edge is not CORRECT
 }
-
-
-@dataclass(frozen=True)
-class Wording:
-    """A story as an editor wants it: each claim with the quote that supports it, or with an empty one."""
-
-    headline: str
-    summary: str
-    what_happened: Sequence[tuple[str, str]]
-    background: Sequence[tuple[str, str]]
-    #: What supports the headline and the summary, each quote on one line. None keeps what is saved for a text that
-    #: stays the same; another text has no support then.
-    headline_quotes: Sequence[str] | None = None
-    summary_quotes: Sequence[str] | None = None
-
-
-@dataclass(frozen=True)
-class Sections:
-    """The claims of a story, and the evidence of its headline and summary."""
-
-    what_happened: tuple[StoryClaim, ...]
-    background: tuple[StoryClaim, ...]
-    headline: tuple[Evidence, ...] = ()
-    summary: tuple[Evidence, ...] = ()
-
-    @property
-    def unsupported_claims(self) -> int:
-        return sum(not claim.evidence.found for claim in (*self.what_happened, *self.background))
-
-    @classmethod
-    def parse(cls, stored: str) -> Sections:
-        """Read them as `as_json` wrote them."""
-        kept = json.loads(stored)
-        # Stories of earlier versions have no evidence for headline and summary.
-        return cls(
-            _claims_of(kept["what_happened"]),
-            _claims_of(kept["background"]),
-            tuple(Evidence(**evidence) for evidence in kept.get("headline", ())),
-            tuple(Evidence(**evidence) for evidence in kept.get("summary", ())),
-        )
-
-    def as_json(self) -> str:
-        claims = {"what_happened": self.what_happened, "background": self.background}
-        texts = {"headline": self.headline, "summary": self.summary}
-        return json.dumps(
-            {
-                name: [{"text": claim.text, **vars(claim.evidence)} for claim in all_]
-                for name, all_ in claims.items()
-            }
-            | {name: list(map(vars, evidence)) for name, evidence in texts.items()}
-        )
-
-
-def _claims_of(kept: Sequence[dict[str, Any]]) -> tuple[StoryClaim, ...]:
-    return tuple(StoryClaim(claim.pop("text"), Evidence(**claim)) for claim in kept)
-
-
-@dataclass(frozen=True)
-class Grounded:
-    """A wording that has passed the checks and may be saved."""
-
-    headline: str
-    summary: str
-    sections: Sections
+_CORRECT = Move(
+    STORY_ROWS,
+    CORRECT,
+    row=StoryRow,
+    sets={
+        **_WORDING,
+        "corrected_at": _now,
+        "correction": bindparam("correction", type_=stories.c.correction.type),
+    },
+    fenced=True,
+)
 
 
 def save_story(session: Session, job: JobRow, draft: Draft, story_id: UUID, actor: str) -> None:
@@ -171,32 +107,6 @@ def save_story(session: Session, job: JobRow, draft: Draft, story_id: UUID, acto
     log_created(session, STORY_ROWS, story_id, actor=actor)
 
 
-def ground_wording(story: StoryRow, wording: Wording) -> Grounded:
-    """Check what an editor wrote and look its quotes up, which is slow: open no transaction for it.
-
-    Raises InvalidRequest.
-    """
-    kept = Sections.parse(story.sections)
-    known = {(claim.text, claim.evidence.quote): claim for claim in (*kept.what_happened, *kept.background)}
-    source, title = QuotableText(story.article_text), json.loads(story.sources)[0]["title"]
-    saved = wording_of(story)
-    headline_quotes, summary_quotes = wording.headline_quotes, wording.summary_quotes
-    if headline_quotes is None:
-        headline_quotes = saved.headline_quotes if wording.headline == saved.headline else ()
-    if summary_quotes is None:
-        summary_quotes = saved.summary_quotes if wording.summary == saved.summary else ()
-    return Grounded(
-        _sized(wording.headline, HEADLINE, "The headline"),
-        _sized(wording.summary, SUMMARY, "The summary"),
-        Sections(
-            _claims(wording.what_happened, known, source, WHAT_HAPPENED, "What happened"),
-            _claims(wording.background, known, source, BACKGROUND, "The background"),
-            _evidence(headline_quotes, kept.headline, source, title, HEADLINE_QUOTES, "The headline"),
-            _evidence(summary_quotes, kept.summary, source, title, SUMMARY_QUOTES, "The summary"),
-        ),
-    )
-
-
 def save_wording(session: Session, story: StoryRow, revision: int, grounded: Grounded) -> StoryRow:
     """Raises InvalidState, Conflict."""
     row = session.first(
@@ -213,6 +123,13 @@ def save_wording(session: Session, story: StoryRow, revision: int, grounded: Gro
             raise InvalidState("Only a draft or a story in review can be changed. Restore it first.")
         raise Conflict(CHANGED)
     return row
+
+
+def require_support(grounded: Grounded, known: int) -> None:
+    """Raises Unsupported if the story has another number of unsupported statements than the editor knows of."""
+    names = grounded.sections.unsupported(grounded.headline, grounded.summary)
+    if len(names) != known:
+        raise Unsupported(names)
 
 
 def walk_story(session: Session, story_id: UUID, verb: str, revision: int, actor: str) -> StoryRow | None:
@@ -232,66 +149,6 @@ def slug(headline: str, story_id: UUID) -> str:
     from slugify import slugify  # noqa: PLC0415 10 ms that no start needs
 
     return f"{slugify(headline, max_length=MOST_SLUG) or 'story'}-{story_id.hex[:12]}"
-
-
-def _claims(
-    said: Sequence[tuple[str, str]],
-    known: Mapping[tuple[str, str], StoryClaim],
-    source: QuotableText,
-    count: tuple[int, int],
-    what: str,
-) -> tuple[StoryClaim, ...]:
-    """Check new claims and look up their quotes. Unchanged ones passed before, by the rules of their time."""
-    least, most = count
-    if not least <= len(said) <= most:
-        raise InvalidRequest(f"{what} has {len(said)} claims. Give {least} to {most}.")
-    claims = []
-    for text, quote in said:
-        claim = known.get((text, quote))
-        if claim is None:
-            support = _sized(quote, QUOTE, "A quote") if quote.strip() else ""
-            claim = StoryClaim(_sized(text, CLAIM, "A claim"), source.evidence(support))
-        claims.append(claim)
-    return tuple(claims)
-
-
-def _evidence(
-    said: Sequence[str] | None,
-    kept: tuple[Evidence, ...],
-    source: QuotableText,
-    title: str,
-    most: int,
-    what: str,
-) -> tuple[Evidence, ...]:
-    """Check new quotes and look them up, in the title too. Unchanged ones passed before."""
-    said = said or ()
-    known = {" ".join(evidence.quote.split()): evidence for evidence in kept}
-    if len(said) > most:
-        raise InvalidRequest(f"{what} has {len(said)} quotes. Give at most {most}.")
-    return tuple(
-        known.get(quote) or source.evidence(_sized(quote, QUOTE, "A quote"), title) for quote in said
-    )
-
-
-def _sized(given: str, size: tuple[int, int], what: str) -> str:
-    text = " ".join(UNSTORABLE.sub("", given).split())
-    least, most = size
-    if not least <= len(text) <= most:
-        raise InvalidRequest(f"{what} has {len(text)} characters. Give {least} to {most}.")
-    return text
-
-
-def wording_of(story: StoryRow) -> Wording:
-    """Return a story's current wording, as an editor would have typed it."""
-    sections = Sections.parse(story.sections)
-    return Wording(
-        story.headline,
-        story.summary,
-        [(claim.text, claim.evidence.quote) for claim in sections.what_happened],
-        [(claim.text, claim.evidence.quote) for claim in sections.background],
-        [" ".join(evidence.quote.split()) for evidence in sections.headline],
-        [" ".join(evidence.quote.split()) for evidence in sections.summary],
-    )
 
 
 @dataclass(frozen=True)
@@ -317,10 +174,13 @@ def change_story(
     revision: int,
     verb: str | None,
     wording: Wording | None = None,
+    *,
+    unsupported: int = 0,
 ) -> ChangedStory:
     """Save a wording if it differs from the story's, and walk an edge if one is named; both, either or neither.
 
-    Raises as `edit_story` does.
+    Publishing needs to know how many statements are `unsupported`, which is the confirmation that they were seen.
+    Raises as `edit_story` does, and Unsupported, which saves nothing.
     """
     with sessions.read() as session:
         story = queries.visible_story(session, story_id, viewer)
@@ -330,7 +190,50 @@ def change_story(
     with sessions.begin() as session:
         if grounded is not None:
             revision = save_wording(session, story, revision, grounded).revision
+        if verb == PUBLISH.verb:
+            now = queries.visible_story(session, story_id, viewer)
+            if now.revision == revision and now.status in PUBLISH.sources:
+                require_support(
+                    Grounded(now.headline, now.summary, Sections.parse(now.sections)), unsupported
+                )
         if verb is not None:
             changed = walk_story(session, story_id, verb, revision, str(viewer))
         now = changed or queries.visible_story(session, story_id, viewer)
     return ChangedStory(now, skipped=verb is not None and changed is None)
+
+
+def correct_story(
+    sessions: Sessions,
+    viewer: UUID,
+    story_id: UUID,
+    revision: int,
+    wording: Wording,
+    correction: str = "",
+    *,
+    unsupported: int = 0,
+) -> StoryRow:
+    """Replace the wording of a published story, which says from then on that it was corrected, and when.
+
+    `correction` tells its readers what was wrong. Raises as `change_story` does.
+    """
+    told = sized(correction, (0, MOST_CORRECTION), "The note")
+    with sessions.read() as session:
+        story = queries.visible_story(session, story_id, viewer)
+    if story.status in CORRECT.sources and story.revision == revision and wording == wording_of(story):
+        raise InvalidRequest("Nothing is changed yet. Change what is wrong, then publish the correction.")
+    grounded = ground_wording(story, wording)
+    with sessions.begin() as session:
+        row = _CORRECT(
+            session,
+            story_id,
+            actor=str(viewer),
+            fence=revision,
+            new_headline=grounded.headline,
+            new_summary=grounded.summary,
+            new_sections=grounded.sections.as_json(),
+            correction=told or None,
+        )
+        if isinstance(row, Missed):
+            raise Conflict(CHANGED) if row.stale else InvalidState("Only a published story can be corrected.")
+        require_support(grounded, unsupported)
+    return row

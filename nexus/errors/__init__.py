@@ -15,6 +15,7 @@
     │   ├── NotFound                  E_NOT_FOUND                      404
     │   ├── Conflict                  E_CONFLICT                       409
     │   │   ├── InvalidState          E_INVALID_STATE                  409
+    │   │   ├── Unsupported           E_UNSUPPORTED                    409
     │   │   └── JobNotReady           NOT_READY                        409
     │   ├── RateLimited               E_RATE_LIMITED                   429
     │   ├── Internal                  E_INTERNAL                       500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from nexus.errors.base import NexusError
@@ -95,6 +96,21 @@ class InvalidState(Conflict):
     """This can't be done in the current state. Only something that has failed can be retried."""
 
     code = "E_INVALID_STATE"
+
+
+class Unsupported(Conflict):
+    """The article does not fully support this story. Check it, or confirm that you publish it as it is."""
+
+    code = "E_UNSUPPORTED"
+
+    def __init__(self, statements: Sequence[str] = ()) -> None:
+        self.statements = list(statements)
+        named = ", ".join(self.statements)
+        super().__init__(
+            f"Not fully supported by the article: {named}. Check this, or confirm that you publish it as it is."
+            if statements
+            else "The whole story is supported by now. Publish it without a confirmation."
+        )
 
 
 class JobNotReady(Conflict):

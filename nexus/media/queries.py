@@ -202,7 +202,7 @@ def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None, m
     if having is not None:
         grouped = grouped.having(having)
     order = (func.max(held.c.added_at).desc(), held.c.media_id.desc())
-    latest = grouped.order_by(*order).limit(_written_out(most)).subquery("latest")
+    latest = grouped.order_by(*order).limit(written_out(most)).subquery("latest")
     seen = (
         select(*SEEN, latest.c.added_at)
         .join_from(latest, library_media, library_media.c.media_id == latest.c.media_id)
@@ -215,7 +215,7 @@ def _latest(query: Select[Any], held: Any, having: ColumnElement[bool] | None, m
     return Query(item_rows(seen, seen.c.revision).order_by(seen.c.added_at.desc(), seen.c.id.desc()), ItemRow)
 
 
-def _written_out(most: int) -> ColumnElement[int]:
+def written_out(most: int) -> ColumnElement[int]:
     """Not a parameter: without the number PostgreSQL expects a tenth of the library, and plans again at each call."""
     return literal_column(str(most), Integer)
 
@@ -249,7 +249,7 @@ def _walk(place: int, by_status: bool, resumed: bool, most: int, alone: bool) ->
         select(mine.c.media_id, mine.c.added_at)
         .where(*conditions)
         .order_by(mine.c.added_at.desc(), mine.c.media_id.desc())
-        .limit(_written_out(most))
+        .limit(written_out(most))
     )
     return select(walk.subquery(f"walk_{place}"))
 

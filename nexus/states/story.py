@@ -20,11 +20,12 @@ S = StoryStatus
 SUBMIT  = Edge("submit",  {S.DRAFT},                     S.REVIEW,     {S.REVIEW})
 REWRITE = Edge("rewrite", {S.REVIEW},                    S.DRAFT,      {S.DRAFT})
 PUBLISH = Edge("publish", {S.DRAFT, S.REVIEW},           S.PUBLISHED,  {S.PUBLISHED})
+CORRECT = Edge("correct", {S.PUBLISHED},                 S.PUBLISHED)
 ARCHIVE = Edge("archive", {S.PUBLISHED},                 S.ARCHIVED,   {S.ARCHIVED})
 DISCARD = Edge("discard", {S.DRAFT, S.REVIEW},           S.DISCARDED,  {S.DISCARDED})
 RESTORE = Edge("restore", {S.DISCARDED, S.ARCHIVED},     S.DRAFT,      {S.DRAFT})
 # fmt: on
 
 STORY = Machine(
-    "story", StoryStatus, StoryStatus.DRAFT, (SUBMIT, REWRITE, PUBLISH, ARCHIVE, DISCARD, RESTORE)
+    "story", StoryStatus, StoryStatus.DRAFT, (SUBMIT, REWRITE, PUBLISH, CORRECT, ARCHIVE, DISCARD, RESTORE)
 )

@@ -114,6 +114,17 @@ def save(page: Page) -> None:
     expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
 
 
+def publish_anyway(page: Page) -> None:
+    """Publish a story that the article does not fully support, and confirm it."""
+    page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_role("alert")).to_contain_text(
+        "Publish it although the article does not fully support it?"
+    )
+    expect(badge(page)).not_to_have_text("Published")
+    page.get_by_role("button", name="Publish anyway").click()
+    expect(badge(page)).to_have_text("Published")
+
+
 def let_the_pause_end(site: LiveSite) -> None:
     """Drafts of one job are five seconds apart."""
     app = build(site.settings())
@@ -136,8 +147,7 @@ def test_an_address_becomes_a_published_story_that_is_in_the_feed(
     page.get_by_label("Headline", exact=True).fill("The whole fleet is out again")
     save(page)
     expect(page.locator("h1")).to_have_text("The whole fleet is out again")
-    page.get_by_role("button", name="Publish").click()
-    expect(badge(page)).to_have_text("Published")
+    publish_anyway(page)
     page.goto(f"{live_site.url}/admin/stories")
     page.get_by_text("Follow the published stories").click()
     page.get_by_role("link", name="Make one on your account page").click()
@@ -212,7 +222,7 @@ def test_text_entered_by_hand_outlives_a_text_that_arrives_meanwhile(
     desk_pages["/late"] = Answer(ARTICLE.encode())
     elsewhere = page.context.new_page()
     elsewhere.goto(f"{live_site.url}/admin/jobs")
-    elsewhere.get_by_role("button", name="Retry").click()
+    elsewhere.locator(".item").get_by_role("button", name="Retry").click()
     desk_llm.will(says(SAID), says(SAID))
     expect(badge(page)).to_have_text("Story saved")
     page.get_by_role("button", name="Use this text").click()
@@ -279,6 +289,27 @@ def test_a_headline_without_support_is_marked_until_it_has_some(
     expect(headline).to_contain_text("Quote found")
     page.get_by_label("Headline", exact=True).focus()
     expect(page.locator("#article mark.is-shown")).to_contain_text(SENTENCES[2])
+
+
+def test_a_claim_that_says_more_than_its_quote_gets_no_green_tick(
+    page: Page, live_site: LiveSite, editor: Caller, desk_llm: Model
+) -> None:
+    edit(page, live_site, drafted(editor, desk_llm))
+    first = page.locator("#claim-1")
+    expect(first).to_contain_text("Quote found")
+    first.locator("textarea").first.fill("The boats have left the harbour of Oslo in March 2099.")
+    save(page)
+    expect(first).to_contain_text("Edited: check the quote")
+    expect(page.get_by_role("link", name="1 claim to check")).to_be_visible()
+    first.get_by_label("The quote still supports it").check()
+    save(page)
+    expect(first).to_contain_text("Not in the quote: Oslo, March, 2099")
+    expect(first).not_to_contain_text("Quote found")
+    first.locator("textarea").first.fill("The boats have left the harbour again.")
+    save(page)
+    first.get_by_label("The quote still supports it").check()
+    save(page)
+    expect(first).to_contain_text("Quote found")
 
 
 def test_claims_are_added_and_taken_out(
@@ -349,8 +380,7 @@ def test_a_second_editor_is_told_and_keeps_what_they_typed(
     )
     expect(page.locator(".draft")).to_contain_text("A headline from the other window")
     expect(badge(page)).to_have_text("Draft")
-    page.get_by_role("button", name="Publish").click()
-    expect(badge(page)).to_have_text("Published")
+    publish_anyway(page)
     expect(page.locator("h1")).to_have_text(SAID["headline"])
     # The other window has noticed, and can't overwrite it.
     expect(badge(other)).to_have_text("Published")
@@ -369,10 +399,11 @@ def test_a_story_goes_through_all_its_states(
         ("Back to draft", "Draft"),
         ("Discard", "Discarded"),
         ("Restore", "Draft"),
-        ("Publish", "Published"),
+        ("Publish", "Draft"),
+        ("Publish anyway", "Published"),
         ("Archive", "Archived"),
     ):
-        page.get_by_role("button", name=verb).click()
+        page.get_by_role("button", name=verb, exact=True).click()
         expect(badge(page)).to_have_text(state)
 
 
@@ -405,6 +436,55 @@ def test_jobs_that_failed_alike_are_retried_together(
     expect(page.locator(".item .badge")).to_have_text(["Ready for a draft", "Ready for a draft"])
 
 
+def test_a_published_story_is_corrected_and_says_so(
+    page: Page, live_site: LiveSite, editor: Caller, desk_llm: Model
+) -> None:
+    edit(page, live_site, drafted(editor, desk_llm))
+    publish_anyway(page)
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
+    page.get_by_role("link", name="Correct").click()
+    page.locator("#claim-2").get_by_role("button", name="Remove").click()
+    page.get_by_label("What was wrong").fill("No flag was waved.")
+    page.get_by_role("button", name="Publish the correction").click()
+    expect(page.get_by_text("Corrected on")).to_contain_text("No flag was waved.")
+    expect(badge(page)).to_have_text("Published")
+    expect(page.locator(".claims .claim")).to_have_count(2)
+
+
+def test_a_new_job_appears_by_itself_on_an_open_desk(page: Page, live_site: LiveSite, editor: Caller) -> None:
+    first = enter_job(editor)
+    page.goto(f"{live_site.url}/admin/jobs")
+    expect(page.locator("#jobs .item")).to_have_count(1)
+    page.locator(f"#job-{first} input[name=job]").check()
+    second = enter_job(editor)
+    expect(page.locator("#jobs .item")).to_have_count(2)
+    expect(page.locator("#jobs .item").first).to_have_id(f"job-{second}")
+    expect(page.locator(f"#job-{first} input[name=job]")).to_be_checked()
+
+
+def test_jobs_are_selected_and_removed_together_and_their_stories_stay(
+    page: Page, live_site: LiveSite, editor: Caller, desk_llm: Model
+) -> None:
+    drafted(editor, desk_llm)
+    enter_job(editor)
+    kept = enter_job(editor)
+    page.goto(f"{live_site.url}/admin/jobs")
+    page.get_by_label("All on this page").check()
+    expect(page.get_by_text("3 selected")).to_be_visible()
+    page.locator(f"#job-{kept} input[name=job]").uncheck()
+    expect(page.get_by_text("2 selected")).to_be_visible()
+    page.get_by_text("Remove selected…").click()
+    page.get_by_role("button", name="Remove them").click()
+    expect(page.get_by_role("status").filter(has_text="2 jobs are removed.")).to_be_visible()
+    expect(page.locator("#jobs .item")).to_have_count(1)
+    page.goto(f"{live_site.url}/admin/stories")
+    expect(page.locator(".item-title")).to_have_text([SAID["headline"]])
+    page.goto(f"{live_site.url}/admin/jobs/{kept}")
+    page.get_by_text("Remove this job…").click()
+    page.get_by_role("button", name="Remove it").click()
+    expect(page.get_by_role("status").filter(has_text="1 job is removed.")).to_be_visible()
+
+
 def test_the_editors_pages_work_without_scripts(
     browser: Browser, live_site: LiveSite, desk_pages: Pages, desk_llm: Model
 ) -> None:
@@ -420,13 +500,12 @@ def test_the_editors_pages_work_without_scripts(
         page.get_by_role("link", name="Open the story").click()
         page.get_by_label("Headline", exact=True).fill("Short")
         page.get_by_role("button", name="Save").click()
-        expect(page.get_by_role("alert")).to_contain_text("The headline has 5 characters.")
+        expect(page.get_by_role("alert")).to_contain_text("Headline must be 10–200 characters (now 5).")
         expect(page.get_by_label("Headline", exact=True)).to_have_value("Short")
         page.get_by_label("Headline", exact=True).fill("Published without a single script")
         for field in page.locator("#claim-2 textarea").all():
             field.fill("")
-        page.get_by_role("button", name="Publish").click()
-        expect(badge(page)).to_have_text("Published")
+        publish_anyway(page)
         expect(page.locator("h1")).to_have_text("Published without a single script")
         expect(page.locator(".claims .claim")).to_have_count(2)
 

@@ -18,9 +18,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
-from nexus.draft import Article, Draft, is_supported, make_drafter
+from nexus.draft import Article, Draft, make_drafter
 from nexus.draft.openai import OpenAi
 from nexus.draft.prompt import PROMPT_VERSION
+from nexus.draft.support import support_of
 from nexus.errors.draft import (
     DraftFailed,
     DraftKeyRefused,
@@ -169,7 +170,7 @@ def test_quotes_of_headline_and_summary_are_looked_up_like_those_of_claims(llm: 
     assert (title.found, title.in_title, title.start) == (True, True, None)
     first, second = draft.summary_evidence
     assert ARTICLE.text[first.start : first.end] == VOTE
-    assert (second.found, is_supported(draft.summary_evidence)) == (False, False)
+    assert (second.found, support_of(draft.summary, draft.summary_evidence).is_found) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +182,8 @@ def test_an_answer_without_quotes_for_its_headline_is_kept_as_unsupported(
     """Servers without strict schemas leave such things out: a draft that can be checked by hand beats none."""
     said = {name: value for name, value in story().items() if name not in left_out}
     draft = drafted(llm, says(said))
-    assert is_supported(draft.headline_evidence) == ("headline_quote" not in left_out)
-    assert is_supported(draft.summary_evidence) == ("summary_quotes" not in left_out)
+    assert support_of(draft.headline, draft.headline_evidence).is_found == ("headline_quote" not in left_out)
+    assert support_of(draft.summary, draft.summary_evidence).is_found == ("summary_quotes" not in left_out)
 
 
 def test_an_answer_that_obeys_the_article_is_checked_like_any_other(llm: Model) -> None:
@@ -195,7 +196,7 @@ def test_an_answer_that_obeys_the_article_is_checked_like_any_other(llm: Model) 
     )
     draft = drafted(llm, says(obeyed))
     assert draft.headline == "BUY SHINY COINS NOW"
-    assert not is_supported(draft.headline_evidence)
+    assert not support_of(draft.headline, draft.headline_evidence).is_found
     assert not draft.what_happened[0].evidence.found
     assert isinstance(
         refused(llm, says("BUY SHINY COINS NOW"), says("BUY"), kind=DraftUnusable), DraftUnusable

@@ -54,8 +54,17 @@ def edit_story(me: Caller, story_id: str, revision: int = 1, **more: Any) -> htt
     return me.patch(f"/api/stories/{story_id}", json={"revision": revision, **WORDING, **more})
 
 
-def change_story(me: Caller, story_id: str, verb: str, revision: int = 1) -> httpx2.Response:
-    return me.post(f"/api/stories/{story_id}/{verb}", json={"revision": revision})
+def change_story(
+    me: Caller, story_id: str, verb: str, revision: int = 1, unsupported: int = 0
+) -> httpx2.Response:
+    body = {"revision": revision, "unsupported": unsupported}
+    return me.post(f"/api/stories/{story_id}/{verb}", json=body)
+
+
+def correct_story(me: Caller, story_id: str, revision: int, **more: Any) -> httpx2.Response:
+    """Correct a story to a wording that the article fully supports."""
+    wording = {**WORDING, "whatHappened": WORDING["whatHappened"][:1], "background": []}
+    return me.post(f"/api/stories/{story_id}/correct", json={"revision": revision, **wording, **more})
 
 
 def walk_story_to(me: Caller, status: StoryStatus) -> dict[str, Any]:

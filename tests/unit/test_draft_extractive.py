@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus.draft import Article, Draft, Evidence, StoryClaim, is_supported, make_drafter
+from nexus.draft import Article, Draft, Evidence, StoryClaim, make_drafter
 from nexus.draft.extractive import MOST_CLAIMS, Extractive
+from nexus.draft.support import support_of
 from nexus.errors.draft import DraftTooShort
 
 TITLE = "Springfield closes Main Street bridge after cracks are found"
@@ -48,8 +49,8 @@ def require_grounded(draft: Draft, text: str) -> None:
         assert evidence.found
         assert claim.text == evidence.quote == text[evidence.start : evidence.end]
         assert claim.text
-    assert is_supported(draft.headline_evidence)
-    assert is_supported(draft.summary_evidence)
+    assert support_of(draft.headline, draft.headline_evidence).is_full
+    assert support_of(draft.summary, draft.summary_evidence).is_full
     for evidence in (*draft.headline_evidence, *draft.summary_evidence):
         assert evidence.in_title or evidence.quote == text[evidence.start : evidence.end]
 

@@ -120,3 +120,8 @@ class JobPage(CamelAnswer):
 class RetriedJobs(CamelAnswer):
     success: Literal[True]
     job_ids: list[UUID]
+
+
+class RemovedJob(CamelAnswer):
+    success: Literal[True]
+    job_id: UUID

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from fastapi import Query, Request, Response
 
+from nexus.editorial import job_lists, requests
 from nexus.editorial import queries as editorial
-from nexus.editorial import requests
 from nexus.editorial.requests import NewJob
 from nexus.errors import InvalidRequest
 from nexus.media import queries
@@ -25,6 +25,7 @@ from nexus.web.api.job_schemas import (
     JobPage,
     JobSummary,
     ManualBody,
+    RemovedJob,
     RetriedJobs,
     RetryBody,
 )
@@ -69,7 +70,7 @@ def list_jobs(
     if status is not None and status not in set(JobStatus):
         raise InvalidRequest(f"There is no status {status[:40]!r}. See /docs.")
     with nexus.sessions.read() as session:
-        page = editorial.newest_jobs(
+        page = job_lists.newest_jobs(
             session,
             viewer,
             status=JobStatus(status) if status else None,
@@ -96,6 +97,13 @@ def get_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
             stories=[DraftOut.model_validate(row) for row in drafts],
         )
     )
+
+
+@router.delete("/{job_id}", responses=editorial_answers(RemovedJob, 404), summary="Remove a job")
+def remove_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
+    """A step that is under way is given up. The stories of the job stay."""
+    requests.remove_jobs(nexus.tools, viewer, [job_id])
+    return answer_bare(RemovedJob(success=True, job_id=job_id))
 
 
 @router.post("/{job_id}/fetch", responses=editorial_answers(JobOut, 404, 409), summary="Fetch its page")

@@ -13,9 +13,10 @@ from nexus.editorial import queries as editorial
 from nexus.editorial import stories
 from nexus.errors import InvalidRequest
 from nexus.media import queries
-from nexus.states.story import STORY, StoryStatus
+from nexus.states.story import CORRECT, STORY, StoryStatus
 from nexus.web.api.schemas import EventOut
 from nexus.web.api.story_schemas import (
+    CorrectionBody,
     RevisionBody,
     StoryBody,
     StoryDetail,
@@ -31,7 +32,8 @@ from nexus.web.views import atom_feed, story_formats
 
 router = Router(refuse=refuse_editorially, tags=["jobs"])
 
-Verb = StrEnum("Verb", {edge.verb: edge.verb for edge in STORY})  # type: ignore[misc]
+#: A correction has words of its own.
+Verb = StrEnum("Verb", {edge.verb: edge.verb for edge in STORY if edge is not CORRECT})  # type: ignore[misc]
 ATOM = "application/atom+xml"
 _FEED: dict[int | str, dict[str, Any]] = {
     200: {"content": {ATOM: {"schema": {"type": "string"}}}, "description": "A feed."}
@@ -125,11 +127,34 @@ def export_story(
 
 
 @router.post(
+    "/api/stories/{story_id}/correct",
+    responses=editorial_answers(StoryOut, 404, 409, 413),
+    summary="Correct a published story",
+)
+def correct_story(nexus: Nexus, viewer: Viewer, story_id: UUID, body: CorrectionBody) -> Response:
+    """Takes the whole wording. The story stays published, and says when it was corrected."""
+    story = stories.correct_story(
+        nexus.sessions,
+        viewer,
+        story_id,
+        body.revision,
+        body.wording(),
+        body.correction,
+        unsupported=body.unsupported,
+    )
+    return answer_bare(StoryOut(success=True, skipped=False, story=StoryDetail.of(story)))
+
+
+@router.post(
     "/api/stories/{story_id}/{verb}",
     responses=editorial_answers(StoryOut, 404, 409, 413),
     summary="Publish it, or put it away",
 )
 def change_story(nexus: Nexus, viewer: Viewer, story_id: UUID, verb: Verb, body: RevisionBody) -> Response:
-    """`skipped` says that it was in that state already."""
-    changed = stories.change_story(nexus.sessions, viewer, story_id, body.revision, verb.value)
+    """`skipped` says that it was in that state already.
+
+    To publish a story with `unsupported` statements, say how many there are: `409 E_UNSUPPORTED` otherwise."""
+    changed = stories.change_story(
+        nexus.sessions, viewer, story_id, body.revision, verb.value, unsupported=body.unsupported
+    )
     return answer_bare(StoryOut(success=True, skipped=changed.skipped, story=StoryDetail.of(changed.story)))

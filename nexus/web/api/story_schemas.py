@@ -6,12 +6,13 @@ import json
 from typing import Literal, Self
 from uuid import UUID
 
-from pydantic import AliasPath, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from nexus.draft import is_supported
+from nexus.draft import StoryClaim
+from nexus.draft.support import support_of
 from nexus.editorial.queries import ShownStoryRow
-from nexus.editorial.stories import Sections, Wording
+from nexus.editorial.wording import Sections, Wording
 from nexus.web.api.schemas import Body, EventOut
 from nexus.web.http.envelope import CamelAnswer, Moment
 
@@ -24,6 +25,7 @@ class ClaimBody(Body):
     quote: str = Field(
         "", examples=[_QUOTE], description="What the claim rests on; looked up in the article."
     )
+    checked: bool = Field(False, description="You have compared its changed words with the quote.")
 
 
 class StoryBody(Body):
@@ -40,6 +42,10 @@ class StoryBody(Body):
         "null keeps what is saved, unless the headline changes.",
     )
     summary_quotes: list[str] | None = Field(None, description="The same for the summary.")
+    headline_checked: bool = Field(
+        False, description="You have compared the changed headline with its quotes."
+    )
+    summary_checked: bool = Field(False, description="The same for the summary.")
     what_happened: list[ClaimBody]
     background: list[ClaimBody]
 
@@ -51,22 +57,58 @@ class StoryBody(Body):
             [(claim.text, claim.quote) for claim in self.background],
             self.headline_quotes,
             self.summary_quotes,
+            self._checked(),
         )
+
+    def _checked(self) -> tuple[str, ...]:
+        texts = {self.headline: self.headline_checked, self.summary: self.summary_checked}
+        claims = {claim.text for claim in (*self.what_happened, *self.background) if claim.checked}
+        return tuple(claims | {text for text, checked in texts.items() if checked})
+
+
+class CorrectionBody(StoryBody):
+    """The corrected wording, and what its readers are told."""
+
+    correction: str = Field("", examples=["The harbour was closed on Monday, not on Tuesday."])
+    unsupported: int = Field(0, ge=0, le=100, description="As for publishing.")
 
 
 class RevisionBody(Body):
     revision: int = Field(ge=1, lt=2**31, examples=[1])
+    unsupported: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="To publish: how many of the story's `unsupported` statements you know of. "
+        "If it has another number of them, nothing changes and the error is `E_UNSUPPORTED`.",
+    )
 
 
 class ClaimOut(CamelAnswer):
     text: str = Field(examples=[_CLAIM])
-    quote: str = Field(examples=[_QUOTE], validation_alias=AliasPath("evidence", "quote"))
+    quote: str = Field(examples=[_QUOTE])
     start: int | None = Field(
-        description="Where the quote begins in the article's text; null if it is not there.",
-        validation_alias=AliasPath("evidence", "start"),
+        description="Where the quote begins in the article's text; null if it is not there."
     )
-    end: int | None = Field(validation_alias=AliasPath("evidence", "end"))
-    supported: bool = Field(validation_alias=AliasPath("evidence", "found"))
+    end: int | None
+    edited: bool = Field(description="Its words were changed after the quote was found.")
+    missing: list[str] = Field(
+        examples=[["2099"]], description="Numbers, dates and names that the quote lacks."
+    )
+    supported: bool = Field(description="The quote was found, belongs to these words, and lacks nothing.")
+
+    @classmethod
+    def of(cls, claim: StoryClaim) -> Self:
+        support = support_of(claim.text, [claim.evidence])
+        return cls(
+            text=claim.text,
+            quote=claim.evidence.quote,
+            start=claim.evidence.start,
+            end=claim.evidence.end,
+            edited=support.is_edited,
+            missing=list(support.missing),
+            supported=support.is_full,
+        )
 
 
 class EvidenceOut(CamelAnswer):
@@ -76,7 +118,8 @@ class EvidenceOut(CamelAnswer):
     )
     end: int | None
     in_title: bool = Field(description="Whether the quote is in the article's title instead.")
-    supported: bool = Field(validation_alias="found")
+    edited: bool = Field(description="The words that rest on it were changed after it was found.")
+    supported: bool = Field(validation_alias="found", description="The quote was found.")
 
 
 class SectionsOut(CamelAnswer):
@@ -97,10 +140,16 @@ class StorySummary(CamelAnswer):
     revision: int
     headline: str
     headline_evidence: list[EvidenceOut]
+    headline_missing: list[str] = Field(description="Numbers, dates and names that its quotes lack.")
     headline_supported: bool
     summary: str
     summary_evidence: list[EvidenceOut]
+    summary_missing: list[str]
     summary_supported: bool
+    unsupported: list[str] = Field(
+        examples=[["claim 2"]],
+        description="What its quotes do not fully support. Publishing it has to be confirmed.",
+    )
     sections: SectionsOut
     sources: list[StorySourceOut]
     model: str = Field(examples=["extractive"])
@@ -109,19 +158,29 @@ class StorySummary(CamelAnswer):
     generated_at: Moment
     edited_at: Moment | None
     published_at: Moment | None
+    corrected_at: Moment | None = Field(description="When it was last corrected after its publication.")
+    correction: str | None = Field(description="What its readers are told about that.")
     created_at: Moment
     updated_at: Moment
 
     @classmethod
     def of(cls, row: ShownStoryRow) -> Self:
         sections = Sections.parse(row.sections)
+        headline = support_of(row.headline, sections.headline)
+        summary = support_of(row.summary, sections.summary)
         parsed = {
-            "sections": sections,
+            "sections": {
+                "what_happened": list(map(ClaimOut.of, sections.what_happened)),
+                "background": list(map(ClaimOut.of, sections.background)),
+            },
             "sources": json.loads(row.sources),
             "headline_evidence": sections.headline,
-            "headline_supported": is_supported(sections.headline),
+            "headline_missing": headline.missing,
+            "headline_supported": headline.is_full,
             "summary_evidence": sections.summary,
-            "summary_supported": is_supported(sections.summary),
+            "summary_missing": summary.missing,
+            "summary_supported": summary.is_full,
+            "unsupported": sections.unsupported(row.headline, row.summary),
         }
         return cls.model_validate({**row._asdict(), **parsed})
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import Form, Query, Request
 from fastapi.responses import Response
 
 from nexus.app import App
+from nexus.editorial import job_lists, requests
 from nexus.editorial import queries as editorial
-from nexus.editorial import requests
 from nexus.editorial.requests import NewJob
 from nexus.errors import Conflict, RateLimited
 from nexus.errors import InvalidRequest as Invalid
@@ -30,6 +30,8 @@ FILTERS = {
     "saved": ("Saved", JobStatus.SAVED),
     "failed": ("Failed", JobStatus.FAILED),
 }
+#: How many jobs can be ticked in a list.
+MOST_SELECTED = 1000
 TOO_LATE = "The text has arrived already. Send yours again to make a separate story from it."
 _EMPTY = {"url": "", "title": "", "text": "", "error": ""}
 
@@ -69,13 +71,14 @@ def job_list(
     error: ErrorCode = "",
     cursor: Cursor = None,
     retried: int | None = None,
+    removed: int | None = None,
 ) -> Response:
     chosen = show if show in FILTERS else "all"
     with nexus.sessions.read() as session:
-        found = editorial.newest_jobs(
+        found = job_lists.newest_jobs(
             session, viewer, status=FILTERS[chosen][1], error_code=error or None, cursor=cursor
         )
-        failures = editorial.count_failures(session, viewer)
+        failures = job_lists.count_failures(session, viewer)
     return page(
         request,
         "jobs.html",
@@ -86,6 +89,7 @@ def job_list(
         jobs=list(map(show_job, found.items)),
         next_cursor=found.next_cursor,
         retried=retried,
+        removed=removed,
     )
 
 
@@ -95,6 +99,30 @@ def job_retry_all(
 ) -> Response:
     begun = requests.retry_failed_jobs(nexus.tools, nexus.queue, viewer, error, request_id(request))
     return go(f"/admin/jobs?retried={len(begun)}")
+
+
+@router.post("/admin/jobs/selected")
+def jobs_selected(
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    verb: Annotated[Literal["retry", "remove"], Form()],
+    job: Annotated[list[UUID], Form(max_length=MOST_SELECTED)] = [],  # noqa: B006 - FastAPI copies it
+) -> Response:
+    """Retry or remove the jobs that are ticked in the list."""
+    if not job:
+        raise Invalid("Select at least one job first.")
+    if verb == "remove":
+        requests.remove_jobs(nexus.tools, viewer, job)
+        return go(f"/admin/jobs?removed={len(job)}")
+    begun = requests.retry_jobs(nexus.tools, nexus.queue, viewer, job, request_id(request))
+    return go(f"/admin/jobs?retried={len(begun)}")
+
+
+@router.post("/admin/jobs/{job_id}/remove")
+def job_remove(nexus: Nexus, viewer: PageViewer, job_id: UUID) -> Response:
+    requests.remove_jobs(nexus.tools, viewer, [job_id])
+    return go("/admin/jobs?removed=1")
 
 
 @router.get("/admin/jobs/{job_id}")

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from nexus import urls
 from nexus.app import App
 from nexus.db.session import Session
-from nexus.editorial.queries import FailureCount
+from nexus.editorial.job_lists import FailureCount
 from nexus.errors import InvalidRequest as Invalid
 from nexus.errors import RateLimited
 from nexus.libraries import invitations

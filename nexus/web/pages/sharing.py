@@ -34,7 +34,7 @@ def rename(request: Request, nexus: Nexus, viewer: PageViewer, name: Text = "") 
         with nexus.sessions.begin() as session:
             people.set_name(session, viewer, name)
     except InvalidRequest as error:
-        return _sharing(request, nexus, viewer, error)
+        return _sharing(request, nexus, viewer, error, {"name": name})
     return go("/sharing")
 
 
@@ -44,7 +44,7 @@ def create_library_by_form(request: Request, nexus: Nexus, viewer: PageViewer, n
         with nexus.sessions.begin() as session:
             library_id = catalog.create_library(session, viewer, name)
     except InvalidRequest as error:
-        return _sharing(request, nexus, viewer, error)
+        return _sharing(request, nexus, viewer, error, {"library": name})
     return go(f"/sharing/{library_id}")
 
 
@@ -121,7 +121,14 @@ def remove(request: Request, nexus: Nexus, viewer: PageViewer, library_id: UUID,
     return go("/sharing" if user_id == viewer else f"/sharing/{library_id}")
 
 
-def _sharing(request: Request, nexus: App, viewer: UUID, problem: ApiError | None = None) -> Response:
+def _sharing(
+    request: Request,
+    nexus: App,
+    viewer: UUID,
+    problem: ApiError | None = None,
+    typed: dict[str, str] | None = None,
+) -> Response:
+    """If something was refused, what was typed comes back with the reason."""
     with nexus.sessions.read() as session:
         libraries = [row for row in catalog.list_libraries(session, viewer) if not row.is_default]
         crowds = {row.id: len(members.list_members(session, row.id, viewer)) for row in libraries}
@@ -132,6 +139,7 @@ def _sharing(request: Request, nexus: App, viewer: UUID, problem: ApiError | Non
         "sharing.html",
         200 if problem is None else problem.status,
         problem=problem and problem.message,
+        typed={"name": None, "library": "", **(typed or {})},
         libraries=libraries,
         crowds=crowds,
         offers=offers,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import Depends, Form, Request
@@ -11,8 +11,8 @@ from fastapi.responses import Response
 from nexus.app import App
 from nexus.editorial import queries as editorial
 from nexus.editorial import stories
-from nexus.editorial.stories import Wording, wording_of
-from nexus.errors import ApiError, Conflict, NotFound
+from nexus.editorial.wording import Wording, wording_of
+from nexus.errors import ApiError, Conflict, NotFound, Unsupported
 from nexus.errors import InvalidRequest as Invalid
 from nexus.states.story import StoryStatus
 from nexus.web.api.stories import Verb
@@ -40,6 +40,8 @@ FILTERS = {
 Field = Annotated[str, Form()]
 Fields = Annotated[list[str], Form()]
 Revision = Annotated[int, Form(ge=1, lt=2**31)]
+#: How many unsupported statements the editor knows of.
+Known = Annotated[int, Form(ge=0, le=100)]
 
 
 def _typed(
@@ -51,6 +53,7 @@ def _typed(
     happened_quote: Fields = [],  # noqa: B006
     background_text: Fields = [],  # noqa: B006
     background_quote: Fields = [],  # noqa: B006
+    checked: Fields = [],  # noqa: B006
 ) -> Wording | None:
     """The wording in the editor, if it was sent along. An emptied claim is left out."""
     if headline is None:
@@ -62,6 +65,7 @@ def _typed(
         _claims(background_text, background_quote),
         _lines(headline_quotes),
         _lines(summary_quotes),
+        tuple(checked),
     )
 
 
@@ -87,9 +91,11 @@ def story_list(
 
 @router.get("/{story_id}")
 def story_detail(
-    request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, saved: int = 0
+    request: Request, nexus: Nexus, viewer: PageViewer, story_id: UUID, saved: int = 0, correct: int = 0
 ) -> Response:
-    return _story_page(request, nexus, viewer, story_id, said="Saved." if saved else "")
+    """With `correct`, the wording of a published story can be changed."""
+    said = "Saved." if saved else ""
+    return _story_page(request, nexus, viewer, story_id, said=said, correcting=bool(correct))
 
 
 @router.post("/{story_id}")
@@ -123,6 +129,29 @@ def story_export(
         return story_formats.exported(editorial.visible_story(session, story_id, viewer), format)
 
 
+@router.post("/{story_id}/correct")
+def story_correct(
+    request: Request,
+    nexus: Nexus,
+    viewer: PageViewer,
+    story_id: UUID,
+    revision: Revision,
+    typed: Typed,
+    correction: Field = "",
+    unsupported: Known = 0,
+) -> Response:
+    if typed is None:
+        raise Invalid
+    try:
+        stories.correct_story(
+            nexus.sessions, viewer, story_id, revision, typed, correction, unsupported=unsupported
+        )
+    except (Invalid, Conflict) as error:
+        given: dict[str, Any] = {"typed": typed, "revision": revision, "correction": correction}
+        return _story_page(request, nexus, viewer, story_id, error=error, correcting=True, **given)
+    return go(f"/admin/stories/{story_id}")
+
+
 @router.post("/{story_id}/{verb}")
 def story_change(
     request: Request,
@@ -132,9 +161,10 @@ def story_change(
     verb: Verb,
     revision: Revision,
     typed: Typed,
+    unsupported: Known = 0,
 ) -> Response:
     """Saves the wording in the editor first: no one publishes an older wording than the one they see."""
-    refused = _change(request, nexus, viewer, story_id, revision, typed, verb)
+    refused = _change(request, nexus, viewer, story_id, revision, typed, verb, unsupported)
     return refused or go(f"/admin/stories/{story_id}")
 
 
@@ -146,11 +176,14 @@ def _change(
     revision: int,
     typed: Wording | None,
     verb: Verb | None = None,
+    unsupported: int = 0,
 ) -> Response | None:
     """Return None if it worked, or else the page with the reason and with what was typed."""
     named = None if verb is None else verb.value
     try:
-        stories.change_story(nexus.sessions, viewer, story_id, revision, named, typed)
+        stories.change_story(
+            nexus.sessions, viewer, story_id, revision, named, typed, unsupported=unsupported
+        )
     except (Invalid, Conflict) as error:
         return _story_page(request, nexus, viewer, story_id, typed=typed, revision=revision, error=error)
     return None
@@ -166,31 +199,40 @@ def _story_page(
     revision: int | None = None,
     error: ApiError | None = None,
     said: str = "",
+    correcting: bool = False,
+    correction: str = "",
 ) -> Response:
     """After a conflict, show what is saved now beside what was typed; saving again replaces the former."""
     with nexus.sessions.read() as session:
         row = editorial.visible_story(session, story_id, viewer)
         drafts = editorial.drafts_of(session, row.job_id)
         events = editorial.history_of(session, story_id)
+        has_job = not editorial.is_job_removed(session, row.job_id)
     story, saved = show_story(row), wording_of(row)
     wording = typed or saved
-    if revision is None or isinstance(error, Conflict):
+    overtaken = isinstance(error, Conflict) and not isinstance(error, Unsupported)
+    if revision is None or overtaken:
         revision = row.revision
     return page(
         request,
         "story.html",
         error.status if error else 200,
         story=story,
+        has_job=has_job,
         revision=revision,
         wording=wording,
         sections=edited_sections(story, wording),
-        overtaken=isinstance(error, Conflict) and wording != saved,
+        overtaken=overtaken and wording != saved,
+        unconfirmed=error.statements if isinstance(error, Unsupported) else [],
         typed=everything_said(wording),
         article=marked_article(row.article_text, story),
         others=[show_story(draft) for draft in drafts if draft.id != story_id],
         history=[show_story_event(event, viewer) for event in events],
         error=error.message if error else "",
         said=said,
+        corrected=story_formats.corrected(row),
+        correcting=correcting and story.may_correct,
+        correction=correction,
     )
 
 

@@ -17,7 +17,9 @@
     if (fresh.dataset.version !== undefined && fresh.dataset.version === shown.dataset.version) return true;
     if (hasTyped(shown)) return true;
     announce(shown, fresh);
-    if (shown.querySelector(".pick")?.checked) fresh.querySelector(".pick")?.setAttribute("checked", "");
+    for (const box of shown.querySelectorAll("input[type=checkbox]:checked")) {
+      fresh.querySelector(`input[value="${box.value}"]`)?.setAttribute("checked", "");
+    }
     htmx.swap(shown, fresh.outerHTML, { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 0 });
     document.dispatchEvent(new CustomEvent("nexus:put", { detail: { id: fresh.id } }));
     return true;
@@ -99,8 +101,30 @@
     const address = document.querySelector("[data-address]")?.dataset.address ?? location.href;
     const { status, pieces } = await piecesOf(address);
     if (status === 401) tell("You are signed out. Reload this page to sign in.");
+    if (byId("jobs")) arrange(pieces);
     for (const fresh of pieces.reverse()) if (!put(fresh) && fresh.dataset.desk === undefined) insert(fresh);
     goOn();
+  }
+
+  // The list of jobs: new ones come in where they belong, and those that have left this part of it go.
+  function arrange(pieces) {
+    const rows = pieces.filter((piece) => piece.matches(".item"));
+    const listed = new Set(rows.map((row) => row.id));
+    const last = rows.length ? byId(rows.at(-1).id) : null;
+    for (const shown of byId("jobs").querySelectorAll(":scope > .item")) {
+      const isAbove = last && shown.compareDocumentPosition(last) & Node.DOCUMENT_POSITION_FOLLOWING;
+      if (!listed.has(shown.id) && (isAbove || !byId("more"))) shown.remove();
+    }
+    let next = byId("more");
+    for (const row of rows.toReversed()) {
+      if (!byId(row.id)) {
+        const isNew = document.importNode(row, true);
+        isNew.classList.add("is-new");
+        byId("jobs").insertBefore(isNew, next);
+        htmx.process(isNew);
+      }
+      next = byId(row.id);
+    }
   }
 
   // One request at a time, and once more if something happened meanwhile.
@@ -161,7 +185,7 @@
     });
     stream.addEventListener("import", () => byId("import-state") && lookAgain());
     for (const subject of ["job", "story"]) {
-      stream.addEventListener(subject, (message) => deskNews(JSON.parse(message.data)[`${subject}_id`]));
+      stream.addEventListener(subject, (message) => deskNews(JSON.parse(message.data)[`${subject}_id`], subject));
     }
     stream.addEventListener("error", () => {
       tell("Connection lost, reconnecting…");
@@ -173,10 +197,21 @@
     });
   }
 
-  // A page of jobs or stories is requested again when one of those it shows has changed.
-  function deskNews(id) {
-    if (byId(`job-${id}`) || byId(`story-${id}`)) lookAgain();
+  // A page of jobs or stories is requested again when one of those it shows has changed. A list of jobs may get more.
+  function deskNews(id, subject) {
+    const isListed = subject === "job" && byId("jobs") && !new URLSearchParams(location.search).has("cursor");
+    if (isListed || byId(`job-${id}`) || byId(`story-${id}`)) lookAgain();
   }
+
+  // ── Ticked rows of a list ──
+
+  const ticks = () => [...document.querySelectorAll("input[name=job]")];
+  document.addEventListener("change", ({ target }) => {
+    if (target.matches("[data-select-all]")) for (const tick of ticks()) tick.checked = target.checked;
+    const count = ticks().filter((tick) => tick.checked).length;
+    const said = document.querySelector("[data-selected]");
+    if (said) said.textContent = count ? `${count} selected` : "";
+  });
 
   // Without the stream, a page with work in progress is requested every second.
   setInterval(() => {

@@ -3,7 +3,7 @@
 
 (() => {
   const byId = (id) => document.getElementById(id);
-  const page = document.querySelector(".desk");
+  const page = () => document.querySelector(".desk");
   const said = () => byId("notices");
   const lookAgain = () => document.dispatchEvent(new CustomEvent("nexus:stale"));
 
@@ -96,11 +96,11 @@
   addEventListener("dragover", (event) => {
     if (!event.dataTransfer.types.includes("Files") || !mayAdd()) return;
     event.preventDefault();
-    page.classList.add("is-drop-target");
+    page().classList.add("is-drop-target");
   });
-  addEventListener("dragleave", (event) => event.relatedTarget ?? page.classList.remove("is-drop-target"));
+  addEventListener("dragleave", (event) => event.relatedTarget ?? page().classList.remove("is-drop-target"));
   addEventListener("drop", (event) => {
-    page.classList.remove("is-drop-target");
+    page().classList.remove("is-drop-target");
     if (!event.dataTransfer.files.length || !mayAdd()) return;
     event.preventDefault();
     const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.());
@@ -163,15 +163,20 @@
 
   // ── Start: a name that was typed counts, whether or not it was set ──
 
-  document.addEventListener("submit", (event) => {
-    const name = byId("library");
-    if (event.target.id === "start" && name && name.value !== name.defaultValue) event.target.elements.name.value = name.value;
-  });
+  document.addEventListener(
+    "submit",
+    (event) => {
+      const name = byId("library");
+      if (event.target.id === "start" && name && name.value !== name.defaultValue) event.target.elements.name.value = name.value;
+    },
+    true,
+  );
 
   // ── Leaving: asks only if something would be lost, and not for the page's own forms ──
 
   let leaving = false;
   document.addEventListener("submit", (event) => (leaving = !event.defaultPrevented));
+  document.addEventListener("nexus:leave", () => (leaving = true));
   addEventListener("pageshow", () => (leaving = false));
   addEventListener("beforeunload", (event) => {
     if (!leaving && (sending || byId("import-state")?.dataset.warn !== undefined)) event.preventDefault();

@@ -1,32 +1,26 @@
-// The editor of a story: the evidence follows the claim being edited, and nothing typed is lost without a warning.
+// The editor of a story: the evidence follows the claim being edited, and claims come and go.
 // The page works without it.
 "use strict";
 
 (() => {
-  const form = document.getElementById("editor");
-  const article = document.getElementById("article");
-
-  // ── Leaving with unsaved changes asks first ──
-
-  let unsaved = form.hasAttribute("data-typed");
-  form.addEventListener("input", () => (unsaved = true));
-  form.addEventListener("submit", () => (unsaved = false));
-  addEventListener("beforeunload", (event) => {
-    if (unsaved) event.preventDefault();
-  });
+  const byId = (id) => document.getElementById(id);
+  const inEditor = (event) => Boolean(event.target.closest?.("#editor"));
+  const typed = () => byId("editor").dispatchEvent(new CustomEvent("nexus:typed", { bubbles: true }));
 
   document.addEventListener("keydown", (event) => {
     if (event.key !== "s" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
-    const save = document.getElementById("save");
-    if (save) form.requestSubmit(save);
+    if (byId("save")) byId("editor").requestSubmit(byId("save"));
   });
 
   // ── The evidence of the claim with the focus is highlighted, and scrolled into view ──
 
-  form.addEventListener("focusin", (event) => show(event.target.closest(".claim")?.dataset.claim));
+  document.addEventListener("focusin", (event) => {
+    if (inEditor(event)) show(event.target.closest(".claim")?.dataset.claim);
+  });
 
   function show(number) {
+    const article = byId("article");
     for (const mark of article.querySelectorAll("mark")) {
       mark.classList.toggle("is-shown", mark.dataset.claims.split(" ").includes(number));
     }
@@ -39,16 +33,18 @@
 
   // ── Claims come and go ──
 
-  form.addEventListener("click", (event) => {
-    if (!event.target.matches("[data-remove]")) return;
+  document.addEventListener("click", (event) => {
+    if (!inEditor(event) || !event.target.matches("[data-remove]")) return;
     // Disabled fields are not sent, and can be put back.
     const fields = event.target.closest(".claim").querySelector("fieldset");
     fields.disabled = !fields.disabled;
     event.target.textContent = fields.disabled ? "Put back" : "Remove";
-    unsaved = true;
+    typed();
   });
 
-  form.addEventListener("input", (event) => {
+  document.addEventListener("input", (event) => {
+    // Its quote was not found for these words.
+    event.target.closest(".claim")?.classList.add("is-changed");
     const filled = event.target.closest(".claim.is-blank");
     if (!filled) return;
     filled.classList.remove("is-blank");
@@ -59,6 +55,7 @@
   function blankLike(claim) {
     const next = claim.cloneNode(true);
     next.classList.add("is-blank");
+    next.classList.remove("is-changed");
     const number = claim.parentElement.children.length;
     const raised = (text) => text.replace(String(number), String(number + 1));
     for (const field of next.querySelectorAll("textarea")) {

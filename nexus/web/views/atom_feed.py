@@ -11,10 +11,10 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from nexus.draft import StoryClaim, is_supported
+from nexus.draft import StoryClaim
 from nexus.editorial.queries import ListedStory
-from nexus.editorial.stories import Sections
-from nexus.web.views.story_formats import HEADINGS, UNSUPPORTED
+from nexus.editorial.wording import Sections
+from nexus.web.views.story_formats import HEADINGS, corrected, doubt_about
 
 ATOM = "http://www.w3.org/2005/Atom"
 #: Characters that XML can't hold.
@@ -52,9 +52,14 @@ def _entry(feed: ET.Element, story: ListedStory, site: str) -> None:
 def _html(story: ListedStory) -> str:
     sections = Sections.parse(story.sections)
     parts = [Markup("<p>{}</p>").format(story.summary)]
-    for name, evidence in (("Headline", sections.headline), ("Summary", sections.summary)):
-        if not is_supported(evidence):
-            parts.append(Markup("<p><em>({}: {})</em></p>").format(name, UNSUPPORTED))
+    if story.corrected_at:
+        parts.insert(0, Markup("<p><strong>{}</strong></p>").format(corrected(story)))
+    for name, text, evidence in (
+        ("Headline", story.headline, sections.headline),
+        ("Summary", story.summary, sections.summary),
+    ):
+        if doubt := doubt_about(text, evidence):
+            parts.append(Markup("<p><em>({}: {})</em></p>").format(name, doubt))
     for heading, name in HEADINGS:
         claims: tuple[StoryClaim, ...] = getattr(sections, name)
         if claims:
@@ -64,9 +69,9 @@ def _html(story: ListedStory) -> str:
 
 
 def _item(claim: StoryClaim) -> Markup:
-    if claim.evidence.found:
-        return Markup("<li>{}</li>").format(claim.text)
-    return Markup("<li>{} <em>({})</em></li>").format(claim.text, UNSUPPORTED)
+    if doubt := doubt_about(claim.text, [claim.evidence]):
+        return Markup("<li>{} <em>({})</em></li>").format(claim.text, doubt)
+    return Markup("<li>{}</li>").format(claim.text)
 
 
 def _put(above: ET.Element, name: str, text: str) -> ET.Element:

@@ -9,7 +9,8 @@ from math import ceil
 from uuid import UUID
 
 from nexus.db.rows import HistoryRow, JobRow
-from nexus.editorial.queries import FailureCount, ShownJobRow
+from nexus.editorial.job_lists import FailureCount
+from nexus.editorial.queries import ShownJobRow
 from nexus.errors import WorkError, describe, tree
 from nexus.states.job import FETCH, MANUAL_ENTRY, JobStatus
 from nexus.states.machine import Verdict

@@ -12,10 +12,13 @@ from uuid import UUID
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
 
 import nexus
 from nexus.command_line import sign_in_command
 from nexus.errors import ApiError
+from nexus.libraries.sign_ins import SignIn
 from nexus.settings import Settings
 from nexus.web.http.auth import Gate
 from nexus.web.http.context import app_of
@@ -37,6 +40,8 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
+#: A header of what static/forms.js sends.
+BY_SCRIPT = "nexus-form"
 #: Nothing evaluated, nothing inline, no history kept in the browser; every answer but a server's error is shown.
 HTMX = {
     "allowEval": False,
@@ -60,7 +65,14 @@ def page_router(most_body: int | None = MOST_BODY, **options: Any) -> Router:
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    return fragment(request, template, status, signed_in=signed_in(request), path=request.url.path, **values)
+    here: dict[str, Any] = {"signed_in": signed_in(request), "user": _user(request), "path": request.url.path}
+    return fragment(request, template, status, **here, **values)
+
+
+def _user(request: Request) -> UUID | None:
+    """Who is signed in, so that what is kept in a browser stays with the one who typed it."""
+    sign_in: SignIn | None = request.scope.get("nexus.sign_in")
+    return request.scope.get("nexus.viewer") or (sign_in and sign_in.user_id)
 
 
 def fragment(
@@ -74,8 +86,8 @@ def fragment(
 
 
 def refuse_as_page(request: Request, error: ApiError, status: int) -> Response:
-    """An error as a page. For htmx it is a notice, put where the page shows its notices."""
-    if by_htmx(request):
+    """An error as a page. For a script it is a notice; htmx puts it where the page shows its notices."""
+    if by_htmx(request) or BY_SCRIPT in request.headers:
         place = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML", **retry_after(error)}
         return fragment(request, "notice.html", status, place, message=error.message)
     if status == 401:
@@ -104,9 +116,20 @@ def by_htmx(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
+class _Onward(RedirectResponse):
+    """A redirect. Scripts can't see where one leads, so static/forms.js is told in a header."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if BY_SCRIPT in Headers(scope=scope):
+            self.status_code = 200
+            self.headers["Nexus-Location"] = self.headers["Location"]
+            del self.headers["Location"]
+        await super().__call__(scope, receive, send)
+
+
 def go(address: str) -> RedirectResponse:
     """Redirect so that reloading the next page sends nothing again. The address, maybe a link, stays out of caches."""
-    return RedirectResponse(address, 303, {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"})
+    return _Onward(address, 303, {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"})
 
 
 def changed(media_id: UUID) -> dict[str, str]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 from uuid import UUID
 
 from markupsafe import Markup
 
 from nexus.db.rows import HistoryRow
-from nexus.draft import BACKGROUND, WHAT_HAPPENED, Evidence, StoryClaim, is_supported
+from nexus.draft import BACKGROUND, WHAT_HAPPENED, Evidence, StoryClaim
+from nexus.draft.support import Support, support_of
 from nexus.editorial.queries import ShownStoryRow
-from nexus.editorial.stories import OPEN, Sections, Wording
+from nexus.editorial.stories import OPEN
+from nexus.editorial.wording import Sections, Wording
 from nexus.states.machine import Verdict
-from nexus.states.story import STORY, StoryStatus
+from nexus.states.story import CORRECT, STORY, StoryStatus
 from nexus.web.api.schemas import actor_of
 from nexus.web.views import story_formats
 from nexus.web.views.items import ACTORS, Badge, ShownEvent, safe_link
@@ -32,6 +34,7 @@ STORY_EVENTS = {
     "submit": "Sent to review",
     "rewrite": "Back to draft",
     "publish": "Published",
+    "correct": "Corrected",
     "archive": "Archived",
     "discard": "Discarded",
     "restore": "Restored",
@@ -55,6 +58,10 @@ class Point:
     number: int
     claim: StoryClaim
 
+    @property
+    def support(self) -> Support:
+        return support_of(self.claim.text, [self.claim.evidence])
+
 
 @dataclass(frozen=True)
 class ShownText:
@@ -66,8 +73,8 @@ class ShownText:
     evidence: tuple[Evidence, ...]
 
     @property
-    def supported(self) -> bool:
-        return is_supported(self.evidence)
+    def support(self) -> Support:
+        return support_of(self.text, self.evidence)
 
     @property
     def label(self) -> str:
@@ -107,10 +114,10 @@ class ShownStory:
     summary: ShownText
     what_happened: list[Point]
     background: list[Point]
-    unsupported_claims: int
     author: str
     sources: list[tuple[str, str | None]]
     may_edit: bool
+    may_correct: bool
     #: Verb and label of every edge that leads on from here.
     verbs: list[tuple[str, str]]
 
@@ -120,17 +127,24 @@ class ShownStory:
 
     @property
     def unsupported(self) -> list[tuple[str, str]]:
-        """Anchor and words of everything that lacks support; for claims, of the first of them."""
-        found = [
-            (text.name, f"{text.label} without support")
-            for text in (self.headline, self.summary)
-            if not text.supported
-        ]
-        if self.unsupported_claims:
-            first = next(point.number for point in self.points if not point.claim.evidence.found)
-            words = "1 claim" if self.unsupported_claims == 1 else f"{self.unsupported_claims} claims"
-            found.append((str(first), f"{words} without support"))
+        """Anchor and words of everything that lacks support or has to be checked; for claims, of the first of them."""
+        found = []
+        for text in (self.headline, self.summary):
+            if not text.support.is_full:
+                found.append((text.name, f"{text.label} {_lack(text.support)}"))
+        lacking = [(_lack(point.support), point.number) for point in self.points if not point.support.is_full]
+        for words, same in groupby(sorted(lacking, reverse=True), key=lambda lack: lack[0]):
+            numbers = [number for _, number in same]
+            found.append((str(min(numbers)), f"{_counted(len(numbers), 'claim')} {words}"))
         return found
+
+
+def _lack(support: Support) -> str:
+    return "to check" if support.is_found else "without support"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def show_story(row: ShownStoryRow) -> ShownStory:
@@ -146,10 +160,10 @@ def show_story(row: ShownStoryRow) -> ShownStory:
         summary=ShownText("summary", row.summary, sections.summary),
         what_happened=first,
         background=rest,
-        unsupported_claims=sections.unsupported_claims,
         author=story_formats.author(row),
         sources=[(source["title"], safe_link(source["url"])) for source in json.loads(row.sources)],
         may_edit=status in OPEN,
+        may_correct=status in CORRECT.sources,
         verbs=[(verb, name) for verb, name in VERBS.items() if edges[verb].decide(status) is Verdict.APPLY],
     )
 

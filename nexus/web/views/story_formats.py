@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from fastapi import Response
 
 from nexus.db.rows import StoryRow
-from nexus.draft import Evidence, StoryClaim, is_supported
+from nexus.draft import Evidence, StoryClaim
 from nexus.draft.extractive import EXTRACTIVE
+from nexus.draft.support import support_of
 from nexus.editorial.queries import ShownStoryRow
-from nexus.editorial.stories import Sections
+from nexus.editorial.wording import Sections
 from nexus.storage.names import disposition
 from nexus.web.api.story_schemas import StoryDetail
 
 UNSUPPORTED = "not found in the article"
+EDITED = "edited since its quote was found"
+MISSING = "not in the quote: {}"
 HEADINGS = (("What happened", "what_happened"), ("Background", "background"))
 #: Characters that mean something in Markdown.
 _MARKS = re.compile(r"[\\`*_\[\]<>#|~&]")
@@ -40,15 +43,24 @@ def exported(story: StoryRow, chosen: str) -> Response:
 def author(story: ShownStoryRow) -> str:
     """Say who or what wrote a story."""
     own = story.model == EXTRACTIVE
-    by = "The article's own sentences, chosen without a model" if own else f"Drafted by {story.model}"
+    by = "Excerpts, no AI" if own else f"Drafted by {story.model}"
     cost = "" if own else f", {story.tokens_used:,} tokens"
     return f"{by}{cost}, then edited" if story.edited_at else f"{by}{cost}"
+
+
+def corrected(story: ShownStoryRow) -> str:
+    """Say that a story was corrected, when and how, or nothing."""
+    if story.corrected_at is None:
+        return ""
+    day = f"Corrected on {story.corrected_at:%-d %B %Y}"
+    return f"{day}: {story.correction}" if story.correction else f"{day}."
 
 
 def markdown(story: StoryRow) -> str:
     """A story with the quotes under everything it says, and a note if they are not in the article."""
     sections = Sections.parse(story.sections)
-    parts = [f"# {_marked(story.headline)}", *_support("Headline", story.headline, sections.headline)]
+    note = f"*{_marked(corrected(story))}*" if story.corrected_at else ""
+    parts = [f"# {_marked(story.headline)}", note, *_support("Headline", story.headline, sections.headline)]
     parts += [_marked(story.summary), *_support("Summary", story.summary, sections.summary)]
     for heading, name in HEADINGS:
         claims: tuple[StoryClaim, ...] = getattr(sections, name)
@@ -59,20 +71,32 @@ def markdown(story: StoryRow) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
+def doubt_about(text: str, evidence: Sequence[Evidence]) -> str:
+    """Say what is wrong with the evidence of a text, or nothing."""
+    support = support_of(text, evidence)
+    if not support.is_found:
+        return UNSUPPORTED
+    if support.is_edited:
+        return EDITED
+    return MISSING.format(", ".join(support.missing)) if support.missing else ""
+
+
 def _point(claim: StoryClaim) -> str:
-    if not claim.evidence.found:
-        return f"- {_marked(claim.text)} *({UNSUPPORTED})*"
-    if claim.text == claim.evidence.quote:
-        return f"- {_marked(claim.text)}"
-    return f"- {_marked(claim.text)}\n  > {_marked(claim.evidence.quote)}"
+    doubt = doubt_about(claim.text, [claim.evidence])
+    line = f"- {_marked(claim.text)}" + (f" *({_marked(doubt)})*" if doubt else "")
+    if not claim.evidence.found or claim.text == claim.evidence.quote:
+        return line
+    return f"{line}\n  > {_marked(claim.evidence.quote)}"
 
 
 def _support(name: str, text: str, evidence: Sequence[Evidence]) -> list[str]:
     """A note if there is no support, or else the quotes that the text itself does not repeat."""
-    if not is_supported(evidence):
-        return [f"*({name}: {UNSUPPORTED})*"]
+    doubt = doubt_about(text, evidence)
+    if doubt == UNSUPPORTED:
+        return [f"*({name}: {doubt})*"]
     quotes = [" ".join(one.quote.split()) for one in evidence]
-    return ["\n".join(f"> {_marked(quote)}" for quote in quotes if quote not in text)]
+    shown = "\n".join(f"> {_marked(quote)}" for quote in quotes if quote not in text)
+    return [f"*({name}: {_marked(doubt)})*", shown] if doubt else [shown]
 
 
 def _source(source: dict[str, str | None]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ import httpx2
 import pytest
 
 from nexus.states.machine import Edge, Verdict
-from nexus.states.story import STORY, StoryStatus
+from nexus.states.story import CORRECT, STORY, StoryStatus
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, Stream, follow, job_problem
 from tests.kit.job_calls import TEXT, call_step, job_event_names, job_of
@@ -21,6 +22,7 @@ from tests.kit.story_calls import (
     QUOTE,
     WORDING,
     change_story,
+    correct_story,
     draft_story,
     edit_story,
     story_of,
@@ -50,6 +52,7 @@ MISFITS: list[dict[str, Any]] = [
     {"summaryQuotes": [QUOTE] * 11},
     {"headlineEvidence": []},
     {"headlineSupported": True},
+    {"unsupported": 1},
     {"revision": 0},
     {"revision": 2**31},
     {"status": "published"},
@@ -70,6 +73,7 @@ def test_a_draft_says_what_its_headline_and_summary_rest_on(me: Caller) -> None:
         "start": None,
         "end": None,
         "inTitle": True,
+        "edited": False,
         "supported": True,
     }
     for evidence in story["summaryEvidence"]:
@@ -136,6 +140,83 @@ def test_editing_an_old_revision_is_a_conflict_and_changes_nothing(me: Caller) -
     assert story_with_history(me, story_id) == before
 
 
+def claims_of(story: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = story["sections"]["whatHappened"]
+    return found
+
+
+def test_a_story_without_full_support_is_published_only_with_a_confirmation_of_what_lacks_it(
+    me: Caller,
+) -> None:
+    story_id = draft_story(me)
+    story = story_of(edit_story(me, story_id))
+    assert story["unsupported"] == ["claim 2", "claim 3"]
+    before = story_with_history(me, story_id)
+    for known in (0, 1, 3):
+        refused = change_story(me, story_id, "publish", 2, unsupported=known)
+        assert job_problem(refused) == (409, "E_UNSUPPORTED"), known
+        assert "claim 2, claim 3" in refused.json()["message"]
+    assert story_with_history(me, story_id) == before
+    assert story_of(change_story(me, story_id, "publish", 2, unsupported=2))["status"] == "published"
+
+
+def test_a_confirmation_that_nothing_needs_publishes_nothing(me: Caller) -> None:
+    story_id = draft_story(me)
+    assert job_problem(change_story(me, story_id, "publish", 1, unsupported=1)) == (409, "E_UNSUPPORTED")
+    assert story_with_history(me, story_id)["story"]["status"] == "draft"
+
+
+def test_a_claim_edited_after_its_quote_was_found_has_to_be_checked(me: Caller) -> None:
+    story_id = draft_story(me)
+    first = {"text": "The boats have left the harbour.", "quote": QUOTE}
+    story_of(edit_story(me, story_id, whatHappened=[first], background=[]))
+    changed = {**first, "text": "The boats have burned in the harbour."}
+    (claim,) = claims_of(
+        story := story_of(edit_story(me, story_id, 2, whatHappened=[changed], background=[]))
+    )
+    assert (claim["edited"], claim["supported"], claim["start"] is not None) == (True, False, True)
+    assert story["unsupported"] == ["claim 1"]
+    (claim,) = claims_of(story_of(edit_story(me, story_id, 3, whatHappened=[changed], background=[])))
+    assert claim["edited"], "saving it once more is no check"
+    checked = {**changed, "checked": True}
+    (claim,) = claims_of(story_of(edit_story(me, story_id, 4, whatHappened=[checked], background=[])))
+    assert (claim["edited"], claim["supported"]) == (False, True)
+
+
+def test_other_punctuation_is_no_edit_and_another_quote_is_a_check(me: Caller) -> None:
+    story_id = draft_story(me)
+    first = {"text": "The boats have left the harbour.", "quote": QUOTE}
+    story_of(edit_story(me, story_id, whatHappened=[first], background=[]))
+    tidied = {**first, "text": "The boats have left the harbour!"}
+    (claim,) = claims_of(story_of(edit_story(me, story_id, 2, whatHappened=[tidied], background=[])))
+    assert claim["supported"]
+    other = {"text": "Everybody came to the harbour.", "quote": TEXT.split(". ")[1]}
+    (claim,) = claims_of(story_of(edit_story(me, story_id, 3, whatHappened=[other], background=[])))
+    assert (claim["edited"], claim["missing"]) == (False, [])
+
+
+def test_an_edited_headline_and_summary_have_to_be_checked(me: Caller) -> None:
+    story_id = draft_story(me)
+    story_of(edit_story(me, story_id))
+    changed = {"headline": "Boats have burned in the harbour"}
+    story = story_of(edit_story(me, story_id, 2, **changed))
+    assert support(story) == (False, True)
+    assert story["headlineEvidence"][0]["edited"]
+    assert support(story_of(edit_story(me, story_id, 3, **changed, headlineChecked=True))) == (True, True)
+
+
+def test_facts_that_the_quote_lacks_take_away_the_support(me: Caller) -> None:
+    story_id = draft_story(me)
+    claim = {"text": "The tunnel will open in March 2099", "quote": QUOTE}
+    story = story_of(
+        edit_story(me, story_id, whatHappened=[claim], background=[], headline="2099 boats leave the harbour")
+    )
+    (shown,) = claims_of(story)
+    assert (shown["supported"], shown["missing"]) == (False, ["March", "2099"])
+    assert (story["headlineSupported"], story["headlineMissing"]) == (False, ["2099"])
+    assert story["unsupported"] == ["headline", "claim 1"]
+
+
 def test_one_of_many_simultaneous_edits_of_a_revision_wins(me: Caller) -> None:
     story_id = draft_story(me)
     headlines = [f"The headline of editor {place}" for place in range(8)]
@@ -168,7 +249,8 @@ def walked(me: Caller, edge: Edge[StoryStatus], status: StoryStatus) -> Verdict:
     """What the API answered for one cell, after checking that nothing else has changed."""
     story = walk_story_to(me, status)
     before = story_with_history(me, story["id"])
-    answer = change_story(me, story["id"], edge.verb, story["revision"])
+    call = correct_story if edge is CORRECT else partial(change_story, verb=edge.verb)
+    answer = call(me, story["id"], revision=story["revision"])
     after = story_with_history(me, story["id"])
     if answer.status_code == 409:
         assert job_problem(answer) == (409, "E_INVALID_STATE")

@@ -23,6 +23,7 @@ from tests.kit.story_calls import (
     QUOTE,
     WORDING,
     change_story,
+    correct_story,
     draft_story,
     edit_story,
     story_of,
@@ -84,7 +85,7 @@ class TestExport:
         )
         assert lines[headline - 2] == f"# {WORDING['headline']}"
         assert lines[summary - 2] == WORDING["summary"]
-        story_of(change_story(me, story_id, "publish", 2))
+        story_of(change_story(me, story_id, "publish", 2, unsupported=4))
         (entry,) = entries(me.get("/api/stories.atom"))
         content = text_of(entry, "content")
         assert "<p><em>(Headline: not found in the article)</em></p>" in content
@@ -129,7 +130,7 @@ def test_the_feed_lists_only_published_stories_newest_first(site: Site, me: Call
     assert len(entries(me.get("/api/stories.atom"))) == 1
     clock.forward(hours=1)
     story_of(edit_story(me, later := draft_story(me)))
-    story_of(change_story(me, later, "publish", 2))
+    story_of(change_story(me, later, "publish", 2, unsupported=2))
     newest, oldest = entries(me.get("/api/stories.atom"))
     assert (text_of(newest, "id"), text_of(newest, "title")) == (f"urn:uuid:{later}", WORDING["headline"])
     assert text_of(newest, "published") > text_of(oldest, "published")
@@ -139,6 +140,51 @@ def test_the_feed_lists_only_published_stories_newest_first(site: Site, me: Call
     assert [text_of(entry, "id") for entry in entries(me.get("/api/stories.atom"))] == [text_of(oldest, "id")]
 
 
+def test_a_corrected_story_says_so_and_when_in_feed_and_exports(me: Caller, clock: SetClock) -> None:
+    story = walk_story_to(me, StoryStatus.PUBLISHED)
+    assert (story["correctedAt"], story["correction"]) == (None, None)
+    clock.forward(hours=26)
+    told = "The boats left on *Monday*."
+    fixed = story_of(correct_story(me, story["id"], story["revision"], correction=told))
+    assert (fixed["status"], fixed["revision"]) == ("published", story["revision"] + 1)
+    assert (fixed["headline"], fixed["publishedAt"]) == (WORDING["headline"], story["publishedAt"])
+    assert (fixed["correctedAt"], fixed["correction"]) == (clock().isoformat(), told)
+    note = f"Corrected on {clock():%-d %B %Y}: The boats left on"
+    (entry,) = entries(me.get("/api/stories.atom"))
+    assert (text_of(entry, "published"), text_of(entry, "updated")) == (
+        story["publishedAt"],
+        fixed["correctedAt"],
+    )
+    assert f"<p><strong>{note} *Monday*.</strong></p>" in text_of(entry, "content")
+    exported = me.get(f"/api/stories/{story['id']}/export")
+    assert f"*{note} \\*Monday\\*.*" in exported.text.splitlines()
+    assert me.get(f"/api/stories/{story['id']}/export", params={"format": "json"}).json() == fixed
+
+
+@ON_SQLITE
+def test_a_correction_changes_something_and_is_confirmed_like_a_publication(me: Caller) -> None:
+    story = walk_story_to(me, StoryStatus.PUBLISHED)
+    before = story_with_history(me, story["id"])
+    doubtful = {"whatHappened": WORDING["whatHappened"]}
+    refused = correct_story(me, story["id"], story["revision"], **doubtful)
+    assert job_problem(refused) == (409, "E_UNSUPPORTED")
+    assert job_problem(correct_story(me, story["id"], 1)) == (409, "E_CONFLICT")
+    assert story_with_history(me, story["id"]) == before
+    fixed = story_of(correct_story(me, story["id"], story["revision"], **doubtful, unsupported=1))
+    unchanged = correct_story(me, story["id"], fixed["revision"], **doubtful, unsupported=1)
+    assert job_problem(unchanged) == (400, "E_INVALID_REQUEST")
+
+
+@ON_SQLITE
+def test_a_story_that_is_published_again_begins_without_corrections(me: Caller) -> None:
+    story = walk_story_to(me, StoryStatus.PUBLISHED)
+    revision = story_of(correct_story(me, story["id"], story["revision"]))["revision"]
+    for verb in ("archive", "restore", "publish"):
+        story = story_of(change_story(me, story["id"], verb, revision))
+        revision = story["revision"]
+    assert (story["status"], story["correctedAt"]) == ("published", None)
+
+
 @ON_SQLITE
 def test_the_feed_is_well_formed_whatever_the_stories_say(me: Caller) -> None:
     unwritable = "\x08\x1b\x7f\ufffe\uffff"
@@ -146,7 +192,7 @@ def test_the_feed_is_well_formed_whatever_the_stories_say(me: Caller) -> None:
     claims = [{"text": f"{HOSTILE}{unwritable}", "quote": ""}]
     hostile = {"headline": f"{HOSTILE}{unwritable}", "summary": f"{HOSTILE}{unwritable}"}
     story_of(edit_story(me, story_id, **hostile, whatHappened=claims))
-    story_of(change_story(me, story_id, "publish", 2))
+    story_of(change_story(me, story_id, "publish", 2, unsupported=2))
     (entry,) = entries(me.get("/api/stories.atom"))
     assert (text_of(entry, "title"), text_of(entry, "summary")) == (f"{HOSTILE}\x7f", f"{HOSTILE}\x7f")
     content = html.fromstring(f"<main>{text_of(entry, 'content')}</main>")
