@@ -12,19 +12,25 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import psycopg
-from sqlalchemy import bindparam, insert, make_url
+from sqlalchemy import Table, bindparam, insert, make_url
 
 from nexus.db import migrate
 from nexus.db.session import Sessions, Statement
-from nexus.db.tables import insert_all, library_media, media
+from nexus.db.tables import library_media, media
 from nexus.libraries import access
 from tests.kit import servers
 
 HERE = Path(__file__).parent.parent / ".cache"
 _COLUMNS = ("id", "kind", "run_after", "requested_url", "canonical_url", "created_by_user_id")
 _TIMES = ("created_at", "updated_at")
-_ADD = Statement(insert(media).values({media.c[name]: bindparam(name) for name in (*_COLUMNS, *_TIMES)}))
-_HOLD = Statement(insert_all(library_media))
+
+
+def _insert(table: Table, *names: str) -> Statement:
+    return Statement(insert(table).values({table.c[name]: bindparam(name) for name in names}))
+
+
+_ADD = _insert(media, *_COLUMNS, *_TIMES)
+_HOLD = _insert(library_media, "library_id", "media_id", "added_at")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from nexus.cli.follow import Follow, following
 from nexus.cli.outcome import EndedItem, Item, Result
 from nexus.errors import ApiError
 from nexus.libraries import access
-from nexus.media import queries, submit
+from nexus.media import queries
 from nexus.states.media import MediaStatus
 
 
@@ -71,6 +71,8 @@ def _failed(front: Front, viewer: UUID) -> list[UUID]:
 
 def _retry(follow: Follow, media_id: UUID) -> None:
     """Retry one item. If it is refused, the others go on."""
+    from nexus.media import submit  # noqa: PLC0415 slow to load, and often nothing has failed
+
     front = follow.front
     try:
         with front.sessions.read() as session:
