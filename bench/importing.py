@@ -27,7 +27,7 @@ from nexus.errors import ApiError, WorkError
 from nexus.extract import Extraction, Hints
 from nexus.extract.builtin import EPUB, PDF, TEXT
 from nexus.imports.service import ImportDesk
-from nexus.imports.staging import KINDS, kind_of
+from nexus.imports.staging import KINDS, staged_kind
 from nexus.settings import Settings
 from nexus.states.attempt import AttemptStatus
 from nexus.states.media import Kind
@@ -80,7 +80,7 @@ def _readable(place: Place, folder: Path) -> list[Path]:
 def _can_be_read(app: App, path: Path) -> bool:
     try:
         app.tools.sandbox.read(
-            READERS[kind_of(path.name, path)], path.read_bytes(), Hints(filename=path.name)
+            READERS[staged_kind(path.name, path)], path.read_bytes(), Hints(filename=path.name)
         )
     except (ApiError, WorkError):
         return False
@@ -145,7 +145,7 @@ def _pool(files: list[Path], cores: list[float]) -> float:
 
 
 def _read(path: Path) -> Extraction:
-    module, _, name = READERS[kind_of(path.name, path)].partition(":")
+    module, _, name = READERS[staged_kind(path.name, path)].partition(":")
     read = getattr(importlib.import_module(module), name)
     found: Extraction = read(path.read_bytes(), Hints(filename=path.name))
     return found

@@ -26,7 +26,7 @@ from tests.kit.servers import free_port
 CONNECTIONS = 8
 REQUESTS = 800
 ROUNDS = 9
-LEAST, SLOWEST = 0.6, 5.0
+LEAST, SLOWEST = 0.65, 5.0
 PATIENCE = 60.0
 
 

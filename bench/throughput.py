@@ -18,7 +18,7 @@ from bench.table import Line, Rounds, interleaved, ratio
 
 ROUNDS = 3
 COUNT = 3000
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 #: Which module of bench.contenders, on which database, and with how many processes.
 CONTENDERS = {

@@ -14,7 +14,7 @@ from nexus.cli.failures import MISUSED, Refused
 from nexus.cli.follow import Follow, following
 from nexus.cli.outcome import EndedItem, Item, Result
 from nexus.errors import ApiError
-from nexus.media import bulk, queries, submit
+from nexus.media import failures, queries
 
 
 def retry_items(
@@ -43,7 +43,7 @@ def _retried(
     """Retry the named items, or everything that has failed."""
     viewer = acting_user(front.settings, user)
     with front.sessions.read() as session:
-        chosen = list(dict.fromkeys(media_ids)) or bulk.failed_items(session, viewer)
+        chosen = list(dict.fromkeys(media_ids)) or failures.failed_items(session, viewer)
     if not chosen:
         say.hint("Nothing has failed.")
     with following(front, viewer, len(chosen), as_json=as_json) as follow:
@@ -54,6 +54,8 @@ def _retried(
 
 def _retry(follow: Follow, media_id: UUID) -> None:
     """Retry one item. If it is refused, the others go on."""
+    from nexus.media import submit  # noqa: PLC0415 slow to load, and often nothing has failed
+
     front = follow.front
     try:
         with front.sessions.read() as session:

@@ -52,7 +52,7 @@ def head() -> str:
 def engine_for(url: str) -> Engine:
     """Return an engine for schema work, with ordinary transactions and no pool."""
     parsed = make_url(url)
-    return driver_of(parsed).unpooled(parsed)
+    return driver_of(parsed).for_migrations(parsed)
 
 
 def _config(url: str) -> Any:

@@ -12,16 +12,18 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 from uuid import UUID
 
-from sqlalchemy import Boolean, DateTime, Engine, Uuid, make_url
+from sqlalchemy import Boolean, DateTime, Engine, Integer, LargeBinary, String, Uuid, make_url
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.types import TypeEngine
 
 from nexus.db.drivers import Driver, driver_of
+from nexus.db.pool import Pool
 
 Clock = Callable[[], datetime]
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -30,8 +32,9 @@ Decoder = Callable[[Any], Any]
 LENGTH = len("2000-01-01 00:00:00.000000")
 
 
+@lru_cache(64)
 def _text(moment: datetime) -> str:
-    """Of a fixed width and in UTC, so that the text sorts by time."""
+    """Of a fixed width and in UTC, so that the text sorts by time. A session's time is written many times over."""
     return moment.astimezone(UTC).isoformat(" ", "microseconds")[:LENGTH]
 
 
@@ -40,6 +43,8 @@ def _moment(stored: str) -> datetime:
 
 
 _SQLITE_ENCODE: dict[type, Callable[[Any], Any]] = {datetime: _text, UUID: lambda value: value.hex}
+#: Columns that never hold what has to be encoded. A parameter without a type may hold anything.
+_STORED_AS_GIVEN = (Boolean, Integer, LargeBinary, String)
 #: PostgreSQL's driver converts these itself.
 _SQLITE_DECODE: dict[type, Decoder] = {datetime: _moment, UUID: UUID, bool: bool}
 
@@ -59,6 +64,7 @@ class _Compiled:
     sql: str
     fixed: Mapping[str, Any]
     order: tuple[str, ...] | None  # of positional parameters, if the driver wants them
+    encoded: tuple[int, ...]  # the places of those that may have to be encoded
     make_row: Callable[[Sequence[Any]], Any]
     decoders: tuple[tuple[int, Decoder], ...]
 
@@ -66,10 +72,12 @@ class _Compiled:
         merged = {**self.fixed, **values} if self.fixed else values
         if self.order is None:
             return merged
-        return [
-            value if (encode := _SQLITE_ENCODE.get(type(value))) is None else encode(value)
-            for value in map(merged.__getitem__, self.order)
-        ]
+        ordered = [merged[name] for name in self.order]
+        for place in self.encoded:
+            encode = _SQLITE_ENCODE.get(type(ordered[place]))
+            if encode is not None:
+                ordered[place] = encode(ordered[place])
+        return ordered
 
     def row(self, raw: Sequence[Any]) -> Any:
         if not self.decoders:
@@ -104,10 +112,16 @@ class Statement:
             clause = clause(dialect)
         compiled: Any = clause.compile(dialect=dialect)
         make_row, decoders = self._rows(list(getattr(clause, "exported_columns", ())), sqlite)
+        order = tuple(compiled.positiontup) if compiled.positional else None
         return _Compiled(
             sql=compiled.string,
             fixed={name: value for name, value in compiled.params.items() if value is not None},
-            order=tuple(compiled.positiontup) if compiled.positional else None,
+            order=order,
+            encoded=tuple(
+                place
+                for place, name in enumerate(order or ())
+                if not isinstance(compiled.binds[name].type, _STORED_AS_GIVEN)
+            ),
             make_row=make_row,
             decoders=tuple((i, decode) for i, decode in enumerate(decoders) if decode),
         )
@@ -220,6 +234,7 @@ class Sessions:
     """Opens sessions on one database. Each has the clock's current time."""
 
     engine: Engine
+    pool: Pool
     clock: Clock
     driver: Driver
     turn: AbstractContextManager[Any]
@@ -227,15 +242,23 @@ class Sessions:
     @contextmanager
     def begin(self) -> Iterator[Session]:
         """Open a transaction: committed at the end, rolled back by an exception. SQLite allows one at a time."""
-        with self.turn, self._borrow() as connection:
-            self.driver.command(connection, "BEGIN")
+        with self.turn:
+            lent = self.pool.lend()
+            connection, reusable = lent.driver_connection, True
             try:
-                yield Session(connection, self.engine.dialect, self.clock())
+                self.driver.command(connection, "BEGIN")
+                try:
+                    yield Session(connection, self.engine.dialect, self.clock())
+                except BaseException:
+                    with suppress(Exception):  # a connection that can't roll back is discarded below
+                        self.driver.command(connection, "ROLLBACK")
+                    raise
+                self.driver.command(connection, "COMMIT")
             except BaseException:
-                with suppress(Exception):  # a connection that can't roll back is discarded below
-                    self.driver.command(connection, "ROLLBACK")
+                reusable = self.driver.is_idle(connection)
                 raise
-            self.driver.command(connection, "COMMIT")
+            finally:
+                self.pool.take_back(lent, reusable=reusable)
 
     def single(self) -> AbstractContextManager[Session]:
         """Open a session for work that is one statement on PostgreSQL, which commits it without BEGIN and COMMIT.
@@ -247,23 +270,18 @@ class Sessions:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Open a session for single reads. Each sees what is committed when it runs."""
-        with self._borrow() as connection:
-            yield Session(connection, self.engine.dialect, self.clock())
-
-    @contextmanager
-    def _borrow(self) -> Iterator[Any]:
-        pooled = self.engine.raw_connection()
+        lent = self.pool.lend()
+        connection, reusable = lent.driver_connection, True
         try:
-            yield pooled.driver_connection
+            yield Session(connection, self.engine.dialect, self.clock())
         except BaseException:
-            if not self.driver.is_idle(pooled.driver_connection):
-                pooled.invalidate()
+            reusable = self.driver.is_idle(connection)
             raise
         finally:
-            pooled.close()
+            self.pool.take_back(lent, reusable=reusable)
 
     def dispose(self) -> None:
-        self.engine.dispose()
+        self.pool.close_idle()
 
 
 def wall_clock() -> datetime:
@@ -274,4 +292,5 @@ def connect(url: str, pool: int = 20, clock: Clock = wall_clock) -> Sessions:
     """Return sessions on a SQLite or PostgreSQL database."""
     parsed = make_url(url)
     driver = driver_of(parsed)
-    return Sessions(driver.pooled(parsed, pool), clock, driver, driver.turn())
+    engine = driver.for_sessions(parsed)
+    return Sessions(engine, Pool(engine, pool, driver.is_fresh), clock, driver, driver.turn())

@@ -73,7 +73,7 @@ class Taken:
     height: int
 
 
-class _Used(NamedTuple):
+class _UsedBytes(NamedTuple):
     total: int
 
 
@@ -135,7 +135,7 @@ _USED = Query(
     select(
         cast(func.coalesce(func.sum(_OBJECTS.c.size_bytes), literal_column("0")), BigInteger).label("total")
     ),
-    _Used,
+    _UsedBytes,
 )
 _TWIN = Query(
     select(pictures.c.storage_path.label("storage_path"))

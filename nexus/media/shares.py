@@ -34,7 +34,7 @@ class _Stored(NamedTuple):
     coming: int
 
 
-class _Open(NamedTuple):
+class _OpenUploads(NamedTuple):
     how_many: int
     first_expires_at: datetime | None
 
@@ -71,7 +71,7 @@ _OPEN = Query(
     select(func.count().label("how_many"), func.min(uploads.c.expires_at).label("first_expires_at"))
     .join_from(media, uploads, uploads.c.media_id == media.c.id)
     .where(_OWN, _AWAITED, uploads.c.expires_at > bindparam("now", type_=uploads.c.expires_at.type)),
-    _Open,
+    _OpenUploads,
 )
 
 

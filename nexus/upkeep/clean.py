@@ -262,7 +262,7 @@ def only_cleaner(sessions: Sessions) -> Iterator[bool]:
     Listing a large store is slow, and once is enough. On SQLite several may do it, which is harmless. A pool of one
     connection has none to spare for the lock.
     """
-    if sessions.engine.dialect.name == "sqlite" or sessions.engine.pool.size() < 2:  # type: ignore[attr-defined]
+    if sessions.engine.dialect.name == "sqlite" or sessions.pool.size < 2:
         yield True
         return
     with sessions.read() as session:

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from sqlalchemy import make_url
 
 import nexus
-from nexus.fetch.exchange import make_tls_context
 from nexus.settings import SECRETS, Settings, env_file
 from nexus.settings_checks import SECRET_BYTES
 from nexus.upkeep import advisories
@@ -166,6 +165,8 @@ def _has_open_line(database: str) -> bool:
 
 def _roots() -> Finding:
     """By making the context that fetches use."""
+    from nexus.fetch.exchange import make_tls_context  # noqa: PLC0415 slow to load, and a plain doctor needs no TLS
+
     name, context = "tls.fetches", make_tls_context()
     count = context.cert_store_stats()["x509_ca"]
     if context.verify_mode is ssl.CERT_REQUIRED and context.check_hostname and count:

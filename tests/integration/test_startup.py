@@ -34,11 +34,12 @@ DRAWN_OR_LOGGED = {"rich", "structlog"}
 #: Where work is done.
 WORK = {
     "nexus.draft",
-    "nexus.editorial.editing",
+    "nexus.extract.probing",
     "nexus.extract.sandbox",
     "nexus.fetch",
     "nexus.imports",
     "nexus.media.runner",
+    "nexus.media.submit",
     "nexus.media.workbench",
 }
 

@@ -74,7 +74,7 @@ def test_a_forced_run_is_forbidden_in_prod(sqlite_url: str, tmp_path: Path) -> N
     settings = make_settings(sqlite_url, tmp_path, env="prod", queue="celery", celery_always_eager=True)
     app = build(settings)
     opened: list[object] = []
-    event.listen(app.sessions.engine, "checkout", lambda *given: opened.append(given))
+    event.listen(app.sessions.engine, "do_connect", lambda *given: opened.append(given))
     with pytest.raises(RuntimeError, match="_test_force_run forbidden in production"):
         apply(app, "ingest_media", str(uuid4()), _test_force_run=True)
     assert opened == []

@@ -20,10 +20,10 @@ class CommitUnanswered(Exception):
 
 
 class Driver(Protocol):
-    def pooled(self, url: URL, size: int) -> Engine:
+    def for_sessions(self, url: URL) -> Engine:
         """An engine in autocommit mode: `command` begins and ends transactions."""
 
-    def unpooled(self, url: URL) -> Engine:
+    def for_migrations(self, url: URL) -> Engine:
         """An engine for schema work, with ordinary transactions."""
 
     def turn(self) -> AbstractContextManager[Any]:
@@ -33,6 +33,9 @@ class Driver(Protocol):
 
     def is_idle(self, connection: Any) -> bool:
         """Whether the connection is alive and in no transaction, so that it can be used again."""
+
+    def is_fresh(self, connection: Any) -> bool:
+        """Whether a connection that was not in use is still connected, as far as this process can tell."""
 
     def is_away(self, error: BaseException) -> bool:
         """Whether this driver's error says that the database is away."""

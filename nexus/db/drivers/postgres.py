@@ -10,7 +10,6 @@ import psycopg
 from psycopg.errors import InFailedSqlTransaction, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus
 from sqlalchemy import URL, Engine, create_engine, event
-from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import NullPool
 
 from nexus.db import drivers
@@ -34,20 +33,18 @@ class PostgresCommitUnanswered(drivers.CommitUnanswered, psycopg.OperationalErro
     """Also a psycopg error, for code that catches those."""
 
 
-def pooled(url: URL, size: int) -> Engine:
+def for_sessions(url: URL) -> Engine:
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
-        pool_size=size,
-        max_overflow=0,
+        poolclass=NullPool,
         pool_reset_on_return=None,
         connect_args=PATIENCE,
     )
     event.listen(engine, "connect", _prepare)
-    event.listen(engine, "checkout", _refuse_dead)
     return engine
 
 
-def unpooled(url: URL) -> Engine:
+def for_migrations(url: URL) -> Engine:
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
         poolclass=NullPool,
@@ -78,6 +75,13 @@ def is_idle(connection: Any) -> bool:
     return not connection.closed and connection.info.transaction_status == 0
 
 
+def is_fresh(connection: Any) -> bool:
+    """If an idle connection has something to read, the server has closed it."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return not poll.poll(0)
+
+
 def is_away(error: BaseException) -> bool:
     """An error without a code does not come from the server: the driver lost the connection, or never had one.
 
@@ -88,14 +92,6 @@ def is_away(error: BaseException) -> bool:
     if error.sqlstate:
         return error.sqlstate.startswith(_AWAY)
     return isinstance(error, psycopg.OperationalError) or type(error) is psycopg.DatabaseError
-
-
-def _refuse_dead(connection: Any, _record: object, _proxy: object) -> None:
-    """If an idle connection has something to read, the server has closed it: make the pool open another."""
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        raise DisconnectionError
 
 
 def _prepare(connection: Any, _record: object) -> None:

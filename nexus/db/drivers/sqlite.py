@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event
-from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.pool import NullPool
 
 from nexus.db.drivers import Command
 
@@ -47,17 +47,15 @@ class Turn:
         self._lock.release()
 
 
-def pooled(url: URL, size: int) -> Engine:
+def for_sessions(url: URL) -> Engine:
     _make_folder(url)
-    options: dict[str, Any] = {"connect_args": {"check_same_thread": False, "timeout": BUSY_SECONDS}}
-    engine = create_engine(
-        url, poolclass=QueuePool, pool_size=size, max_overflow=0, pool_reset_on_return=None, **options
-    )
+    options: dict[str, Any] = {"check_same_thread": False, "timeout": BUSY_SECONDS}
+    engine = create_engine(url, poolclass=NullPool, pool_reset_on_return=None, connect_args=options)
     event.listen(engine, "connect", _prepare)
     return engine
 
 
-def unpooled(url: URL) -> Engine:
+def for_migrations(url: URL) -> Engine:
     _make_folder(url)
     return create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
 
@@ -72,6 +70,10 @@ def command(connection: Any, command: Command) -> None:
 
 def is_idle(connection: Any) -> bool:
     return not connection.in_transaction
+
+
+def is_fresh(_connection: Any) -> bool:
+    return True
 
 
 def is_away(error: BaseException) -> bool:

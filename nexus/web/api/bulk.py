@@ -10,6 +10,7 @@ from pydantic import Field
 
 from nexus.errors import InvalidRequest
 from nexus.media import bulk
+from nexus.media.failures import failed_items
 from nexus.web.api.schemas import Body
 from nexus.web.http.context import Nexus, Viewer
 from nexus.web.http.envelope import Answer, Data, answer, answers, request_id
@@ -20,7 +21,7 @@ router = Router(prefix="/media", tags=["media"])
 MediaIds = Annotated[list[UUID], Field(min_length=1, max_length=bulk.MOST)]
 
 
-class RetryBody(Body):
+class BulkRetryBody(Body):
     """Which items to retry: those named, or all that failed with an error."""
 
     media_ids: MediaIds | None = None
@@ -43,7 +44,7 @@ class BulkOut(Answer):
 
 
 @router.post("/retry", responses=answers(Data[BulkOut], 413), summary="Retry several items")
-def retry_items(nexus: Nexus, viewer: Viewer, body: RetryBody, request: Request) -> Response:
+def retry_items(nexus: Nexus, viewer: Viewer, body: BulkRetryBody, request: Request) -> Response:
     """Retries the items that you name, or everything of yours that failed with an error. Give one of the two."""
     if (body.media_ids is None) == (body.error_code is None):
         raise InvalidRequest(
@@ -52,13 +53,13 @@ def retry_items(nexus: Nexus, viewer: Viewer, body: RetryBody, request: Request)
     chosen = body.media_ids
     if chosen is None:
         with nexus.sessions.read() as session:
-            chosen = bulk.failed_items(session, viewer, body.error_code)
-    done = bulk.retry_items(nexus.sessions, nexus.queue, viewer, chosen, request_id(request))
+            chosen = failed_items(session, viewer, body.error_code)
+    done = bulk.retry_each(nexus.sessions, nexus.queue, viewer, chosen, request_id(request))
     return answer(BulkOut.model_validate(done))
 
 
 @router.post("/remove", responses=answers(Data[BulkOut], 413), summary="Remove several items")
 def remove_items(nexus: Nexus, viewer: Viewer, body: RemoveBody) -> Response:
     """Removes each from every library that you administer, as DELETE /media/{media_id} does."""
-    done = bulk.delete_items(nexus.sessions, nexus.files, viewer, body.media_ids)
+    done = bulk.delete_each(nexus.sessions, nexus.files, viewer, body.media_ids)
     return answer(BulkOut.model_validate(done))

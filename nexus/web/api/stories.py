@@ -25,7 +25,7 @@ from nexus.web.api.story_schemas import (
     StorySummary,
 )
 from nexus.web.http.auth import Gate
-from nexus.web.http.context import Cursor, Limit, Nexus, Viewer, known
+from nexus.web.http.context import Cursor, Limit, Nexus, Viewer, admit_caller
 from nexus.web.http.envelope import answer_bare, editorial_answers, refuse_editorially
 from nexus.web.http.routing import Router
 from nexus.web.views import atom_feed, story_formats
@@ -55,7 +55,7 @@ async def _feed_viewer(
     async def identify(gate: Gate, request: Request) -> UUID:
         return await (gate.by_either(request) if token is None else gate.by_feed_address(token))
 
-    return await known(request, identify)
+    return await admit_caller(request, identify)
 
 
 @router.get("/api/stories", responses=editorial_answers(StoryPage), summary="List stories")

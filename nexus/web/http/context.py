@@ -36,7 +36,7 @@ async def _app(request: Request) -> App:
     return app_of(request)
 
 
-async def known(request: Request, identify: Callable[[Gate, Request], Awaitable[UUID]]) -> UUID:
+async def admit_caller(request: Request, identify: Callable[[Gate, Request], Awaitable[UUID]]) -> UUID:
     """Say who is asking, and count the request for them. Raises RateLimited for one too many.
 
     Asks only once: a route with a body has to know before it reads the body, and its endpoint asks again.
@@ -52,15 +52,15 @@ async def known(request: Request, identify: Callable[[Gate, Request], Awaitable[
 
 
 async def _api_viewer(request: Request) -> UUID:
-    return await known(request, Gate.by_token)
+    return await admit_caller(request, Gate.by_token)
 
 
 async def _page_viewer(request: Request) -> UUID:
-    return await known(request, Gate.by_cookie)
+    return await admit_caller(request, Gate.by_cookie)
 
 
 async def _either_viewer(request: Request) -> UUID:
-    return await known(request, Gate.by_either)
+    return await admit_caller(request, Gate.by_either)
 
 
 async def _operator(request: Request) -> None:

@@ -10,6 +10,7 @@ from fastapi import Form, Request
 from fastapi.responses import Response
 
 from nexus.media import bulk
+from nexus.media.failures import failed_items
 from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.envelope import request_id
 from nexus.web.views.items import FILTERS
@@ -25,13 +26,13 @@ Show = Annotated[str, Form()]
 def retry_selected(
     request: Request, nexus: Nexus, viewer: PageViewer, chosen: Chosen = None, show: Show = "all"
 ) -> Response:
-    done = bulk.retry_items(nexus.sessions, nexus.queue, viewer, chosen or [], request_id(request))
+    done = bulk.retry_each(nexus.sessions, nexus.queue, viewer, chosen or [], request_id(request))
     return _back(show, retried=len(done.done), refused=len(done.refused))
 
 
 @router.post("/delete-selected")
 def delete_selected(nexus: Nexus, viewer: PageViewer, chosen: Chosen = None, show: Show = "all") -> Response:
-    done = bulk.delete_items(nexus.sessions, nexus.files, viewer, chosen or [])
+    done = bulk.delete_each(nexus.sessions, nexus.files, viewer, chosen or [])
     return _back(show, removed=len(done.done), refused=len(done.refused))
 
 
@@ -40,8 +41,8 @@ def retry_failed(
     request: Request, nexus: Nexus, viewer: PageViewer, error: Annotated[str, Form()]
 ) -> Response:
     with nexus.sessions.read() as session:
-        chosen = bulk.failed_items(session, viewer, error)
-    done = bulk.retry_items(nexus.sessions, nexus.queue, viewer, chosen, request_id(request))
+        chosen = failed_items(session, viewer, error)
+    done = bulk.retry_each(nexus.sessions, nexus.queue, viewer, chosen, request_id(request))
     return _back("failed", retried=len(done.done), refused=len(done.refused))
 
 

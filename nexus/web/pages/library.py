@@ -16,8 +16,9 @@ from nexus.editorial.job_lists import FailureCount
 from nexus.errors import InvalidRequest as Invalid
 from nexus.errors import RateLimited
 from nexus.libraries import invitations
-from nexus.media import bulk, files, queries, submit
+from nexus.media import files, queries, submit
 from nexus.media.add import guess_kind
+from nexus.media.failures import count_failed_items
 from nexus.media.queries import Page, View
 from nexus.states.media import MediaStatus
 from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer, Revision
@@ -131,7 +132,7 @@ def _library(
     with nexus.sessions.read() as session:
         found = _newest(session, viewer, statuses, cursor)
         offers = len(invitations.list_offers(session, viewer))
-        failures = bulk.count_failures(session, viewer) if show == "failed" else {}
+        failures = count_failed_items(session, viewer) if show == "failed" else {}
     return page(
         request,
         "library.html",

@@ -55,7 +55,7 @@ def show_comparison(
 
 
 @text.post("")
-def enter_text(
+def enter_text_by_form(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,

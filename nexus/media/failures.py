@@ -1,0 +1,46 @@
+"""What has failed and can be retried, by error."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import select
+
+from nexus.db.session import Query, Session
+from nexus.db.tables import media
+from nexus.errors import public_code
+from nexus.libraries import access
+from nexus.states.media import MediaStatus, Stage
+
+
+class _Failed(NamedTuple):
+    id: UUID
+    last_error_code: str | None
+
+
+#: What the viewer may retry. Only its user has the file of a failed upload.
+_FAILED = Query(
+    select(media.c.id, media.c.last_error_code)
+    .where(
+        media.c.processing_status == MediaStatus.FAILED.value,
+        media.c.failure_stage != Stage.UPLOAD.value,
+        access.READABLE,
+        access.MANAGED,
+    )
+    .order_by(media.c.failed_at, media.c.id),
+    _Failed,
+)
+
+
+def count_failed_items(session: Session, viewer: UUID) -> dict[str, int]:
+    """Return how many items failed with each error, of those that the viewer may retry; the most frequent first."""
+    codes = Counter(public_code(row.last_error_code) or "" for row in session.all(_FAILED, viewer=viewer))
+    return dict(codes.most_common())
+
+
+def failed_items(session: Session, viewer: UUID, error_code: str | None = None) -> list[UUID]:
+    """Return what failed and the viewer may retry, with one error or with any; the longest failed first."""
+    rows = session.all(_FAILED, viewer=viewer)
+    return [row.id for row in rows if error_code is None or public_code(row.last_error_code) == error_code]
