@@ -137,7 +137,7 @@ def test_versions_are_listed_compared_and_chosen(terminal: Terminal, pages: Page
 def test_a_missing_page_is_reported_with_what_to_do(terminal: Terminal, pages: Pages) -> None:
     ran = terminal.run("add", pages.url("/nowhere"))
     assert ran.code == 1
-    assert "404" in ran.err
+    assert "404" in ran.out
 
 
 def test_a_wrong_allow_list_is_reported(terminal: Terminal) -> None:

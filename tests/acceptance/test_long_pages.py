@@ -10,14 +10,16 @@ from tests.kit.browser import LiveSite, add_ready, opened
 pytestmark = pytest.mark.xdist_group("browser")
 MANY = 115
 ADD_MANY = """async (urls) => {
-  for (const [kind, url] of urls) await fetch("/items", { method: "POST", body: new URLSearchParams({ kind, url }) });
+  for (const url of urls) await fetch("/items", { method: "POST", body: new URLSearchParams({ url }) });
 }"""
 
 
 def add_many(page: Page) -> list[str]:
     """Videos, which wait for a processor, and a few articles, which are read at once."""
     urls = [
-        ("web_article" if number % 10 == 0 else "video", f"https://example.com/long-list/number-{number}")
+        f"https://example.com/long-list/number-{number}"
+        if number % 10 == 0
+        else f"https://www.youtube.com/watch?v=number-{number:04}"
         for number in range(MANY)
     ]
     page.evaluate(ADD_MANY, urls)
@@ -31,7 +33,7 @@ def load_everything(page: Page) -> list[str]:
         page.get_by_role("link", name="Load more").click()
         expect(page.locator(".item").nth(before)).to_be_attached()
     titles = page.locator(".item-title").all_inner_texts()
-    return [title.replace("-", " ").split()[-1] for title in titles]
+    return [str(int(title.replace("-", " ").split()[-1])) for title in titles]
 
 
 def test_a_long_list_keeps_loading_and_shows_everything_once(page: Page, live_site: LiveSite) -> None:

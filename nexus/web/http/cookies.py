@@ -52,6 +52,9 @@ def drop_cookie(settings: Settings, request: Request, response: Response, cookie
 
 
 def end_visit(settings: Settings, request: Request, response: Response) -> None:
-    """End a browser's visit: it drops its key, and what it kept of Nexus's pages and of what was typed there."""
+    """End a browser's visit: it drops its key, and what it kept of Nexus's pages.
+
+    What was typed there is removed by the page, for this user alone: the browser may be shared.
+    """
     drop_cookie(settings, request, response, SESSION)
-    response.headers["Clear-Site-Data"] = '"cache", "storage"'
+    response.headers["Clear-Site-Data"] = '"cache"'
