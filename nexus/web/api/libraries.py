@@ -13,17 +13,16 @@ from nexus.libraries import catalog, invitations, members
 from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitation, Invitee
 from nexus.media import files, queries
-from nexus.web.api.people_schemas import InvitationBody, InvitationList, InvitationOut, MemberSetOut
-from nexus.web.api.schemas import (
-    Done,
+from nexus.web.api.library_schemas import (
     LibraryBody,
     LibraryList,
     LibraryMediaBody,
     LibraryOut,
-    MediaPage,
     MemberBody,
     MemberList,
 )
+from nexus.web.api.people_schemas import InvitationBody, InvitationList, InvitationOut, MemberSetOut
+from nexus.web.api.schemas import Done, MediaPage
 from nexus.web.http.context import Cursor, Limit, Nexus, Viewer
 from nexus.web.http.envelope import Data, answer, answers
 from nexus.web.http.routing import Router

@@ -19,7 +19,7 @@ from nexus.states.capabilities import FLAGS
 from nexus.states.media import FILE_KINDS
 from nexus.web.http.envelope import Answer, Moment
 
-_EXAMPLE_ID = "6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d"
+EXAMPLE_ID = "6f1c9a52-7d0e-4d8e-9d7c-0a7e3a1b2c3d"
 _EXAMPLE_URL = "https://example.com/an-article"
 #: The code of a failure. Codes that say too much about the server are shown as a general one.
 PublicCode = Annotated[str | None, AfterValidator(public_code)]
@@ -58,28 +58,15 @@ class UploadBody(Body):
         return Expected(self.kind, self.filename, self.content_type, self.size_bytes)
 
 
-class LibraryBody(Body):
-    name: str = Field(examples=["Research"])
-
-
-class LibraryMediaBody(Body):
-    media_id: UUID = Field(examples=[_EXAMPLE_ID])
-
-
-class MemberBody(Body):
-    user_id: UUID = Field(examples=[_EXAMPLE_ID])
-    role: Literal["admin", "member"] = "member"
-
-
 class SubmittedOut(Answer):
-    media_id: UUID = Field(examples=[_EXAMPLE_ID])
+    media_id: UUID = Field(examples=[EXAMPLE_ID])
     created: bool = Field(description="Whether the item is new to you.")
     enqueued: bool
 
 
 class BegunOut(Answer):
-    media_id: UUID = Field(examples=[_EXAMPLE_ID])
-    storage_path: str = Field(examples=[f"media/{_EXAMPLE_ID}/original.pdf"])
+    media_id: UUID = Field(examples=[EXAMPLE_ID])
+    storage_path: str = Field(examples=[f"media/{EXAMPLE_ID}/original.pdf"])
     upload_url: str
     upload_headers: dict[str, str] = Field(examples=[{"Content-Type": "application/pdf"}])
     expires_at: Moment
@@ -96,7 +83,7 @@ class BegunOut(Answer):
 
 
 class ConfirmedOut(Answer):
-    media_id: UUID = Field(examples=[_EXAMPLE_ID])
+    media_id: UUID = Field(examples=[EXAMPLE_ID])
     duplicate: bool
     enqueued: bool
 
@@ -125,7 +112,7 @@ class LinkOut(Answer):
 
 
 class MediaOut(Answer):
-    id: UUID = Field(examples=[_EXAMPLE_ID])
+    id: UUID = Field(examples=[EXAMPLE_ID])
     kind: str = Field(examples=["web_article"])
     title: str | None
     processing_status: str = Field(examples=["ready_for_reading"])
@@ -362,30 +349,6 @@ class EventPage(Answer):
             for known in part.items
         ]
         return cls.model_validate({**vars(part), "items": events})
-
-
-class LibraryOut(Answer):
-    id: UUID
-    name: str
-    is_default: bool
-    role: str
-    created_at: Moment
-
-
-class LibraryList(Answer):
-    items: list[LibraryOut]
-
-
-class MemberOut(Answer):
-    user_id: UUID
-    name: str | None = Field(examples=["Ann Lee"])
-    email: str | None = Field(examples=["ann@example.com"])
-    role: str = Field(description="`admin` can change the library, `member` can read what it holds.")
-    created_at: Moment
-
-
-class MemberList(Answer):
-    items: list[MemberOut]
 
 
 class Done(Answer):
