@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from html import escape
 from itertools import zip_longest
-from typing import NamedTuple
-
-from lxml.etree import _Element as Element
+from typing import TYPE_CHECKING, NamedTuple
 
 from nexus.extract.elements import words
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
 
 #: Formulas are cleaned under other names: cleaners drop foreign content, or treat it by rules of its own.
 PREFIX = "x-"

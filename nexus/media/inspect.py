@@ -57,7 +57,7 @@ def looks_like(kind: Kind, head: bytes) -> bool:
     if kind is Kind.PDF:
         return b"%PDF-" in head[:PDF_WITHIN]
     if kind is Kind.TEXT:
-        return b"\0" not in head or head.startswith(WIDE)
+        return not head.startswith(b"%PDF-") and (b"\0" not in head or head.startswith(WIDE))
     return kind is Kind.EPUB and _first_entry_is_mimetype(head)
 
 

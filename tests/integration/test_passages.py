@@ -93,10 +93,10 @@ def test_a_pdf_is_served_as_it_is_stored(app: App) -> None:
         file = reader.pdf_of_revision(session, media_id, 1)
         assert reader.pdf_of_revision(session, text_of(app, "no file"), 1) is None
     assert file is not None
-    assert b"".join(reader.stream(app.files, file)) == b"pdf"
+    assert b"".join(reader.stream(app.files, file.storage_path)) == b"pdf"
     app.files.storage.delete(file.storage_path)
     with pytest.raises(NotFound):
-        reader.stream(app.files, file)
+        reader.stream(app.files, file.storage_path)
 
 
 def test_an_unreachable_store_is_reported_before_the_first_byte(
@@ -112,4 +112,4 @@ def test_an_unreachable_store_is_reported_before_the_first_byte(
 
     monkeypatch.setattr(type(app.files.storage), "stream", away)
     with pytest.raises(NotReady):
-        reader.stream(app.files, file)
+        reader.stream(app.files, file.storage_path)

@@ -209,7 +209,7 @@ def test_history_is_listed_from_first_to_last(app: App, most: int) -> None:
     user = uuid4()
     media_id = new_media(app, user)
     walk_media_to(app, media_id, MediaStatus.READY)
-    found = [row.event for row in numbered(app, history.events, media_id, user, most)]
+    found = [row.entry.event for row in numbered(app, history.events, media_id, user, most)]
     assert found == ["create", "start", "readable", "embed", "embedded"]
 
 

@@ -93,14 +93,14 @@ def test_a_large_fragment_is_read_as_its_reader_takes_it(
     me.get("/libraries")
     media_id = written(app, me.user, ("x" * (10 * SLICE), None))
     read: list[str] = []
-    real = LargeFragment.slices
+    real = LargeFragment._slices
 
     def slices(large: LargeFragment, *given: Any) -> Iterator[str]:
         for piece in real(large, *given):
             read.append(piece)
             yield piece
 
-    monkeypatch.setattr(LargeFragment, "slices", slices)
+    monkeypatch.setattr(LargeFragment, "_slices", slices)
     with app.sessions.read() as session:
         page = fragments.read_text_page(session, holdings.view_version(session, media_id, me.user, None))
     assert page.large is not None

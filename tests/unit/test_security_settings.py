@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nexus.fetch import exchange
 from nexus.settings import Settings
 from nexus.upkeep import advisories, security_settings
 from nexus.upkeep.findings import CheckVerdict, Finding
@@ -87,9 +88,7 @@ def test_what_crosses_a_network_in_the_open_is_told(
 
 
 def test_fetches_without_trusted_roots_are_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        security_settings, "make_tls_context", lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    )
+    monkeypatch.setattr(exchange, "make_tls_context", lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     assert found(security_settings.check_tls(settings(tmp_path)), "tls.fetches").verdict is PROBLEM
 
 
