@@ -110,7 +110,7 @@ class Settings(ShareSettings):
     fetch_mib: int = Field(10, ge=1, description="How much is fetched from one address at most, in MiB.")
     fetch_per_host: int = Field(2, ge=1, description="How many requests Nexus sends to one host at once.")
     fetch_delay_seconds: float = Field(
-        0.25, ge=0, description="The shortest pause between two requests to one host."
+        0.25, ge=0, description="The shortest pause between two requests to one host, in seconds."
     )
     pictures_per_text: int = Field(
         100, ge=0, le=200, description="How many pictures of a text are fetched at most; 0 means none."

@@ -80,7 +80,7 @@ def _library(session: Session, viewer: UUID, name: str) -> UUID:
     found = next((row.id for row in known if row.name == wanted), None)
     if found is None:
         names = say.joined(f"“{row.name}”" for row in known)
-        raise Refused(f"There is no library “{wanted}”." + (f" There is {names}." if known else ""))
+        raise Refused(f"There is no library “{wanted}”." + (f" Your libraries: {names}." if known else ""))
     library_id: UUID = found
     return library_id
 

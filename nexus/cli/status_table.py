@@ -30,7 +30,7 @@ def draw_items(
 def _summary(chosen: Settings, counts: dict[MediaStatus, int], listed: int) -> Text:
     total = sum(counts.values())
     if not total:
-        return Text(f"Nothing here yet. Take something in: {again(chosen, 'add URL')}")
+        return Text(f"Nothing here yet. Add something: {again(chosen, 'add URL')}")
     items = say.amount(total, "item", "items")
     parts: list[Text] = [Text(items if listed == total else f"{listed} of {items}", "bold")]
     parts += [

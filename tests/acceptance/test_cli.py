@@ -121,7 +121,7 @@ def test_add_tells_in_plain_lines_what_became_of_each_address(terminal: Terminal
     assert "failed at extract (E_EXTRACTION_FAILED): There is no text in it.\n" in ran.out
     assert "nonsense\tThis is not a web address" in ran.out
     assert ran.err == "", "a failure is printed once"
-    assert "no processor for video" in ran.out
+    assert "No processor for video" in ran.out
     assert "\x1b" not in ran.out + ran.err
 
     named = listed_items(terminal, "--library", "Re search")
@@ -229,7 +229,7 @@ def test_add_says_that_it_waits_for_a_worker(terminal: Terminal, redis_url: str)
         running.signal(signal.SIGINT)
         ran = running.wait()
     assert ran.code == 130
-    assert "The workers go on" in ran.err
+    assert "The workers continue" in ran.err
 
 
 def test_status_counts_lists_and_finds_by_id(terminal: Terminal) -> None:
@@ -267,7 +267,7 @@ def test_retry_tries_again_and_says_what_came_of_it(terminal: Terminal) -> None:
         "refused",
         "waiting",
     ]
-    assert "Only something that has failed can be retried." in mixed.out
+    assert "Only what has failed can be retried." in mixed.out
     assert "nexus serve" in mixed.err
     assert terminal.run("add", FAIL).code == 1
     waited = terminal.run("retry", "--all-failed", "--wait", "--json")
@@ -438,7 +438,7 @@ def test_db_upgrades_and_downgrades_the_database(terminal: Terminal) -> None:
     unasked = terminal.run("db", "downgrade", "base")
     assert (unasked.code, "--yes" in unasked.err) == (2, True)
     with terminal.start_in_terminal("db", "downgrade", "base") as screen:
-        screen.until("Go on?")
+        screen.until("Continue?")
         screen.press("n\n")
         assert screen.wait() == 1
     assert terminal.run("db", "current").out == head

@@ -154,7 +154,7 @@ def test_restored_claims_come_back_and_never_replace_a_later_wording_unseen(
     expect(added).to_have_count(count + 2)
     expect(added.nth(count)).to_have_value("And one more of them.")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("Somebody has changed this story since.")
+    expect(page.get_by_role("alert")).to_contain_text("Someone else has changed this story.")
     expect(page.locator(".draft")).to_contain_text("A headline from another window")
     expect(added.nth(count)).to_have_value("And one more of them.")
 

@@ -69,7 +69,7 @@ def test_the_page_of_a_failed_item_takes_its_text(app: App, site: Site, me: Call
     assert "This is the text of the page" in browser.get(address).text
     wrong = browser.post(f"{address}/text", data={"title": "A <b>title", "text": " "})
     assert (wrong.status_code, 'value="A &lt;b&gt;title"' in wrong.text) == (400, True)
-    assert "There is no text in it. Paste the text of the page." in wrong.text
+    assert "The text is empty. Paste the text of the page." in wrong.text
     done = browser.post(f"{address}/text", data={"title": "", "text": TEXT})
     assert (done.status_code, done.headers["location"]) == (303, address)
     by_script = browser.post(f"{address}/text", data={"text": TEXT}, headers={"HX-Request": "true"})
