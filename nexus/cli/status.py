@@ -12,7 +12,7 @@ import typer
 from nexus.cli import say
 from nexus.cli.context import acting_user, connected
 from nexus.cli.failures import FAILED, Refused
-from nexus.cli.outcome import waiting_of
+from nexus.cli.outcome import waiting_of, why_failed
 from nexus.db.session import Session, Sessions
 from nexus.errors import ApiError, public_code
 from nexus.libraries import catalog
@@ -109,5 +109,4 @@ def reason_of(view: View) -> str:
     row = view.row
     if not row.last_error_code:
         return waiting_of(view)
-    code = public_code(row.last_error_code)
-    return say.printable(f"failed at {row.failure_stage} ({code}): {row.last_error_message}")
+    return say.printable(why_failed(view, public_code(row.last_error_code), row.last_error_message or ""))

@@ -73,7 +73,7 @@ def test_a_token_is_made_shown_once_and_taken_back(page: Page, live_site: LiveSi
     assert status() == 200
     page.goto(f"{live_site.url}/account")
     expect(page.get_by_label("The new token")).to_have_count(0)
-    page.get_by_role("button", name="Take back My phone").click()
+    page.get_by_role("button", name="Revoke My phone").click()
     expect(page.get_by_text("My phone")).to_have_count(0)
     assert status() == 401
 

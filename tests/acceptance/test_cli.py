@@ -118,7 +118,7 @@ def test_add_tells_in_plain_lines_what_became_of_each_address(terminal: Terminal
         VIDEO: "queued",
         "nonsense": "refused",
     }
-    assert "failed at extract (E_EXTRACTION_FAILED): There is no text in it.\n" in ran.out
+    assert "Couldn't extract the text: There is no text in it. (E_EXTRACTION_FAILED)\n" in ran.out
     assert "nonsense\tThis is not a web address" in ran.out
     assert ran.err == "", "a failure is printed once"
     assert "No processor for video" in ran.out
@@ -197,8 +197,8 @@ def test_ctrl_c_during_add_stops_waiting_and_gives_the_work_back(terminal: Termi
 def test_add_shows_its_progress_in_a_terminal(terminal: Terminal) -> None:
     code, seen = terminal.run_in_terminal("add", OK, FAIL)
     assert code == 1
-    assert "✓ readable" in seen
-    assert "✗ failed" in seen
+    assert "✓ Ready" in seen
+    assert "✗ Failed" in seen
     assert "\x1b[32m" in seen
     assert "\x1b[?25l" in seen  # the cursor is hidden while the spinner turns
 
@@ -245,7 +245,7 @@ def test_status_counts_lists_and_finds_by_id(terminal: Terminal) -> None:
     assert found == [done[0]["media"]]
     assert [one["processing_status"] for one in listed_items(terminal, "--status", "failed")] == ["failed"]
     assert len(listed_items(terminal, "--limit", "1")) == 1
-    assert "failed at extract" in terminal.run_in_terminal("status")[1]
+    assert "Couldn't extract the text" in terminal.run_in_terminal("status")[1]
 
 
 def test_status_says_which_id_it_does_not_know(terminal: Terminal) -> None:

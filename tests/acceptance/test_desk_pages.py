@@ -118,7 +118,7 @@ def publish_anyway(page: Page) -> None:
     """Publish a story that the article does not fully support, and confirm it."""
     page.get_by_role("button", name="Publish").click()
     expect(page.get_by_role("alert")).to_contain_text(
-        "Publish it although the article does not fully support it?"
+        "Publish it even though the article does not fully support it?"
     )
     expect(badge(page)).not_to_have_text("Published")
     page.get_by_role("button", name="Publish anyway").click()

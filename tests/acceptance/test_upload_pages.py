@@ -163,7 +163,7 @@ def test_a_file_that_is_not_what_it_says_fails_and_can_be_uploaded_again(page: P
     choose(page, {**pdf("broken.pdf"), "buffer": b"not a PDF"})
     failed = item(page, "broken")
     expect(badge(failed)).to_have_text("Failed")
-    expect(failed).to_contain_text("Failed while receiving the file")
+    expect(failed).to_contain_text("Couldn't receive the file")
     expect(failed).to_contain_text("This file is not a PDF.")
     expect(failed.get_by_role("button", name="Retry")).to_have_count(0)
     media = failed.get_attribute("data-media")
