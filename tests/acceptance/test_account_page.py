@@ -41,7 +41,7 @@ def test_a_picture_signs_nobody_in(context: BrowserContext, live_site: LiveSite)
 def test_a_link_of_another_user_warns_the_reader(context: BrowserContext, live_site: LiveSite) -> None:
     page = signed_in(context, live_site)
     page.goto(live_site.link_of_someone_new())
-    expect(page.get_by_role("alert")).to_contain_text("another user")
+    expect(page.get_by_role("alert")).to_contain_text("a different user")
 
 
 def test_another_browser_is_signed_out_from_the_account_page(

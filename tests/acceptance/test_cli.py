@@ -386,7 +386,7 @@ def test_a_data_file_that_is_no_database_is_reported_in_a_sentence(terminal: Ter
     (terminal.data / "nexus.sqlite3").write_text("This is a letter, not a database. " * 40)
     ran = terminal.run("status")
     assert ran.code == 1
-    assert "damaged or is no database" in ran.err
+    assert "damaged or is not a database" in ran.err
     doctor = terminal.run("doctor")
     assert doctor.code == 1
     assert "problem\tdatabase.reachable" in doctor.out

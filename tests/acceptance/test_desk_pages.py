@@ -320,7 +320,7 @@ def test_claims_are_added_and_taken_out(
     page.get_by_label("Background, claim 3", exact=True).fill("And one more of them.")
     page.locator("#claim-2").get_by_role("button", name="Remove").click()
     page.locator("#claim-1").get_by_role("button", name="Remove").click()
-    page.locator("#claim-1").get_by_role("button", name="Put back").click()
+    page.locator("#claim-1").get_by_role("button", name="Undo").click()
     page.keyboard.press("Control+s")
     expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
     expect(page.locator(".claims .claim:not(.is-blank) textarea:not(.quote)")).to_have_text(

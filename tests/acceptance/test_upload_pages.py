@@ -141,7 +141,7 @@ def test_another_window_shows_an_upload_that_waits_for_its_bytes(page: Page, liv
 
 def test_a_file_of_a_wrong_type_is_refused_with_the_reason(page: Page) -> None:
     drop(page, {"name": "notes.docx", "mimeType": "application/msword", "buffer": b"PK"})
-    expect(upload(page, "notes.docx")).to_contain_text("Nexus takes PDF, EPUB and text files.")
+    expect(upload(page, "notes.docx")).to_contain_text("Nexus reads PDF, EPUB and text files.")
     expect(page.locator("#said")).to_contain_text("notes.docx")
     expect(upload(page, "notes.docx").get_by_role("button", name="Retry")).to_be_hidden()
     upload(page, "notes.docx").get_by_role("button", name="Dismiss").click()
@@ -215,7 +215,7 @@ def test_an_upload_whose_link_expired_gets_a_new_one_on_retry(page: Page, live_s
     page.route(STORE, lambda route: route.fulfill(status=403, body="<Error/>"))
     choose(page, pdf())
     late = upload(page, "tides.pdf")
-    expect(late).to_contain_text("The link to upload to has expired")
+    expect(late).to_contain_text("The upload link has expired")
     media = (late.get_attribute("id") or "").removeprefix("item-")
     end_link(live_site, media)
     page.unroute(STORE)
