@@ -222,7 +222,7 @@ def test_an_incomplete_answer_signs_nobody_in(
 ) -> None:
     brought = provider.sign_in(start(browser), "alice")
     del brought[left_out]
-    refused(browser, come_back(browser, brought), "Begin again below")
+    refused(browser, come_back(browser, brought), "Start again below")
 
 
 def test_an_answer_for_another_browser_signs_nobody_in(
