@@ -70,7 +70,7 @@ class Settings(ShareSettings):
         "redis://127.0.0.1:6379/0", description="The Redis that carries wake-ups to Celery workers."
     )
     queue: Literal["local", "inline", "celery"] = Field(
-        "local", description="Who does the work: threads of this process, the caller, or Celery workers."
+        "local", description="What does the work: threads of this process, the caller, or Celery workers."
     )
     extraction: Literal["on", "off"] = Field(
         "on", description="`off` leaves every new item pending; imports still read their files."
@@ -88,7 +88,7 @@ class Settings(ShareSettings):
         default_factory=lambda: os.cpu_count() or 1,
         ge=1,
         le=64,
-        description="How many documents are parsed at once, each in its own process; one per core by default.",
+        description="How many documents are parsed at once, each in its own process.",
     )
     parser_seconds: float = Field(60.0, gt=0, description="How long parsing one document may take.")
     parser_memory_mib: int = Field(
@@ -110,7 +110,7 @@ class Settings(ShareSettings):
     fetch_mib: int = Field(10, ge=1, description="How much is fetched from one address at most, in MiB.")
     fetch_per_host: int = Field(2, ge=1, description="How many requests Nexus sends to one host at once.")
     fetch_delay_seconds: float = Field(
-        0.25, ge=0, description="The shortest pause between two requests to one host."
+        0.25, ge=0, description="The shortest pause between two requests to one host, in seconds."
     )
     pictures_per_text: int = Field(
         100, ge=0, le=200, description="How many pictures of a text are fetched at most; 0 means none."
@@ -143,7 +143,7 @@ class Settings(ShareSettings):
         description="Whether workers remove what crashes left behind, as `nexus clean --remove` does; empty means yes "
         "for local storage and no for a bucket, which others may share.",
     )
-    upkeep_hours: float = Field(1.0, gt=0, description="How often workers do so, in hours.")
+    upkeep_hours: float = Field(1.0, gt=0, description="How often workers do this upkeep, in hours.")
     backoff_seconds: float = Field(
         5.0, ge=0, description="The pause before the second try; twice as long before the third, with jitter."
     )
@@ -159,7 +159,7 @@ class Settings(ShareSettings):
     )
     session_secret: str = Field(
         "",
-        description="Signs the links of local files, and sign-ins at an identity provider while they last.",
+        description="Signs links to local files, and sign-ins in progress at an identity provider.",
     )
     session_idle_days: float = Field(
         14, gt=0, description="After how many days without use a browser has to sign in again."
@@ -172,7 +172,7 @@ class Settings(ShareSettings):
         description="The identity provider at which people sign in to the pages: its OpenID Connect issuer. Register "
         "`/sign-in/back` below the public address there as the redirect URI.",
     )
-    oidc_client_id: str = Field("", description="The id that the provider has for Nexus.")
+    oidc_client_id: str = Field("", description="The client id of Nexus at the provider.")
     oidc_client_secret: str = Field(
         "", description="The secret that goes with it; empty for a public client. PKCE is used in any case."
     )
@@ -231,7 +231,9 @@ class Settings(ShareSettings):
     )
     check_seconds: float = Field(60, gt=0, description="How long checking an uploaded file may take.")
     revision_days: float = Field(
-        30, gt=0, description="How many days a version of an item is kept that no library holds any more."
+        30,
+        gt=0,
+        description="How many days a version of an item is kept after the last library let go of it.",
     )
     llm_base_url: str = Field(
         "",
@@ -245,7 +247,7 @@ class Settings(ShareSettings):
     llm_model: str = Field("gpt-5-mini", min_length=1, description="The model that writes drafts.")
     llm_seconds: float = Field(45.0, gt=0, le=90, description="How long the model may take for one draft.")
     invitation_days: float = Field(
-        14, gt=0, description="How many days an invitation into a library can be accepted."
+        14, gt=0, description="How many days an invitation to a library can be accepted."
     )
     audit_days: int = Field(365, ge=1, description="How many days entries of the audit log are kept.")
     operators: Annotated[tuple[uuid.UUID, ...], NoDecode] = Field(
@@ -311,7 +313,7 @@ class Settings(ShareSettings):
     def _know_web_address(cls, value: str) -> str:
         given = urlsplit(value)
         if value and (given.scheme not in {"http", "https"} or not given.hostname):
-            raise ValueError("it must be a web address that begins with http:// or https://")
+            raise ValueError("it must be a web address that starts with http:// or https://")
         return value
 
     @field_validator("data_dir", mode="after")

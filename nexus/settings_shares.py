@@ -26,8 +26,8 @@ class ShareSettings(BaseSettings):
     slow_calls_per_user: int = Field(
         16,
         ge=1,
-        description="How many calls of a user wait for sites and models at once, and as many for the file store; "
-        "further ones come after those.",
+        description="How many calls of a user may wait for sites and models at once, and how many for the file "
+        "store; further calls wait their turn.",
     )
     streams_per_user: int = Field(
         20, ge=1, description="How many event streams a user may have open at a server; each page has one."
@@ -35,13 +35,13 @@ class ShareSettings(BaseSettings):
     uploads_per_user: int = Field(
         100,
         ge=1,
-        description="How many links to upload to a user may have that are neither used nor expired.",
+        description="How many upload links a user may have that are neither used nor expired.",
     )
     stored_gib_per_user: float = Field(
         100, gt=0, description="How much the files that a user has uploaded or imported may take up, in GiB."
     )
     staged_gib_per_user: float = Field(
-        10, gt=0, description="How much the files may take up that a user has sent for an import, in GiB."
+        10, gt=0, description="How much the files that a user has sent for an import may take up, in GiB."
     )
     quota_ingest_urls: int | None = Field(
         None, ge=0, description="How many URLs a user may add per day; empty means no limit."

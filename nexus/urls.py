@@ -103,7 +103,7 @@ def _parse(url: str) -> can_ada.URL:
         raise InvalidUrl from error
     if parsed.protocol not in {"http:", "https:"}:
         raise InvalidUrl(
-            f"Nexus can't add {parsed.protocol[:32]} addresses. Give one that begins with http:// or https://."
+            f"Nexus can't add {parsed.protocol[:32]} addresses. Use one that starts with http:// or https://."
         )
     if not parsed.hostname:
         raise InvalidUrl

@@ -30,6 +30,8 @@ from nexus.web import application
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 ROOMS = re.compile(r"(<!-- rooms[^\n]*-->\n).*?(<!-- /rooms -->)", re.DOTALL)
+#: Defaults that depend on the machine.
+COMPUTED = {"data_dir": "the user's data folder", "parser_processes": "the number of cores"}
 NOTE = "<!-- Made from the code by `make docs`; changes here are lost. -->"
 
 
@@ -102,8 +104,8 @@ def errors() -> str:
             "## Answers to requests",
             _table(["code", "HTTP", "meaning and what to do"], api_rows),
             "## Failures of work",
-            "Stored in an item's `last_error_code`. Work that is tried again by itself is tried up to three times.",
-            _table(["code", "stage", "tried again", "meaning and what to do"], work_rows),
+            "Stored in an item's `last_error_code`. Work that is retried automatically gets three tries in all.",
+            _table(["code", "stage", "retried", "meaning and what to do"], work_rows),
             *(
                 f"`{e.code}` is stored only in the database: clients see `{e.shown_as}` instead."
                 for e in tree(WorkError)
@@ -118,7 +120,7 @@ def settings() -> str:
     own_first = sorted(Settings.model_fields.items(), key=lambda item: item[0] in ShareSettings.model_fields)
     for name, field in own_first:
         variable = "CELERY_ALWAYS_EAGER" if name == "celery_always_eager" else f"NEXUS_{name.upper()}"
-        default = "the user's data folder" if field.default_factory else _shown(field.default)
+        default = COMPUTED[name] if field.default_factory else _shown(field.default)
         rows.append([f"`{variable}`", default, field.description or ""])
     return (
         "# Settings\n\nEnvironment variables, or lines of `.env` in the data folder, or of the file that "

@@ -14,11 +14,11 @@ def clean_up(data_dir: Path | None, *, remove: bool) -> None:
         done = "removed" if remove else "found"
         count = app.imports.abandoned(remove=remove)
         if count:
-            say.line(done, "work of imports that ended with their process", count)
+            say.line(done, "leftovers of imports whose process ended", count)
         for found in clean.find_leftovers(app.sessions, app.files, remove=remove):
             say.line(done, found.what, found.path)
             count += 1
     if not count:
-        say.hint("There is nothing to clean. What is younger than an hour is left alone.")
+        say.hint("Nothing to clean. Files younger than an hour are left alone.")
     elif not remove:
-        say.hint(f"{count} found, and nothing removed. Remove them with: nexus clean --remove")
+        say.hint(f"{count} found, none removed. Remove them with: nexus clean --remove")

@@ -25,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-db = typer.Typer(no_args_is_help=True, help="Look at or change the revision of the database.")
+db = typer.Typer(no_args_is_help=True, help="Show or change the revision of the database.")
 app.add_typer(db, name="db")
 
 
@@ -84,22 +84,27 @@ def add(
     urls: Annotated[
         list[str],
         typer.Argument(
-            help="Web addresses, PDFs, EPUBs and text files to take in.", metavar="URL...", show_default=False
+            help="Web addresses, PDFs, EPUBs and text files to add.", metavar="URL...", show_default=False
         ),
     ],
     kind: Annotated[
         UrlKind | None,
-        typer.Option(help="What they are; guessed if not given: YouTube is video.", show_default=False),
+        typer.Option(
+            help="What they are; without it, YouTube addresses are videos and all others articles.",
+            show_default=False,
+        ),
     ] = None,
     library: Annotated[
         str | None,
-        typer.Option(help="Put them into the library of this name too; made if missing.", show_default=False),
+        typer.Option(
+            help="Also add them to the library of this name, which is created if needed.", show_default=False
+        ),
     ] = None,
     user: User = None,
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per URL.")] = False,
 ) -> None:
-    """Take in web addresses and files, and wait until they can be read."""
+    """Add web addresses and files, and wait until they are ready."""
     from nexus.cli.add import add_sources
 
     add_sources(data_dir, user, urls, kind, library, as_json=as_json)
@@ -115,7 +120,9 @@ def import_(
     ],
     library: Annotated[
         str | None,
-        typer.Option(help="Into the library of this name; made if missing.", show_default=False),
+        typer.Option(
+            help="Import into the library of this name, which is created if needed.", show_default=False
+        ),
     ] = None,
     user: User = None,
     data_dir: DataDir = None,
@@ -137,9 +144,9 @@ def status(
     limit: Annotated[int, typer.Option(min=1, help="The most items to list.")] = 20,
     user: User = None,
     data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the media as a JSON array.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the items as a JSON array.")] = False,
 ) -> None:
-    """Show what there is and how it is doing."""
+    """List items and their states."""
     from nexus.cli.status import show_status
 
     show_status(data_dir, user, ids or [], only, library, limit, as_json=as_json)
@@ -149,10 +156,10 @@ def status(
 def retry(
     ids: Ids = None,
     all_failed: Annotated[bool, typer.Option("--all-failed", help="Everything that has failed.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until they can be read.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until they are ready.")] = False,
     user: User = None,
     data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per media.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per item.")] = False,
 ) -> None:
     """Retry what has failed."""
     from nexus.cli.retry import retry_items
@@ -177,13 +184,13 @@ def rm(
 def refresh(
     ids: Ids = None,
     outdated: Annotated[
-        bool, typer.Option("--outdated", help="Everything that an older extractor has read.")
+        bool, typer.Option("--outdated", help="Everything that an older extractor read.")
     ] = False,
     user: User = None,
     data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per media.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per item.")] = False,
 ) -> None:
-    """Read the sources of items again. If a text has changed, your libraries hold the new version."""
+    """Refresh items from their sources. If a text has changed, your libraries get the new version."""
     from nexus.cli.refresh import refresh_items
 
     refresh_items(data_dir, user, ids or [], outdated=outdated, as_json=as_json)
@@ -193,12 +200,12 @@ def refresh(
 def revisions(
     item: Annotated[UUID, typer.Argument(help="The item's id.", metavar="ID", show_default=False)],
     use: Annotated[
-        int | None, typer.Option(min=1, help="Hold this version from now on.", show_default=False)
+        int | None, typer.Option(min=1, help="Use this version from now on.", show_default=False)
     ] = None,
     enter: Annotated[
         Path | None,
         typer.Option(
-            help="Make the text in this file your own version; - is standard input.", show_default=False
+            help="Use the text in this file as your own version; - is standard input.", show_default=False
         ),
     ] = None,
     diff: Annotated[
@@ -223,7 +230,7 @@ def extract(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Show what Nexus reads from web addresses and files. Nothing is kept."""
+    """Show the text that Nexus extracts from web addresses and files. Nothing is saved."""
     from nexus.cli.extract import extract_sources
 
     extract_sources(sources, as_json=as_json)
@@ -231,7 +238,7 @@ def extract(
 
 @app.command()
 def extractors(as_json: AsJson = False) -> None:
-    """List what is installed to read each kind."""
+    """List the installed extractor for each kind."""
     from nexus.cli.extractors import list_extractors
 
     list_extractors(as_json=as_json)
@@ -255,14 +262,12 @@ def token(
         ),
     ] = None,
     scope: Annotated[
-        TokenScope, typer.Option(help="What it opens: reading, adding items, everything, or the feed alone.")
+        TokenScope, typer.Option(help="What it allows: reading, adding items, everything, or only the feed.")
     ] = TokenScope.READ,
     as_list: Annotated[bool, typer.Option("--list", help="List the personal tokens.")] = False,
     revoke: Annotated[
         str | None,
-        typer.Option(
-            "--revoke", help="Take a personal token back.", show_default=False, metavar="NAME-OR-ID"
-        ),
+        typer.Option("--revoke", help="Revoke a personal token.", show_default=False, metavar="NAME-OR-ID"),
     ] = None,
     host: Annotated[
         str | None, typer.Option(help="The host of the link; NEXUS_HOST.", show_default=False)
@@ -272,7 +277,7 @@ def token(
         typer.Option(min=1, max=65535, help="The port of the link; NEXUS_PORT.", show_default=False),
     ] = None,
 ) -> None:
-    """Print a bearer token for the API or a sign-in link; make, list and take back personal tokens."""
+    """Print a bearer token for the API or a sign-in link; make, list and revoke personal tokens."""
     from nexus.cli import token as command
 
     if as_link:
@@ -298,7 +303,7 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check that everything is as it must be, and say what to do if it is not."""
+    """Check that everything is in order, and say what to do if it is not."""
     from nexus.cli.doctor import examine_installation
 
     examine_installation(data_dir, security=security, as_json=as_json)
@@ -308,10 +313,10 @@ def doctor(
 def clean(
     data_dir: DataDir = None,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Remove what is found; without it, only look.")
+        bool, typer.Option("--remove", help="Remove what is found; without it, only list it.")
     ] = False,
 ) -> None:
-    """Find what crashes left behind: objects that no media has, uploads that never came, imports, old test runs.
+    """Find what crashes left behind: files that belong to no item, uploads that never arrived, imports, old test runs.
 
     Objects that are younger than an hour are left alone: they may be on their way in.
     """
@@ -344,7 +349,7 @@ def downgrade(
     data_dir: DataDir = None,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask. Without a terminal it is required.")] = False,
 ) -> None:
-    """Take the database back to an earlier revision; what later ones added is lost."""
+    """Take the database back to an earlier revision. What later ones added is lost."""
     from nexus.cli.database import downgrade_database
 
     downgrade_database(data_dir, revision, sure=yes)

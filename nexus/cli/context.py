@@ -145,7 +145,7 @@ def acting_user(chosen: Settings, user: UUID | None) -> UUID:
     found = user or chosen.local_owner
     if found is None:
         raise Refused(
-            "In prod there is no local owner. Name the user to act as: --user UUID, or set NEXUS_LOCAL_OWNER.",
+            "There is no local owner in prod. Choose the user to act as with --user UUID, or set NEXUS_LOCAL_OWNER.",
             MISUSED,
         )
     return found

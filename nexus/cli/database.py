@@ -28,9 +28,10 @@ def downgrade_database(data_dir: Path | None, revision: str, *, sure: bool) -> N
     if not sure:
         if not sys.stdin.isatty():
             raise Refused(
-                f"Going back to {revision} deletes what later revisions hold. To do it, add --yes.", MISUSED
+                f"Going back to {revision} deletes what later revisions added. To confirm, add --yes.",
+                MISUSED,
             )
-        typer.confirm(f"Going back to {revision} deletes what later revisions hold. Go on?", abort=True)
+        typer.confirm(f"Going back to {revision} deletes what later revisions added. Continue?", abort=True)
     migrate.downgrade_schema(chosen.database, revision)
     typer.echo(f"The database is at revision {migrate.schema_version(chosen.database) or 'base'}.")
 

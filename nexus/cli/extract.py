@@ -53,7 +53,7 @@ class Loose:
     @contextmanager
     def file(self) -> Iterator[StoredFile]:
         if self.path is None:
-            raise InvalidRequest("There is no file.")
+            raise InvalidRequest("File not found.")
         try:
             stream = self.path.open("rb")
         except OSError as error:

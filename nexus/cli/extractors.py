@@ -19,7 +19,7 @@ def list_extractors(*, as_json: bool) -> None:
     elif say.is_to_a_person():
         table = Table("Kind", "Extractor", "From", box=None, pad_edge=False)
         for row in rows:
-            table.add_row(row["kind"], row["extractor"] or "[dim]none: its media wait[/dim]", row["package"])
+            table.add_row(row["kind"], row["extractor"] or "[dim]none: its items wait[/dim]", row["package"])
         say.out().print(table)
     else:
         for row in rows:

@@ -23,11 +23,11 @@ _SQLITE = {
     "unable to open": "The database file can't be opened. Check that its folder exists and that you may write there, "
     "or choose another with --data-dir.",
     "readonly": "The database can't be written. Check the permissions of the data folder and of the files in it.",
-    "locked": "Another program keeps the database to itself. Stop it, or try again in a moment.",
-    "full": "The disk is full. Make room and try again.",
+    "locked": "Another program has locked the database. Stop it, or try again in a moment.",
+    "full": "The disk is full. Free some space, then try again.",
     "no such table": "The database is not migrated. Run: nexus db upgrade",
     "no such column": "The database is not migrated. Run: nexus db upgrade",
-    "not a database": "The database file is damaged or is no database. Restore a copy of it, or choose another "
+    "not a database": "The database file is damaged or is not a database. Restore a copy of it, or choose another "
     "folder with --data-dir.",
     "malformed": "The database file is damaged. Restore a copy of it; nexus doctor says how much is broken.",
 }
@@ -116,7 +116,7 @@ def _database(error: Exception) -> tuple[str, int] | None:
 
     if isinstance(error, ArgumentError):
         return (
-            "NEXUS_DATABASE_URL can't be understood. Give one such as postgresql://user@host/name.",
+            "NEXUS_DATABASE_URL is not valid. Use one such as postgresql://user@host/name.",
             MISUSED,
         )
     if isinstance(error, CommandError):
@@ -142,7 +142,7 @@ def _driver(cause: Exception) -> tuple[str, int] | None:
             )
         return f"The database can't be reached. Start it, or check NEXUS_DATABASE_URL. ({reason})", FAILED
     if isinstance(cause, Error):
-        return f"The database refused: {_first_line(cause)}. Run: nexus doctor", FAILED
+        return f"The database reported an error: {_first_line(cause)}. Run: nexus doctor", FAILED
     return None
 
 
@@ -158,7 +158,7 @@ def is_refusal(error: Exception) -> bool:
 
 def _sqlite(reason: str) -> str:
     found = (sentence for part, sentence in _SQLITE.items() if part in reason)
-    return next(found, f"The database refused: {reason}. Run: nexus doctor")
+    return next(found, f"The database reported an error: {reason}. Run: nexus doctor")
 
 
 def _migration(reason: str) -> str:
@@ -185,7 +185,7 @@ def _store(error: Exception) -> tuple[str, int] | None:
 
     if isinstance(error, StorageError):
         return (
-            f"The file store refused ({_first_line(error)}). To see what is wrong, run: nexus doctor",
+            f"The file store reported an error ({_first_line(error)}). To see what is wrong, run: nexus doctor",
             FAILED,
         )
     return None

@@ -55,7 +55,9 @@ class Follow:
         for item in self.items[media_id]:
             if view is None:
                 self.end(
-                    EndedItem(item, Result.GONE, "It was deleted meanwhile. Add it again if you want it.")
+                    EndedItem(
+                        item, Result.GONE, "It was removed in the meantime. Add it again if you want it."
+                    )
                 )
             elif rests(self.front, view):
                 self.end(
@@ -81,7 +83,7 @@ class Follow:
 
     def _silent(self) -> None:
         start = again(self.front.settings, "worker")
-        self.progress.note(f"No worker has taken it up yet. Is one running? Start one with: {start}")
+        self.progress.note(f"No worker has started it yet. Is one running? Start one with: {start}")
 
     def leave(self) -> None:
         """Report each item as it is now, without waiting."""
@@ -92,12 +94,12 @@ class Follow:
                 self.tell(media_id, view)
             else:
                 for item in items:
-                    self.end(EndedItem(item, Result.WAITING, "It is pending again.", view))
+                    self.end(EndedItem(item, Result.WAITING, "It is queued again.", view))
 
     def exit(self) -> None:
         """Say on standard error what is left, and what went wrong if nobody was told. Raises Exit if anything did."""
         if any(ended.result is Result.WAITING for ended in self.ends):
-            say.hint(f"A running Nexus takes up what is pending: {again(self.front.settings, 'serve')}")
+            say.hint(f"Queued items need a running Nexus: {again(self.front.settings, 'serve')}")
         bad = [ended for ended in self.ends if ended.is_bad]
         if not self.progress.tells_failures:
             for ended in bad:
@@ -125,7 +127,7 @@ def following(front: Front, viewer: UUID, total: int, *, as_json: bool) -> Itera
         _tell_left(front, stopped.left)
         raise typer.Exit(INTERRUPTED) from stopped
     except KeyboardInterrupt as interrupt:
-        say.hint(f"Stopped. What was taken in is kept; see: {again(front.settings, 'status')}")
+        say.hint(f"Stopped. What was added is kept; see: {again(front.settings, 'status')}")
         raise typer.Exit(INTERRUPTED) from interrupt
     follow.exit()
 
@@ -133,10 +135,10 @@ def following(front: Front, viewer: UUID, total: int, *, as_json: bool) -> Itera
 def _tell_left(front: Front, left: int) -> None:
     waiting = f"Stopped waiting for {left}; nothing is lost."
     if front.queue.works_elsewhere:
-        say.hint(f"{waiting} The workers go on; see: {again(front.settings, 'status')}")
+        say.hint(f"{waiting} The workers continue; see: {again(front.settings, 'status')}")
     else:
         serve, same = again(front.settings, "serve"), "run the same command again"
-        say.hint(f"{waiting} A running Nexus takes them up ({serve}), or {same}.")
+        say.hint(f"{waiting} To continue, start Nexus ({serve}) or {same}.")
 
 
 def _ended(front: Front, item: Item, view: View, *, moved: bool) -> EndedItem:
@@ -153,5 +155,5 @@ def _ended(front: Front, item: Item, view: View, *, moved: bool) -> EndedItem:
 
 def _why_queued(front: Front, kind: str) -> str:
     if front.settings.extraction == "off":
-        return "It is queued and stays pending: NEXUS_EXTRACTION is off."
-    return f"It is queued. This command knows no processor for {kind}; a server or worker that has one takes it up."
+        return "It stays queued: NEXUS_EXTRACTION is off."
+    return f"It is queued. No processor for {kind} is installed here; a server or worker that has one will process it."

@@ -23,10 +23,10 @@ MARKS = {
 }
 WORDS = {
     "preflight": "Checking",
-    "parsing": "Parsing",
+    "parsing": "Extracting",
     "splitting": "Splitting",
-    "atomic_text_commit": "Committing",
-    "text_committed": "Committed",
+    "atomic_text_commit": "Saving",
+    "text_committed": "Saved",
     "not_started": "Done",
 }
 

@@ -28,9 +28,7 @@ from nexus.states.attempt import AttemptStatus
 TICK = 0.1
 GO_ON, LEAVE_OUT, DISCARD = "resume", "without", "discard"
 NOTHING = "Nothing was imported."
-UNKNOWN = (
-    "The database went away during the commit: it has all files or none. When it is back, see: nexus status"
-)
+UNKNOWN = "The database connection was lost while saving: it has all files or none. When it is back, run: nexus status"
 #: Exit codes as shells have them: 128 plus the number of the signal.
 TERMINATED = 128 + signal.SIGTERM
 
@@ -52,7 +50,7 @@ def import_files(
             with _terminable():
                 _import(desk, batch_id, screen)
         except WorkspaceFailed as error:
-            raise Refused("There is no room to work in. Free some disk space, then try again.") from error
+            raise Refused("The disk is full. Free some disk space, then try again.") from error
         except (KeyboardInterrupt, Terminated) as ended:
             say.hint(_cancelled(app, desk))
             raise typer.Exit(INTERRUPTED if isinstance(ended, KeyboardInterrupt) else TERMINATED) from None
@@ -98,7 +96,7 @@ def _stage(
             screen.refused(path.name, error)
     fit = bool(desk.staging.get(batch.id).sources)
     if not fit and not unfit:
-        raise Refused("There is nothing to import: no PDF, EPUB, .txt or .md was found.")
+        raise Refused("Nothing to import: no PDF, EPUB, .txt or .md was found.")
     if unfit and (not fit or _asked("Import the rest without them?", LEAVE_OUT) == DISCARD):
         say.hint(NOTHING)
         raise typer.Exit(1)
@@ -146,7 +144,7 @@ def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
         for line in failed:
             desk.staging.remove(batch_id, line.source_id)
         if desk.state.status is not AttemptStatus.PAUSED:
-            raise Refused("There is nothing left to import.")
+            raise Refused("Nothing is left to import.")
         desk.resume()
 
 
@@ -178,8 +176,8 @@ def _watch(desk: ImportDesk, screen: Shown) -> None:
 
 def _choice(failed: list[FileProgress]) -> str:
     if failed:
-        return _asked("Go on without them?", LEAVE_OUT)
-    return _asked("Paused. Go on?", GO_ON)
+        return _asked("Continue without them?", LEAVE_OUT)
+    return _asked("Paused. Continue?", GO_ON)
 
 
 def _asked(question: str, yes: str) -> str:

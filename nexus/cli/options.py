@@ -26,5 +26,5 @@ Port = Annotated[
     typer.Option(min=0, max=65535, help="The port to listen on; NEXUS_PORT, else 8000.", show_default=False),
 ]
 Ids = Annotated[
-    list[UUID] | None, typer.Argument(help="Ids of media.", metavar="[ID]...", show_default=False)
+    list[UUID] | None, typer.Argument(help="Ids of items.", metavar="[ID]...", show_default=False)
 ]

@@ -12,6 +12,7 @@ from uuid import UUID
 from nexus import urls
 from nexus.cli import say
 from nexus.media.queries import View
+from nexus.states.media import STAGE_WORDS, Stage
 
 
 class Result(StrEnum):
@@ -56,7 +57,7 @@ class EndedItem:
     @property
     def sentence(self) -> str:
         if self.result is Result.FAILED and self.view is not None:
-            why = f"failed at {self.view.row.failure_stage} ({self.code}): {self.detail}"
+            why = why_failed(self.view, self.code, self.detail)
             return f"{why} Next: {self.next_step}" if self.next_step else why
         return self.detail
 
@@ -73,6 +74,10 @@ class EndedItem:
             "error": error,
             "media": None if self.view is None else MediaOut.of(self.view, viewer).model_dump(mode="json"),
         }
+
+
+def why_failed(view: View, code: str | None, message: str) -> str:
+    return f"{STAGE_WORDS[view.row.failure_stage or Stage.OTHER]}: {message} ({code})"
 
 
 def waiting_of(view: View) -> str:

@@ -25,15 +25,13 @@ def refresh_items(
 ) -> None:
     """Refresh these items, or all that an older extractor read, and say how each ended."""
     if bool(media_ids) == outdated:
-        why = (
-            "Name the items to refresh by their ids, or give --outdated for all that an older extractor read."
-        )
+        why = "Give the ids of the items to refresh, or --outdated for all that an older extractor read."
         raise Refused(why, MISUSED)
     with opened(data_dir) as app:
         viewer = acting_user(app.settings, user)
         chosen = _outdated(app, viewer) if outdated else list(dict.fromkeys(media_ids))
         if not chosen:
-            say.hint("Everything was read by what is installed now.")
+            say.hint("Everything was read by the extractors installed now.")
         results = [_tell(app, viewer, media_id, as_json=as_json) for media_id in chosen]
     if not all(results):
         raise typer.Exit(FAILED)

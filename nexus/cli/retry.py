@@ -27,7 +27,7 @@ def retry_items(
     as_json: bool,
 ) -> None:
     if bool(media_ids) == all_failed:
-        raise Refused("Name what to retry by its id, or give --all-failed for all of them.", MISUSED)
+        raise Refused("Give the ids of the items to retry, or --all-failed for all of them.", MISUSED)
     if not wait:
         with opened_front(data_dir) as front, _retried(front, user, media_ids, as_json=as_json) as follow:
             follow.leave()

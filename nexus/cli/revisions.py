@@ -83,7 +83,7 @@ def _compare(app: App, viewer: UUID, media_id: UUID, before: int, after: int, *,
         return
     for row in found.rows:
         if row.left_out:
-            say.line(f"… {row.left_out} paragraphs the same")
+            say.line(f"… {row.left_out} paragraphs unchanged")
         elif row.before == row.after:
             say.line(f"{SAME} {_marked(row.before, SAME)}")
         else:

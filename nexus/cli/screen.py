@@ -13,24 +13,16 @@ from rich.text import Text
 from nexus.cli import say
 from nexus.cli.outcome import EndedItem, Item, Result, waiting_of
 from nexus.media.queries import View
-from nexus.states.media import MediaStatus
+from nexus.states.media import STATE_WORDS, MediaStatus
 
 MARKS = {
-    Result.READABLE: ("✓", "green"),
-    Result.THERE: ("✓", "green"),
-    Result.QUEUED: ("…", "yellow"),
-    Result.WAITING: ("…", "yellow"),
-    Result.FAILED: ("✗", "red"),
-    Result.REFUSED: ("✗", "red"),
-    Result.GONE: ("✗", "red"),
-}
-WORDS = {
-    MediaStatus.PENDING: "waiting",
-    MediaStatus.EXTRACTING: "extracting",
-    MediaStatus.READY_FOR_READING: "readable",
-    MediaStatus.EMBEDDING: "readable",
-    MediaStatus.READY: "readable",
-    MediaStatus.FAILED: "failed",
+    Result.READABLE: ("✓ Ready", "green"),
+    Result.THERE: ("✓ Already there", "green"),
+    Result.QUEUED: ("… Queued", "yellow"),
+    Result.WAITING: ("… In progress", "yellow"),
+    Result.FAILED: ("✗ Failed", "red"),
+    Result.REFUSED: ("✗ Refused", "red"),
+    Result.GONE: ("✗ Removed", "red"),
 }
 
 
@@ -60,7 +52,7 @@ class Screen:
     def changed(self, item: Item, view: View) -> None:
         status = MediaStatus(view.row.processing_status)
         label = Text.assemble(
-            (f"{WORDS[status]:<11}", say.STYLES[status]),
+            (f"{STATE_WORDS[status]:<11}", say.STYLES[status]),
             say.printable(item.label),
             (f"  {waiting_of(view)}", "dim"),
             overflow="ellipsis",
@@ -73,9 +65,7 @@ class Screen:
         self._under_way.pop(ended.item, None)
         self._done += 1
         mark, style = MARKS[ended.result]
-        first = Text.assemble(
-            (f"{mark} {ended.result.value.replace('_', ' '):<14}", style), say.printable(ended.item.label)
-        )
+        first = Text.assemble((f"{mark:<16}", style), say.printable(ended.item.label))
         self._console.print(first, soft_wrap=True)
         if ended.detail and not ended.is_bad:
             self._console.print(Text(f"  {say.printable(ended.detail)}", "dim"), soft_wrap=True)

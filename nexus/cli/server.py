@@ -135,7 +135,7 @@ def _confined(chosen: Settings) -> Settings:
     if chosen.needs_sandbox and (found := why_not_confined()):
         raise Refused(
             f"Documents can't be read safely on this machine. {' '.join(found)} `nexus doctor --security` says more. "
-            "To start all the same, set NEXUS_SANDBOX=optional."
+            "To start anyway, set NEXUS_SANDBOX=optional."
         )
     return chosen
 
@@ -238,7 +238,7 @@ def _why_not(host: str, port: int, error: OSError) -> str:
         other = f"NEXUS_PORT={port + 1} make run, or nexus serve --port {port + 1}"
         return f"Port {port} of {host} is in use. Stop what uses it, or choose another: {other}"
     if error.errno == errno.EACCES:
-        return f"You may not listen on port {port}. Choose one above 1023: nexus serve --port 8000"
+        return f"You are not allowed to listen on port {port}. Choose one above 1023: nexus serve --port 8000"
     return (
         f"Nexus can't listen on {host}: {error.strerror}. Choose an address of this machine: --host 127.0.0.1"
     )
@@ -260,7 +260,7 @@ def _welcome(app: App, port: int) -> None:
 
 def _who_works(app: App) -> str:
     if not app.extractors and app.settings.extraction == "on":
-        return "none, everything stays pending (no processor is registered; see docs/design.md)"
+        return "none, everything stays queued (no extractor is installed; see docs/extractors.md)"
     if not app.queue.works_in_server:
         return app.queue.workers
     count = app.settings.worker_threads

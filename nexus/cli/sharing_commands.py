@@ -17,7 +17,7 @@ def profile(
     ] = None,
     email: Annotated[
         str | None,
-        typer.Option(help="Where invitations reach you; you vouch for it.", show_default=False),
+        typer.Option(help="Where invitations reach you. It is not verified.", show_default=False),
     ] = None,
     user: User = None,
     data_dir: DataDir = None,
@@ -39,7 +39,7 @@ def invite(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Invite somebody into a library of yours."""
+    """Invite someone to a library of yours."""
     from nexus.cli import people
 
     people.invite_person(data_dir, user, whom, library, as_admin=as_admin, as_json=as_json)
@@ -47,15 +47,13 @@ def invite(
 
 def invitations(
     accept: Annotated[UUID | None, typer.Option(help="Join this library.", show_default=False)] = None,
-    decline: Annotated[UUID | None, typer.Option(help="Say no.", show_default=False)] = None,
-    revoke: Annotated[
-        UUID | None, typer.Option(help="Take back one that was sent.", show_default=False)
-    ] = None,
+    decline: Annotated[UUID | None, typer.Option(help="Decline this invitation.", show_default=False)] = None,
+    revoke: Annotated[UUID | None, typer.Option(help="Revoke one that was sent.", show_default=False)] = None,
     user: User = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List open invitations, to you and into your libraries, or answer one by its id."""
+    """List open invitations, to you and to your libraries, or answer one by its id."""
     from nexus.cli import people
 
     people.answer_invitations(data_dir, user, accept, decline, revoke, as_json=as_json)
@@ -66,7 +64,7 @@ def sign_out(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sign a user out everywhere: end their sessions and take back their personal tokens and feed addresses."""
+    """Sign a user out everywhere: end their sessions and revoke their personal tokens and feed addresses."""
     from nexus.cli import people
 
     people.sign_out_user(data_dir, user, as_json=as_json)

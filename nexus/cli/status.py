@@ -12,7 +12,7 @@ import typer
 from nexus.cli import say
 from nexus.cli.context import acting_user, connected
 from nexus.cli.failures import FAILED, Refused
-from nexus.cli.outcome import waiting_of
+from nexus.cli.outcome import waiting_of, why_failed
 from nexus.db.session import Session, Sessions
 from nexus.errors import ApiError, public_code
 from nexus.libraries import catalog
@@ -80,7 +80,7 @@ def _library(session: Session, viewer: UUID, name: str) -> UUID:
     found = next((row.id for row in known if row.name == wanted), None)
     if found is None:
         names = say.joined(f"“{row.name}”" for row in known)
-        raise Refused(f"There is no library “{wanted}”." + (f" There is {names}." if known else ""))
+        raise Refused(f"There is no library “{wanted}”." + (f" Your libraries: {names}." if known else ""))
     library_id: UUID = found
     return library_id
 
@@ -109,5 +109,4 @@ def reason_of(view: View) -> str:
     row = view.row
     if not row.last_error_code:
         return waiting_of(view)
-    code = public_code(row.last_error_code)
-    return say.printable(f"failed at {row.failure_stage} ({code}): {row.last_error_message}")
+    return say.printable(why_failed(view, public_code(row.last_error_code), row.last_error_message or ""))

@@ -13,7 +13,7 @@ from nexus.cli.status import label_of, reason_of
 from nexus.command_line import again
 from nexus.media.queries import View
 from nexus.settings import Settings
-from nexus.states.media import MediaStatus
+from nexus.states.media import STATE_WORDS, MediaStatus
 
 
 def draw_items(
@@ -30,11 +30,13 @@ def draw_items(
 def _summary(chosen: Settings, counts: dict[MediaStatus, int], listed: int) -> Text:
     total = sum(counts.values())
     if not total:
-        return Text(f"Nothing here yet. Take something in: {again(chosen, 'add URL')}")
+        return Text(f"Nothing here yet. Add something: {again(chosen, 'add URL')}")
     items = say.amount(total, "item", "items")
     parts: list[Text] = [Text(items if listed == total else f"{listed} of {items}", "bold")]
     parts += [
-        Text(f"{count} {status.value}", say.STYLES[status]) for status, count in counts.items() if count
+        Text(f"{count} {STATE_WORDS[status].lower()}", say.STYLES[status])
+        for status, count in counts.items()
+        if count
     ]
     return Text(" · ").join(parts)
 
@@ -47,7 +49,9 @@ def _table(views: Sequence[View], now: datetime) -> Table:
     for view in views:
         row = view.row
         status = MediaStatus(row.processing_status)
-        table.add_row(Text(status.value, say.STYLES[status]), _described(view), _age(row.created_at, now))
+        table.add_row(
+            Text(STATE_WORDS[status], say.STYLES[status]), _described(view), _age(row.created_at, now)
+        )
     return table
 
 

@@ -56,7 +56,7 @@ def show_tokens(data_dir: Path | None, user: UUID | None, *, as_json: bool) -> N
         used = f"last used {token.used_at:%Y-%m-%d}" if token.used_at else "never used"
         say.line(token.id, token.scope, token.name, f"made {token.created_at:%Y-%m-%d}", used)
     if not found:
-        say.hint("There are no personal tokens. Make one with: nexus token --new NAME")
+        say.hint("You have no personal tokens. Make one with: nexus token --new NAME")
 
 
 def end_token(data_dir: Path | None, user: UUID | None, which: str) -> None:

@@ -91,10 +91,10 @@ def create_job_from_item(session: Session, viewer: UUID, library_id: UUID, media
     """Create a job with the text of an item that can be read already. Raises NotFound, JobNotReady."""
     found = queries.get_media(session, media_id, viewer)
     if not found.capabilities.can_read:
-        raise JobNotReady("Its text is not there yet. Wait until it can be read.")
+        raise JobNotReady("Its text is not ready yet. Try again when it is.")
     body = reader.beginning(session, media_id, found.row.revision, jobs.MOST_TEXT)
     if len(body) < jobs.LEAST_TEXT:
-        raise JobNotReady("There is too little text in it for a story. Paste the text instead.")
+        raise JobNotReady("It has too little text for a story. Paste the text instead.")
     title = (found.row.title or body.splitlines()[0])[: jobs.MOST_TITLE].strip()
     job_id = jobs.queue_job_for_item(session, viewer, library_id, found.row.canonical_url)
     jobs.adopt_text(session, job_id, title, body, media_id, found.row.revision, str(viewer))
@@ -111,9 +111,9 @@ def _refusal(session: Session, job_id: UUID) -> ApiError:
 
 
 _REFUSALS = {
-    JobStatus.EXTRACTED: "There is no draft of this yet. Generate it.",
-    JobStatus.READY_TO_GENERATE: "There is no draft of this yet. Generate it.",
+    JobStatus.EXTRACTED: "There is no draft yet. Generate one.",
+    JobStatus.READY_TO_GENERATE: "There is no draft yet. Generate one.",
     JobStatus.GENERATING: "A draft is being written. Wait for it.",
-    JobStatus.SAVED: "This has its story. Regenerate it to have another draft.",
+    JobStatus.SAVED: "This job already has a story. Regenerate it to get another draft.",
     JobStatus.FAILED: "The last draft failed. Regenerate it.",
 }

@@ -292,7 +292,7 @@ def keep_pace(session: Session, job_id: UUID) -> None:
     if job is None or job.generate_after is None:
         raise NotFound
     wait = max(1, ceil((job.generate_after - session.now).total_seconds()))
-    raise RateLimited(f"A draft was asked for a moment ago. Ask again in {wait} s.", retry_after=wait)
+    raise RateLimited(f"A draft was requested a moment ago. Try again in {wait} s.", retry_after=wait)
 
 
 def mark_saved(

@@ -24,12 +24,12 @@ from nexus.queue import Queue, Work
 from nexus.states.job import EXTRACTED_ON, HELD, JobStatus
 from nexus.states.media import Kind
 
-HAS_DRAFT = "Text is entered before a draft is made. Make a new job for another text."
-NO_READER = "Nothing that reads articles is installed here. Enter title and text by hand."
-OVERTAKEN = "This draft came too late: somebody else has gone on with the job meanwhile."
+HAS_DRAFT = "This job already has a draft. Create a new job for another text."
+NO_READER = "No extractor for articles is installed. Enter title and text by hand."
+OVERTAKEN = "This draft came too late: the job has moved on in the meantime."
 NO_PAGE: dict[JobStatus, str] = {
-    JobStatus.QUEUED: "Nothing is fetched yet. Fetch the page first, or enter title and text by hand.",
-    JobStatus.FETCHING: "The page is being fetched. Ask again in a moment.",
+    JobStatus.QUEUED: "Nothing has been fetched yet. Fetch the page first, or enter title and text by hand.",
+    JobStatus.FETCHING: "The page is being fetched. Try again in a moment.",
     JobStatus.FAILED: "This job has failed. Retry it, or enter title and text by hand.",
 }
 #: How long a request waits for a text that another one is extracting, and how often it looks.

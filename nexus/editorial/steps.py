@@ -44,8 +44,8 @@ log = logging.get_logger(__name__)
 
 STEP = "step"
 EXTRACT_SECONDS = 15.0
-NOT_TO_FETCH = "Only a job that waits for its page can be fetched. Retry one that failed."
-NOT_TO_RETRY = "Only a job that failed before its text was there can be retried."
+NOT_TO_FETCH = "Only a queued job can be fetched. Retry one that has failed."
+NOT_TO_RETRY = "Only a job that failed before it had its text can be retried."
 
 Result = Fetched | Found | Nothing | Draft | DraftFailed
 

@@ -28,7 +28,7 @@ MOST_SLUG = 80
 OPEN = frozenset({StoryStatus.DRAFT, StoryStatus.REVIEW})
 #: How long the words about a correction may be.
 MOST_CORRECTION = 500
-CHANGED = "Somebody has changed this story since. Look at it again, then repeat your change."
+CHANGED = "Someone else has changed this story. Reload it, then make your change again."
 
 _now = bindparam("now", type_=stories.c.updated_at.type)
 _NEXT = stories.c.revision + literal_column("1")
@@ -220,7 +220,7 @@ def correct_story(
     with sessions.read() as session:
         story = queries.visible_story(session, story_id, viewer)
     if story.status in CORRECT.sources and story.revision == revision and wording == wording_of(story):
-        raise InvalidRequest("Nothing is changed yet. Change what is wrong, then publish the correction.")
+        raise InvalidRequest("Nothing has changed. Correct what is wrong, then publish the correction.")
     grounded = ground_wording(story, wording)
     with sessions.begin() as session:
         row = _CORRECT(

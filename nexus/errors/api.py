@@ -15,14 +15,14 @@ class ApiError(NexusError):
 
 
 class InvalidRequest(ApiError):
-    """The request is not well-formed. Check its fields against /docs."""
+    """The request is not valid. Check its fields against /docs."""
 
     code = "E_INVALID_REQUEST"
     status = 400
 
 
 class InvalidUrl(InvalidRequest):
-    """This is not a web address. Give one full address, beginning with http:// or https://."""
+    """This is not a web address. Enter a full address that starts with http:// or https://."""
 
     code = "E_INVALID_URL"
 
@@ -66,40 +66,40 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """You may see this but not change it. Ask its creator or an admin of a library that holds it."""
+    """You can see this but not change it. Ask its creator or an admin of a library that holds it."""
 
     code = "E_FORBIDDEN"
     status = 403
 
 
 class DefaultLibrary(Forbidden):
-    """A default library can't be shared. Create another library to share things."""
+    """Your default library can't be shared. Create another library, and share that one."""
 
     code = "E_DEFAULT_LIBRARY_CANNOT_SHARE"
 
 
 class NotFound(ApiError):
-    """There is no such thing, or you may not see it."""
+    """Not found, or you don't have access."""
 
     code = "E_NOT_FOUND"
     status = 404
 
 
 class Conflict(ApiError):
-    """This conflicts with the current state. Look at it again, then try once more."""
+    """This has changed in the meantime. Reload it, then try again."""
 
     code = "E_CONFLICT"
     status = 409
 
 
 class InvalidState(Conflict):
-    """This can't be done in the current state. Only something that has failed can be retried."""
+    """This can't be done in the current state. Only what has failed can be retried."""
 
     code = "E_INVALID_STATE"
 
 
 class Unsupported(Conflict):
-    """The article does not fully support this story. Check it, or confirm that you publish it as it is."""
+    """The article does not fully support this story. Check it, or confirm that you want to publish it as it is."""
 
     code = "E_UNSUPPORTED"
 
@@ -107,14 +107,14 @@ class Unsupported(Conflict):
         self.statements = list(statements)
         named = ", ".join(self.statements)
         super().__init__(
-            f"Not fully supported by the article: {named}. Check this, or confirm that you publish it as it is."
+            f"Not fully supported by the article: {named}. Check this, or confirm that you want to publish it as it is."
             if statements
-            else "The whole story is supported by now. Publish it without a confirmation."
+            else "The whole story is now supported. Publish it without a confirmation."
         )
 
 
 class JobNotReady(Conflict):
-    """There is no title and text yet. Wait until the page is read, or enter them by hand."""
+    """There is no title or text yet. Wait until the page has been read, or enter them by hand."""
 
     code = "NOT_READY"
 
@@ -139,7 +139,7 @@ class Internal(ApiError):
 
 
 class CancellationFailed(Internal):
-    """The import could not be told to stop and is still running. Try to pause it again."""
+    """The import could not be paused and is still running. Try to pause it again."""
 
     code = "E_CANCELLATION_FAILED"
 
@@ -159,7 +159,7 @@ class NotReady(ApiError):
 
 
 class WorkspaceFailed(NotReady):
-    """There is no room to work in, or the import's folder is gone. Free some disk space, then start again."""
+    """The disk is full, or the import's folder is gone. Free some disk space, then start again."""
 
 
 class IngestTimeout(ApiError):
@@ -170,7 +170,7 @@ class IngestTimeout(ApiError):
 
 
 class StorageFull(ApiError):
-    """There is no room left for files, and this one was not kept. Free some disk space, then try again."""
+    """The file was not saved because the disk is full. Free some disk space, then try again."""
 
     code = "E_STORAGE_FULL"
     status = 507

@@ -19,7 +19,7 @@ class DraftFailed(WorkError):
 
 
 class DraftUnreachable(DraftFailed):
-    """The model can't be reached or is out of order. Generate again in a few minutes."""
+    """The model can't be reached. Generate again in a few minutes."""
 
     code = "E_DRAFT_UNREACHABLE"
     transient = True
@@ -33,14 +33,14 @@ class DraftTimeout(DraftFailed):
 
 
 class DraftRateLimited(DraftFailed):
-    """The model gets too many requests. Generate again in a minute."""
+    """The model is getting too many requests. Generate again in a minute."""
 
     code = "E_DRAFT_RATE_LIMITED"
     transient = True
 
 
 class DraftKeyRefused(DraftFailed):
-    """The model does not accept the key. Set a valid one that may use this model, then generate again."""
+    """The model does not accept the key. Set one that is valid for this model, then generate again."""
 
     code = "E_DRAFT_KEY_REFUSED"
 

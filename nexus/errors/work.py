@@ -29,38 +29,37 @@ class ExtractionFailed(WorkError):
 
 
 class EmptyContent(ExtractionFailed):
-    """It has hardly any text. Open the original; if you see text there, paste it into a story."""
+    """It has hardly any text. Open the original; if you see text there, paste it."""
 
     code = "E_EMPTY_CONTENT"
 
 
 class BlockedPage(ExtractionFailed):
-    """The site answered with a check for robots instead of the page. Open the original, or paste its text into a
-    story."""
+    """The site answered with a bot check (CAPTCHA) instead of the page. Open the original, or paste its text."""
 
     code = "E_BLOCKED_PAGE"
 
 
 class LoginWall(ExtractionFailed):
-    """The page is behind a login or a paywall. Open the original, or paste its text into a story."""
+    """The page is behind a login or a paywall. Open the original, or paste its text."""
 
     code = "E_LOGIN_WALL"
 
 
 class PageTooLarge(ExtractionFailed):
-    """The page has more than 2 MiB of HTML, and Nexus reads no more than that. Open the original."""
+    """The page has more than 2 MiB of HTML, which is more than Nexus reads. Open the original."""
 
     code = "E_PAGE_TOO_LARGE"
 
 
 class PdfEncrypted(ExtractionFailed):
-    """The PDF is locked with a password. Save a copy without one, and add that."""
+    """The PDF is locked with a password. Save a copy without one, and add that copy."""
 
     code = "E_PDF_ENCRYPTED"
 
 
 class PdfNoText(ExtractionFailed):
-    """The PDF has only pictures of pages and no text. You can read it as a file; to search it, run it through OCR."""
+    """The PDF is a scan without text. You can read its pages; to search it, run it through OCR."""
 
     code = "E_PDF_NO_TEXT"
 
@@ -90,7 +89,7 @@ class EpubTooLarge(ExtractionFailed):
 
 
 class TextUnreadable(ExtractionFailed):
-    """The file is not text. Save it as plain text or Markdown in UTF-8, and add that."""
+    """The file is not text. Save it as plain text or Markdown in UTF-8, and add that copy."""
 
     code = "E_TEXT_UNREADABLE"
 
@@ -108,13 +107,13 @@ class ParserMemory(ExtractionFailed):
 
 
 class ParserOutput(ExtractionFailed):
-    """It has more text than Nexus takes. Split it into parts."""
+    """It has more text than Nexus can store. Split it into parts."""
 
     code = "E_PARSER_OUTPUT"
 
 
 class ParserCrashed(ExtractionFailed):
-    """The parser crashed on it. Retry once; if it happens again, the source is damaged."""
+    """The parser crashed on it. Retry once; if it happens again, the source may be damaged."""
 
     code = "E_PARSER_CRASHED"
 
@@ -127,13 +126,13 @@ class ExtractorNotImplemented(WorkError):
 
 
 class FileMissing(WorkError):
-    """The file is no longer in the store. Delete this item, and add the file again."""
+    """The file is no longer in the store. Remove this item, and add the file again."""
 
     code = "E_FILE_MISSING"
 
 
 class FileChanged(WorkError):
-    """The file in the store is not the one that was uploaded. Delete this item, and add the file again."""
+    """The file in the store is not the one that was uploaded. Remove this item, and add the file again."""
 
     code = "E_FILE_CHANGED"
 
@@ -153,7 +152,7 @@ class TranscriptUnavailable(WorkError):
 
 
 class TranscriptionQuota(WorkError):
-    """Your transcription allowance for today is used up. Nexus continues when there is some again."""
+    """Your transcription allowance for today is used up. Nexus continues when you have some again."""
 
     code = "E_TRANSCRIPTION_QUOTA"
     stage = "transcribe"
@@ -187,39 +186,39 @@ class FetchTimeout(FetchFailed):
 
 
 class FetchBusy(FetchFailed):
-    """Nexus is fetching other pages of this site, and sends it only a few requests at once. Retry in a moment."""
+    """Nexus is fetching other pages of this site, and sends it only a few requests at a time. Retry in a moment."""
 
     code = "E_FETCH_BUSY"
     counted = False
 
 
 class FetchUnknownHost(FetchFailed):
-    """There is no site of this name. Check the address for typos, then retry or add it again."""
+    """Site not found. Check the address for typos, then retry or add it again."""
 
     code = "E_FETCH_UNKNOWN_HOST"
 
 
 class FetchHttp5xx(FetchFailed):
-    """The site is out of order. Retry later."""
+    """The site is down. Retry later."""
 
     code = "E_FETCH_HTTP_5XX"
 
 
 class FetchRateLimited(FetchFailed):
-    """The site gets too many requests. Retry later."""
+    """The site is getting too many requests. Retry later."""
 
     code = "E_FETCH_RATE_LIMITED"
 
 
 class FetchHttp4xx(FetchFailed):
-    """The site refuses to show this page. Open the original to see whether it still exists."""
+    """The site refused to show this page. Open the original to see whether it still exists."""
 
     code = "E_FETCH_HTTP_4XX"
     transient = False
 
 
 class FetchBlockedAddress(FetchFailed):
-    """The address leads into a private network, where Nexus does not go. Add a public address."""
+    """The address is in a private network, which Nexus does not fetch from. Add a public address."""
 
     code = "E_FETCH_BLOCKED_ADDRESS"
     transient = False
@@ -233,7 +232,7 @@ class FetchTooLarge(FetchFailed):
 
 
 class FetchRedirects(FetchFailed):
-    """The address redirects too often. Open it in a browser, and add the address you end up at."""
+    """The page redirects in a loop. Open it in a browser, and add the address you end up at."""
 
     code = "E_FETCH_REDIRECTS"
     transient = False
@@ -247,14 +246,14 @@ class FetchWrongType(FetchFailed):
 
 
 class FetchInsecure(FetchFailed):
-    """The site's certificate is not valid. Check the address in a browser; Nexus does not fetch without a valid one."""
+    """The site's certificate is not valid. Check it in a browser; Nexus does not fetch without a valid one."""
 
     code = "E_FETCH_INSECURE"
     transient = False
 
 
 class FetchBadAnswer(FetchFailed):
-    """The site's answer makes no sense. Check that it opens in a browser, then retry."""
+    """The site sent a response that Nexus can't read. Check that it opens in a browser, then retry."""
 
     code = "E_FETCH_BAD_ANSWER"
     transient = False
@@ -274,7 +273,7 @@ class PictureRefused(WorkError):
 
 
 class PictureWrongType(PictureRefused):
-    """There is no PNG, JPEG, GIF, WebP or AVIF at the address of this picture. Open the original to see it."""
+    """This picture is not a PNG, JPEG, GIF, WebP or AVIF. Open the original to see it."""
 
     code = "E_PICTURE_WRONG_TYPE"
 
@@ -299,7 +298,7 @@ class UploadFailed(WorkError):
 
 
 class EmbeddingFailed(WorkError):
-    """You can read its text, but it could not be prepared for search by meaning. Retry later."""
+    """You can read its text, but it could not be prepared for search. Retry later."""
 
     code = "E_EMBEDDING_FAILED"
     stage = "embed"

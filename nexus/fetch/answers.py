@@ -23,6 +23,7 @@ NOT_MODIFIED = 304
 PARTIAL = 206
 #: Request timeout and too early: the site may answer differently in a moment.
 PASSING = frozenset({408, 425})
+GONE = frozenset({404, 410})
 
 PDF = "application/pdf"
 EPUB = "application/epub+zip"
@@ -148,14 +149,13 @@ def _refusal(status: int) -> FetchFailed:
     if status == 429:
         return FetchRateLimited()
     if status in PASSING:
-        return FetchFailed(f"The site answered {status}, which may pass. Retry later.")
+        return FetchFailed(f"The site has a temporary problem ({status}). Retry later.")
+    if status in GONE:
+        return FetchHttp4xx(f"Page not found ({status}). Check the address, or open the original.")
     if 400 <= status < 500:
-        return FetchHttp4xx(
-            f"The site answered {status} and does not serve this page. "
-            "Open the original to see whether it is still there."
-        )
+        return FetchHttp4xx(f"The site refused to show this page ({status}). Open the original.")
     if 500 <= status < 600:
-        return FetchHttp5xx(f"The site answered {status}: it has a problem of its own. Retry later.")
+        return FetchHttp5xx(f"The site is down ({status}). Retry later.")
     return FetchBadAnswer()
 
 
@@ -171,7 +171,7 @@ def _accepted(header: str) -> str | None:
     if said in UNTOLD or not MEDIA_TYPE.fullmatch(said):
         return None
     raise FetchWrongType(
-        f"This address has {said}, not a page, a PDF or an EPUB. Add the address of an article."
+        f"This address leads to {said}, not to a page, a PDF or an EPUB. Add the address of an article."
     )
 
 

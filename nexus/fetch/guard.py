@@ -19,7 +19,7 @@ MAX_LOCATION = 8192
 #: Port 0 is not a port.
 HOST_PORT = re.compile(r"[^\s/?#@\\*]+:0*[1-9][0-9]*")
 
-NOT_AN_ADDRESS = "Nexus can't open this address. Use one that begins with http:// or https://."
+NOT_AN_ADDRESS = "Nexus can't open this address. Use one that starts with http:// or https://."
 CREDENTIALS = "The address contains a user name or password. Add it without them."
 
 

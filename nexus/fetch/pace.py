@@ -125,7 +125,7 @@ class SitePace:
             rest = state.rests.get(str(target.port), now) - now
             pause = max(state.next_start - now, 0.0)
             if rest > 0:
-                raise _busy(f"{target.site} asked Nexus to wait. It is fetched when that time is over.", rest)
+                raise _busy(f"{target.site} asked Nexus to wait. The page is fetched after that.", rest)
             if len(state.places) >= self._at_once:
                 return None
             if pause > deadline.patience():

@@ -52,8 +52,8 @@ GRACE_SECONDS = 1.5
 LOOK_SECONDS = 0.05
 #: Seconds between two questions to a database that is away.
 PAUSES = (0.1, 0.2, 0.5, 1.0)
-UNANSWERED = "The database went away during the commit. Nexus keeps asking it what was committed."
-SCAN = "It has only pictures of pages and no text, and is kept as a file."
+UNANSWERED = "The database connection was lost while saving. Nexus keeps checking what was saved."
+SCAN = "A scan without text; kept as a file."
 ORDER = list(Phase)
 
 
@@ -140,7 +140,7 @@ class ImportRun:
             found = [find_candidate(session, self.viewer, one) for one in self._once_each(batch.sources)]
         for one in found:
             if one.standing is Standing.KNOWN:
-                self._skip(one.source, "You already have this. It goes into the library as it is.")
+                self._skip(one.source, "You already have this. It is added to the library as it is.")
         return found
 
     def _check(self, source: StagedSource) -> None:
@@ -275,7 +275,7 @@ class ImportRun:
             self._workspace.put(name, piece)
         except OSError as error:
             raise Internal(
-                "There is no room for the text of this file. Free some disk space, then resume."
+                "The disk is too full for the text of this file. Free some disk space, then resume."
             ) from error
 
     def _kept(self, source: StagedSource) -> Extraction:

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 from nexus.errors import InvalidFileType, InvalidRequest, InvalidState, NotFound, StorageFull
 from nexus.imports.attempts import Registry
-from nexus.media.inspect import looks_like
+from nexus.media.inspect import A_KIND, looks_like
 from nexus.states.attempt import AttemptStatus
 from nexus.states.media import Kind
 from nexus.storage.digest import HEAD
@@ -62,7 +62,7 @@ class Batch:
         """Raises NotFound."""
         found = next((source for source in self.sources if source.id == source_id), None)
         if found is None:
-            raise NotFound("There is no such file in this import.")
+            raise NotFound("This file is not in the import.")
         return found
 
 
@@ -87,7 +87,7 @@ class CopiedBytes:
         with self._lock:
             if self._most is not None and self._taken + size > self._most:
                 raise StorageFull(
-                    f"The files that wait for an import would take up more than {self._most / GIB:g} GiB. Start the "
+                    f"The files of your imports would take up more than {self._most / GIB:g} GiB. Start the "
                     "import or remove some of them, then send the rest."
                 )
             self._taken += size
@@ -162,7 +162,7 @@ class Staging:
         """Raises NotFound."""
         with self.still:
             if batch_id not in self._batches:
-                raise NotFound("There is no such import.")
+                raise NotFound("There is no such import. Start a new one.")
             return self._batches[batch_id]
 
     def add(self, batch_id: UUID, name: str, path: Path, *, ours: bool = False) -> StagedSource:
@@ -304,4 +304,4 @@ def staged_kind(name: str, path: Path) -> Kind:
 def require_kind(kind: Kind, head: bytes) -> None:
     """Raises InvalidFileType unless a file that begins with `head` can be of this kind."""
     if not looks_like(kind, head):
-        raise InvalidFileType("The content of this file does not match its name.")
+        raise InvalidFileType(f"This isn't {A_KIND[kind]}, despite its name.")

@@ -230,7 +230,7 @@ def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) 
     lock_media(session, media_id)
     access.require_readable(session, media_id, viewer)
     if access.uploader_of(session, media_id) not in {None, viewer}:
-        raise Forbidden("Only the uploader can put this file into a library. Ask them to.")
+        raise Forbidden("Only the uploader can add this file to a library. Ask them to.")
     if _hold_shown(session, library_id, media_id, viewer) and not place.is_default:
         audit.record(session, AuditEvent.ITEM_SHARED, viewer, library_id=library_id, subject_id=media_id)
 

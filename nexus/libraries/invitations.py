@@ -165,7 +165,7 @@ def invite(
     if members.lock_as_admin(session, library_id, viewer).is_default:
         raise DefaultLibrary
     if session.first(_MEMBER, library_id=library_id, user_id=invitee.user_id, email=email) is not None:
-        raise Conflict("This person is in the library already. You can change their role.")
+        raise Conflict("This person is already in the library. You can change their role.")
     made = session.first(
         _INVITE["user_id" if email is None else "email"],
         id=uuid4(),
@@ -180,7 +180,7 @@ def invite(
     assert made is not None  # noqa: S101 an upsert answers with its row
     (sent,) = session.all(_COUNT, viewer=viewer, now=session.now)
     if sent.open > MOST_OPEN:
-        raise Conflict(f"You have {MOST_OPEN} open invitations. Take some back, or wait for an answer.")
+        raise Conflict(f"You have {MOST_OPEN} open invitations. Revoke some, or wait for an answer.")
     audit.record(
         session,
         AuditEvent.INVITED,

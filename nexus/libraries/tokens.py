@@ -86,7 +86,7 @@ def make(session: Session, user_id: UUID, name: str, scope: str) -> tuple[Token,
     access.ensure_user(session, user_id)
     counted = session.first(_COUNT, user_id=user_id)
     if counted is not None and counted.tokens >= MOST:
-        raise Conflict(f"You have {MOST} tokens, and can't have more. Take one back that you no longer use.")
+        raise Conflict(f"You have {MOST} tokens, and can't have more. Revoke one that you no longer use.")
     secret = PREFIX + new_key()
     made = Token(uuid4(), user_id, title, Scope(scope), session.now, None)
     session.run(_MAKE, **{**made._asdict(), "scope": made.scope.value}, key_hash=hashed(secret))

@@ -172,7 +172,7 @@ def find_version(session: Session, media_id: UUID, viewer: UUID, number: int) ->
     shown = queries.get_media(session, media_id, viewer).row.revision
     found = session.first(_ONE, media_id=media_id, viewer=viewer, shown=shown, number=number)
     if found is None:
-        raise NotFound("There is no such version of it for you. List its versions.")
+        raise NotFound("You have no such version of this item. List its versions.")
     return found
 
 
@@ -232,7 +232,7 @@ def enter_own_text(sessions: Sessions, media_id: UUID, viewer: UUID, title: str,
     try:
         entered = storable(Extraction.plain(" ".join(title.split()) or None, text))
     except EmptyContent as error:
-        raise InvalidRequest("There is no text in it. Paste the text of the page.") from error
+        raise InvalidRequest("The text is empty. Paste the text of the page.") from error
     ready = Readable.of(media_id, 0, Found(entered, ENTERED_BY), owner=viewer)
     with sessions.begin() as session:
         lock_item(session, media_id)

@@ -21,7 +21,7 @@ NAME_LENGTH = 255
 UNSAFE = re.compile(r"[\x00-\x1f\x7f/\\]|[\ud800-\udfff]")
 #: Byte order marks of UTF-16: such texts may hold zero bytes.
 WIDE = (b"\xff\xfe", b"\xfe\xff")
-_A_KIND = {Kind.PDF: "a PDF", Kind.EPUB: "an EPUB", Kind.TEXT: "a text file"}
+A_KIND = {Kind.PDF: "a PDF", Kind.EPUB: "an EPUB", Kind.TEXT: "a text file"}
 
 
 def inspect_stored(files: Files, path: str, kind: Kind) -> Digest:
@@ -48,7 +48,7 @@ def recognise(found: Digest, kind: Kind, most: int) -> Digest:
     """Return the digest of a file if it is of this kind. Raises FileTooLarge or InvalidFileType."""
     _check_size(found.size, most)
     if not looks_like(kind, found.head):
-        raise InvalidFileType(f"This file is not {_A_KIND[kind]}. Upload one, or choose another kind.")
+        raise InvalidFileType(f"This file is not {A_KIND[kind]}. Upload one, or choose another kind.")
     return found
 
 
@@ -71,7 +71,7 @@ def safe_name(filename: str) -> str:
 
 def _check_size(size: int, most: int) -> None:
     if size > most:
-        raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't take it in.")
+        raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't add it.")
 
 
 def _first_entry_is_mimetype(head: bytes) -> bool:

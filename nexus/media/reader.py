@@ -142,7 +142,7 @@ def document(session: Session, found: View, viewer: UUID) -> Document:
     """Return what is known about the text that a view shows. Raises NotFound if it shows none."""
     row = revisions.read_revision(session, found.row.id, found.row.revision)
     if row is None:
-        raise NotFound("There is no text to read yet. Look at its state.")
+        raise NotFound("There is no text to read yet. Check its state.")
     outline = [Heading(*line) for line in json.loads(row.outline)]
     minutes = max(1, round(row.words / WORDS_PER_MINUTE))
     return Document(row, found.capabilities, outline, minutes, refresh.present(session, found.row.id, viewer))

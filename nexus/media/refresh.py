@@ -191,7 +191,7 @@ def request(
     with sessions.begin() as session:
         holdings.require_holder(session, media_id, viewer)
         if session.first(_AT_REST, media_id=media_id) is None:
-            raise InvalidState("Only what is readable can be refreshed. Retry what has failed.")
+            raise InvalidState("Only items that are ready can be refreshed. Retry those that have failed.")
         (asked,) = session.all(
             _REQUEST,
             id=uuid4(),

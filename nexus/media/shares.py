@@ -91,7 +91,7 @@ def require_place(session: Session, shares: FileShares, viewer: UUID, size: int)
     (found,) = session.all(_OPEN, user_id=viewer, now=session.now)
     if found.how_many >= shares.open_uploads and found.first_expires_at is not None:
         raise RateLimited(
-            f"You have begun {found.how_many} uploads that have not arrived. Finish some of them, then go on.",
+            f"You have started {found.how_many} uploads that have not arrived. Finish some of them, then go on.",
             max(1, ceil((found.first_expires_at - session.now).total_seconds())),
         )
     require_room(session, shares, viewer, size)

@@ -59,7 +59,7 @@ def retry_received(
     """
     with sessions.read() as session:
         if upload_failed(session, viewer, media_id):
-            raise InvalidState("Its file never arrived. Choose the file again on its page.")
+            raise InvalidState("Its file never arrived. Upload the file again on its page.")
     return retry_failed_item(sessions, queue, media_id, viewer, request_id)
 
 

@@ -194,13 +194,13 @@ def begin_again(
         access.require_manager(session, media_id, viewer)
         found = _find(session, viewer, media_id)
     if found.failure_stage is not Stage.UPLOAD:
-        raise InvalidState("The upload of this item did not fail. Look at its state.")
+        raise InvalidState("The upload of this item did not fail. Check its state.")
     if found.created_by_user_id != viewer:
         raise Forbidden("Only the uploader can send this file again.")
     kind = found.kind
     again = expected or Expected(kind.value, found.filename or "", CONTENT_TYPES[kind], found.size_bytes or 0)
     if _checked(files, again) is not kind:
-        raise InvalidKind("This was begun as another kind. Begin a new upload for it.")
+        raise InvalidKind("This upload was for another kind of file. Start a new one.")
     with sessions.read() as session:  # not in line: whoever holds the item's row must not wait for the user's
         require_place(session, files.shares, viewer, again.size_bytes)
     target = _sign(files, media_id, kind, again.size_bytes)
@@ -238,11 +238,11 @@ def confirm_upload(
     if found.created_by_user_id != viewer:
         raise Forbidden("Only the uploader can confirm this file.")
     if found.kind not in CONTENT_TYPES:
-        raise InvalidKind("Only an uploaded file is confirmed.")
+        raise InvalidKind("Only an uploaded file can be confirmed.")
     settled = Confirmed(media_id, found.kind, duplicate=False)
     if found.file_sha256 is None:
         if found.processing_status is not MediaStatus.PENDING or found.filename is None:
-            raise InvalidState("This upload has failed. Retry it to get a new place to upload to.")
+            raise InvalidState("This upload has failed. Retry it to get a new link.")
         settled = _check(sessions, files, viewer, found, request_id)
     if settled.duplicate:
         files.remove(files.path(media_id, settled.kind))
@@ -263,7 +263,7 @@ def take_in(
         files.remove(begun.storage_path)
         if isinstance(error, StorageError):
             raise refusal(error) from error
-        raise NotReady("The file can't be read to its end. Check it, then try again.") from error
+        raise NotReady("The file could not be read to the end. Check it, then try again.") from error
     with sessions.read() as session:
         found = _find(session, viewer, begun.media_id)
     settled = _check(sessions, files, viewer, found)
@@ -286,7 +286,7 @@ def _checked(files: Files, expected: Expected) -> Kind:
     if expected.content_type != CONTENT_TYPES[kind]:
         raise InvalidFileType(f"A file of kind {kind} has the type {CONTENT_TYPES[kind]}.")
     if expected.size_bytes < 1:
-        raise InvalidRequest("An empty file can't be taken in.")
+        raise InvalidRequest("An empty file can't be added.")
     if expected.size_bytes > files.most_bytes[kind]:
         raise FileTooLarge(f"A file of kind {kind} may have at most {files.most_bytes[kind] // 2**20} MiB.")
     return kind

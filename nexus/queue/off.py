@@ -7,7 +7,7 @@ from nexus.queue import Queue, Work
 
 class OffQueue(Queue):
     workers_look = True
-    workers = "none, everything stays pending (NEXUS_EXTRACTION=off)"
+    workers = "none, everything stays queued (NEXUS_EXTRACTION=off)"
 
     def tell(self, work: Work) -> bool:  # noqa: ARG002
         return False

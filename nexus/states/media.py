@@ -41,6 +41,25 @@ class Stage(StrEnum):
     OTHER = "other"  #: none of these
 
 
+#: What people read instead of a status, on the pages and in the terminal.
+STATE_WORDS = {
+    MediaStatus.PENDING: "Queued",
+    MediaStatus.EXTRACTING: "Extracting",
+    MediaStatus.READY_FOR_READING: "Ready",
+    MediaStatus.EMBEDDING: "Ready, indexing",
+    MediaStatus.READY: "Ready",
+    MediaStatus.FAILED: "Failed",
+}
+#: What people read about a failure, by its stage.
+STAGE_WORDS = {
+    Stage.UPLOAD: "Couldn't receive the file",
+    Stage.EXTRACT: "Couldn't extract the text",
+    Stage.TRANSCRIBE: "Couldn't get the transcript",
+    Stage.EMBED: "Couldn't prepare it for search",
+    Stage.OTHER: "Failed",
+}
+
+
 class Origin(StrEnum):
     """Where a text comes from."""
 

@@ -55,7 +55,7 @@ log = logging.get_logger(__name__)
 
 DAY = timedelta(days=1)
 TEST_RUNS = "test_runs/"
-ORPHAN = "an object that no media has"
+ORPHAN = "a file that belongs to no item"
 
 
 class _Upload(NamedTuple):

@@ -187,7 +187,7 @@ def _redis(patient: Patient) -> Finding:
         with redis.Redis.from_url(patient.settings.redis_url, **limits) as client:
             client.ping()
     except Exception as error:
-        says = f"Redis can't be reached, so workers don't hear of new work: {_first_line(error)}."
+        says = f"Redis can't be reached, so workers are not told about new work: {_first_line(error)}."
         return _problem(name, says, "Start it, or check NEXUS_REDIS_URL.")
     return _ok(name, "Redis answers.")
 
@@ -331,7 +331,7 @@ def _expired(patient: Patient) -> Finding:
         rows = session.all(_EXPIRED, late=patient.late(session.now), most=NAMED)
     if not rows:
         return _ok(name, "No worker has left work behind.")
-    says = "A worker left items or jobs behind, and nobody has taken them up again."
+    says = "A worker left items or jobs behind, and no other worker has continued them."
     return _note(name, says, START_ONE, rows[0].total, [str(row.id) for row in rows])
 
 
@@ -366,7 +366,7 @@ def _unprocessed(patient: Patient) -> Finding:
     return _note(
         name,
         says,
-        "A server or worker that has one will take them up; see NEXUS_PLUGINS.",
+        "A server or worker that has one will process them; see NEXUS_PLUGINS.",
         sum(waiting.values()),
     )
 

@@ -41,7 +41,7 @@ def test_a_picture_signs_nobody_in(context: BrowserContext, live_site: LiveSite)
 def test_a_link_of_another_user_warns_the_reader(context: BrowserContext, live_site: LiveSite) -> None:
     page = signed_in(context, live_site)
     page.goto(live_site.link_of_someone_new())
-    expect(page.get_by_role("alert")).to_contain_text("another user")
+    expect(page.get_by_role("alert")).to_contain_text("a different user")
 
 
 def test_another_browser_is_signed_out_from_the_account_page(
@@ -73,7 +73,7 @@ def test_a_token_is_made_shown_once_and_taken_back(page: Page, live_site: LiveSi
     assert status() == 200
     page.goto(f"{live_site.url}/account")
     expect(page.get_by_label("The new token")).to_have_count(0)
-    page.get_by_role("button", name="Take back My phone").click()
+    page.get_by_role("button", name="Revoke My phone").click()
     expect(page.get_by_text("My phone")).to_have_count(0)
     assert status() == 401
 

@@ -118,10 +118,10 @@ def test_add_tells_in_plain_lines_what_became_of_each_address(terminal: Terminal
         VIDEO: "queued",
         "nonsense": "refused",
     }
-    assert "failed at extract (E_EXTRACTION_FAILED): There is no text in it.\n" in ran.out
+    assert "Couldn't extract the text: There is no text in it. (E_EXTRACTION_FAILED)\n" in ran.out
     assert "nonsense\tThis is not a web address" in ran.out
     assert ran.err == "", "a failure is printed once"
-    assert "no processor for video" in ran.out
+    assert "No processor for video" in ran.out
     assert "\x1b" not in ran.out + ran.err
 
     named = listed_items(terminal, "--library", "Re search")
@@ -197,8 +197,8 @@ def test_ctrl_c_during_add_stops_waiting_and_gives_the_work_back(terminal: Termi
 def test_add_shows_its_progress_in_a_terminal(terminal: Terminal) -> None:
     code, seen = terminal.run_in_terminal("add", OK, FAIL)
     assert code == 1
-    assert "✓ readable" in seen
-    assert "✗ failed" in seen
+    assert "✓ Ready" in seen
+    assert "✗ Failed" in seen
     assert "\x1b[32m" in seen
     assert "\x1b[?25l" in seen  # the cursor is hidden while the spinner turns
 
@@ -229,7 +229,7 @@ def test_add_says_that_it_waits_for_a_worker(terminal: Terminal, redis_url: str)
         running.signal(signal.SIGINT)
         ran = running.wait()
     assert ran.code == 130
-    assert "The workers go on" in ran.err
+    assert "The workers continue" in ran.err
 
 
 def test_status_counts_lists_and_finds_by_id(terminal: Terminal) -> None:
@@ -245,7 +245,7 @@ def test_status_counts_lists_and_finds_by_id(terminal: Terminal) -> None:
     assert found == [done[0]["media"]]
     assert [one["processing_status"] for one in listed_items(terminal, "--status", "failed")] == ["failed"]
     assert len(listed_items(terminal, "--limit", "1")) == 1
-    assert "failed at extract" in terminal.run_in_terminal("status")[1]
+    assert "Couldn't extract the text" in terminal.run_in_terminal("status")[1]
 
 
 def test_status_says_which_id_it_does_not_know(terminal: Terminal) -> None:
@@ -267,7 +267,7 @@ def test_retry_tries_again_and_says_what_came_of_it(terminal: Terminal) -> None:
         "refused",
         "waiting",
     ]
-    assert "Only something that has failed can be retried." in mixed.out
+    assert "Only what has failed can be retried." in mixed.out
     assert "nexus serve" in mixed.err
     assert terminal.run("add", FAIL).code == 1
     waited = terminal.run("retry", "--all-failed", "--wait", "--json")
@@ -386,7 +386,7 @@ def test_a_data_file_that_is_no_database_is_reported_in_a_sentence(terminal: Ter
     (terminal.data / "nexus.sqlite3").write_text("This is a letter, not a database. " * 40)
     ran = terminal.run("status")
     assert ran.code == 1
-    assert "damaged or is no database" in ran.err
+    assert "damaged or is not a database" in ran.err
     doctor = terminal.run("doctor")
     assert doctor.code == 1
     assert "problem\tdatabase.reachable" in doctor.out
@@ -438,7 +438,7 @@ def test_db_upgrades_and_downgrades_the_database(terminal: Terminal) -> None:
     unasked = terminal.run("db", "downgrade", "base")
     assert (unasked.code, "--yes" in unasked.err) == (2, True)
     with terminal.start_in_terminal("db", "downgrade", "base") as screen:
-        screen.until("Go on?")
+        screen.until("Continue?")
         screen.press("n\n")
         assert screen.wait() == 1
     assert terminal.run("db", "current").out == head

@@ -64,7 +64,7 @@ def test_bad_files_are_refused_and_say_why(terminal: Terminal) -> None:
 
 
 def test_clean_looks_first_and_removes_when_asked_to(terminal: Terminal) -> None:
-    assert "nothing to clean" in terminal.run("clean").err
+    assert "Nothing to clean" in terminal.run("clean").err
     assert terminal.run("add", written(terminal, "a.pdf", unique_pdf())).code == 0
     (kept,) = objects(terminal)
     orphan = f"{run_prefix()}media/{uuid4()}/original.pdf"

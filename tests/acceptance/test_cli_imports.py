@@ -98,7 +98,7 @@ class TestCtrlC:
             screen.until("slow.txt")
             screen.press(CTRL_C)
             screen.until("Stopping…")
-            screen.until("Paused. Go on? [resume/discard]")
+            screen.until("Paused. Continue? [resume/discard]")
             assert titles(terminal) == []
             (gates / "slow.txt").touch()
             screen.press("resume\n")
@@ -115,7 +115,7 @@ class TestCtrlC:
         with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
             screen.until("slow.txt")
             screen.press(CTRL_C)
-            screen.until("Paused. Go on?")
+            screen.until("Paused. Continue?")
             screen.press(answer)
             assert screen.wait() == 130
         assert "Nothing was imported." in screen.seen
@@ -204,7 +204,7 @@ class TestSigterm:
         with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
             screen.until("slow.txt")
             screen.press(CTRL_C)
-            screen.until("Paused. Go on?")
+            screen.until("Paused. Continue?")
             assert screen.process.pid is not None
             os.kill(screen.process.pid, signal.SIGTERM)
             assert screen.wait() == 143
@@ -216,13 +216,13 @@ def test_the_user_can_go_on_without_an_unreadable_file(terminal: Terminal, books
     (books / "bad.pdf").write_bytes(b"%PDF-1.4 nothing else")
     (books / "page.pdf").write_bytes(b"<html>not a PDF at all</html>")
     with terminal.start_in_terminal("import", books, "--library", "Research") as screen:
-        screen.until("page.pdf: The content of this file does not match its name.")
+        screen.until("page.pdf: This isn't a PDF, despite its name.")
         screen.until("Import the rest without them? [without/discard]")
         screen.press("what?\n")
         screen.until("Import the rest without them? [without/discard]")
         screen.press("\n")
         screen.until("E_PDF_DAMAGED")
-        screen.until("Go on without them? [without/discard]")
+        screen.until("Continue without them? [without/discard]")
         screen.press("without\n")
         assert screen.wait() == 0
     assert len(titles(terminal, "--library", "Research")) == 2

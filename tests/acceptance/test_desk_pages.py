@@ -118,7 +118,7 @@ def publish_anyway(page: Page) -> None:
     """Publish a story that the article does not fully support, and confirm it."""
     page.get_by_role("button", name="Publish").click()
     expect(page.get_by_role("alert")).to_contain_text(
-        "Publish it although the article does not fully support it?"
+        "Publish it even though the article does not fully support it?"
     )
     expect(badge(page)).not_to_have_text("Published")
     page.get_by_role("button", name="Publish anyway").click()
@@ -163,7 +163,7 @@ def test_a_page_that_can_not_be_fetched_is_entered_by_hand(
     desk_llm.will(says(SAID))
     paste(page, live_site, desk_pages.url("/nowhere"))
     expect(step(page, "Fetch")).to_contain_text("Failed")
-    expect(page.locator(".failure")).to_contain_text("The site answered 404")
+    expect(page.locator(".failure")).to_contain_text("Page not found (404)")
     page.get_by_label("Title").fill("Boats")
     page.get_by_label("Text", exact=False).last.fill("Too short.")
     page.get_by_role("button", name="Use this text").click()
@@ -320,7 +320,7 @@ def test_claims_are_added_and_taken_out(
     page.get_by_label("Background, claim 3", exact=True).fill("And one more of them.")
     page.locator("#claim-2").get_by_role("button", name="Remove").click()
     page.locator("#claim-1").get_by_role("button", name="Remove").click()
-    page.locator("#claim-1").get_by_role("button", name="Put back").click()
+    page.locator("#claim-1").get_by_role("button", name="Undo").click()
     page.keyboard.press("Control+s")
     expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
     expect(page.locator(".claims .claim:not(.is-blank) textarea:not(.quote)")).to_have_text(
@@ -355,7 +355,7 @@ def test_asking_for_drafts_too_fast_is_said_on_a_page_that_stays_live(
     job = drafted(editor, desk_llm)
     page.goto(f"{live_site.url}/admin/jobs/{job['id']}")
     page.get_by_role("button", name="Write another draft").click()
-    expect(page.get_by_role("alert")).to_contain_text("A draft was asked for a moment ago")
+    expect(page.get_by_role("alert")).to_contain_text("A draft was requested a moment ago")
     expect(page.locator(".item-title")).to_have_text([SAID["headline"]])
     let_the_pause_end(live_site)
     desk_llm.will(says(OTHERWISE))
@@ -374,7 +374,7 @@ def test_a_second_editor_is_told_and_keeps_what_they_typed(
         "What was typed here meanwhile is still here, and nobody has lost it."
     )
     page.get_by_role("button", name="Publish").click()
-    expect(page.get_by_role("alert")).to_contain_text("Somebody has changed this story since.")
+    expect(page.get_by_role("alert")).to_contain_text("Someone else has changed this story.")
     expect(page.get_by_label("Summary", exact=True)).to_have_value(
         "What was typed here meanwhile is still here, and nobody has lost it."
     )

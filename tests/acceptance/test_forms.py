@@ -154,7 +154,7 @@ def test_restored_claims_come_back_and_never_replace_a_later_wording_unseen(
     expect(added).to_have_count(count + 2)
     expect(added.nth(count)).to_have_value("And one more of them.")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("Somebody has changed this story since.")
+    expect(page.get_by_role("alert")).to_contain_text("Someone else has changed this story.")
     expect(page.locator(".draft")).to_contain_text("A headline from another window")
     expect(added.nth(count)).to_have_value("And one more of them.")
 
@@ -203,7 +203,7 @@ def test_a_form_sent_after_the_session_has_ended_leads_to_a_sign_in_and_keeps_it
     page.context.clear_cookies()
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("alert")).to_contain_text("You are signed out. Not saved.")
-    expect(page.get_by_role("link", name="Sign in in another tab")).to_be_visible()
+    expect(page.get_by_role("link", name="Sign in on another tab")).to_be_visible()
     signed_in(page.context, live_site, live_site.link_of(user))
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", level=1, name="Typed before the end")).to_be_visible()

@@ -80,9 +80,9 @@ def expect_done(page: Page) -> None:
 
 
 def into(page: Page, library: str) -> None:
-    page.get_by_label("Import into").fill(library)
+    page.get_by_label("Library", exact=True).fill(library)
     page.get_by_role("button", name="Set").click()
-    expect(page.get_by_label("Import into")).to_have_value(library)
+    expect(page.get_by_label("Library", exact=True)).to_have_value(library)
 
 
 def times_read(site: LiveSite, name: str) -> int:
@@ -112,7 +112,7 @@ def test_files_are_chosen_put_in_order_and_imported_without_a_reload(page: Page,
     page.evaluate("window.stayed = true")
     for name in ("one.txt", "two.pdf"):
         expect(row(page, name).locator(".badge")).to_have_text("Prepared")
-    expect(row(page, "held order.txt").locator(".badge")).to_have_text("Parsing")
+    expect(row(page, "held order.txt").locator(".badge")).to_have_text("Extracting")
     expect(page.locator("#import-choose form")).to_have_count(0)
     live_site.let("held order.txt")
     expect_done(page)
@@ -259,7 +259,7 @@ def test_a_second_import_can_follow_the_first(page: Page) -> None:
 
 def test_a_typed_library_name_counts_even_if_it_was_not_saved(page: Page, live_site: LiveSite) -> None:
     staged(page, text("typed.txt"))
-    page.get_by_label("Import into").fill("Typed")
+    page.get_by_label("Library", exact=True).fill("Typed")
     button(page, "Start").click()
     expect_done(page)
     found = page.request.get(f"{live_site.url}/libraries", headers=live_site.headers(page)).json()["data"][

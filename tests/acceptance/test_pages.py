@@ -89,7 +89,7 @@ def test_an_added_item_appears_and_becomes_ready_without_a_reload(page: Page, li
     added = add(page, url)
     expect(badge(added)).to_have_text("Extracting")
     live_site.let(url.rpartition("/")[2])
-    expect(badge(added)).to_have_text("Ready to read")
+    expect(badge(added)).to_have_text("Ready")
     expect(added).to_contain_text("Lighthouse")
     assert page.evaluate("window.stayed")
 
@@ -99,25 +99,25 @@ def test_an_added_item_appears_in_another_window(page: Page, live_site: LiveSite
     other.goto(live_site.url)
     url = address("article/seen-elsewhere")
     add(page, url)
-    expect(badge(row(other, url))).to_have_text("Ready to read")
+    expect(badge(row(other, url))).to_have_text("Ready")
     assert row(other, url).count() == 1
 
 
 def test_adding_an_address_twice_shows_one_row(page: Page) -> None:
     url = address("article/twice")
     add(page, url)
-    expect(badge(add(page, url))).to_have_text("Ready to read")
+    expect(badge(add(page, url))).to_have_text("Ready")
     expect(page.locator("#add-said")).to_contain_text("already")
     expect(row(page, url)).to_have_count(1)
 
 
 def test_a_failure_says_where_why_and_what_next_and_retry_works(page: Page) -> None:
     added = add_failed(page, "fails-once/tides")
-    expect(added).to_contain_text("Failed while extracting the text")
+    expect(added).to_contain_text("Couldn't extract the text")
     expect(added).to_contain_text("Its text could not be extracted.")
     expect(added).to_contain_text("Retry once; if it fails again")
     added.get_by_role("button", name="Retry").click()
-    expect(badge(added)).to_have_text("Ready to read")
+    expect(badge(added)).to_have_text("Ready")
     expect(added.get_by_role("button", name="Retry")).to_have_count(0)
 
 
@@ -154,7 +154,7 @@ def test_a_retried_item_without_a_processor_is_shown_as_queued(page: Page, live_
 def test_a_bad_address_says_why_and_keeps_what_was_typed(page: Page) -> None:
     page.locator("#url").fill("ftp://example.com/<file>")
     page.get_by_role("button", name="Add").click()
-    expect(page.get_by_role("alert")).to_contain_text("begins with http:")
+    expect(page.get_by_role("alert")).to_contain_text("starts with http:")
     expect(page.locator("#url")).to_have_value("ftp://example.com/<file>")
 
 
@@ -206,7 +206,12 @@ def test_the_page_of_an_item_shows_its_history_live(page: Page, live_site: LiveS
     live_site.let(url.rpartition("/")[2])
     expect(story).to_have_text(["pending", "pending → extracting", "extracting → ready_for_reading"])
     expect(page.locator("#prose p").first).to_contain_text("Paragraph 1")
-    expect(page.locator(".timeline-facts")).to_contain_text(["by you", "by a worker, attempt 1", "attempt 1"])
+    expect(page.locator(".timeline-facts")).to_contain_text(["by you", "by Nexus", "by Nexus"])
+    expect(page.locator(".timeline-attempt").first).to_have_text("Attempt 1")
+    expect(page.locator(".timeline-attempt").first).to_be_hidden()
+    page.get_by_text("About this").click()
+    page.locator(".timeline .details summary").nth(1).click()
+    expect(page.locator(".timeline-attempt").first).to_be_visible()
     expect(page.locator(".timeline time").first).to_have_attribute("datetime", MOMENT)
 
 
@@ -214,7 +219,7 @@ def test_the_history_of_a_failed_item_shows_its_code_and_the_retry(page: Page) -
     opened(page, add_failed(page, "fails-once/story"))
     expect(page.locator(".timeline li").last).to_contain_text("E_EXTRACTION_FAILED")
     page.get_by_role("button", name="Retry").click()
-    expect(badge(page)).to_have_text("Ready to read")
+    expect(badge(page)).to_have_text("Ready")
     expect(page.locator(".timeline-move").nth(3)).to_have_text("failed → pending")
     expect(page.locator("#prose")).to_contain_text("Paragraph 1")
 
@@ -234,7 +239,7 @@ def test_selected_items_are_removed_together(page: Page) -> None:
     one, two, kept = (add(page, address(f"article/chosen-{name}")) for name in ("one", "two", "kept"))
     expect(page.get_by_role("button", name="Retry selected")).to_be_hidden()
     for item in (one, two):
-        expect(badge(item)).to_have_text("Ready to read")
+        expect(badge(item)).to_have_text("Ready")
         item.get_by_role("checkbox").check()
     page.get_by_text("Remove selected…").click()
     page.get_by_role("button", name="Remove them").click()
@@ -270,7 +275,7 @@ def test_the_keyboard_alone_can_add_and_open(page: Page) -> None:
     url = address("article/by-hand")
     keys.type(url)
     keys.press("Enter")
-    expect(badge(row(page, url))).to_have_text("Ready to read")
+    expect(badge(row(page, url))).to_have_text("Ready")
     page.reload()
     keys.press("j")
     keys.press("j")
@@ -285,7 +290,7 @@ def test_the_keyboard_alone_can_add_and_open(page: Page) -> None:
 
 def test_a_skip_link_is_the_first_stop_of_the_keyboard(page: Page) -> None:
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
 
 
 def test_both_themes_are_legible(browser: Browser, live_site: LiveSite) -> None:
@@ -325,8 +330,8 @@ def test_an_open_page_reports_a_server_restart_and_then_catches_up(tmp_path: Pat
         restarted.server.start()
         elsewhere.goto(restarted.url)
         add(elsewhere, later)
-        expect(badge(row(page, url))).to_have_text("Ready to read")
-        expect(badge(row(page, later))).to_have_text("Ready to read")
+        expect(badge(row(page, url))).to_have_text("Ready")
+        expect(badge(row(page, later))).to_have_text("Ready")
         expect(page.get_by_text("Connection lost, reconnecting…")).to_be_hidden()
 
 

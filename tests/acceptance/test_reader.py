@@ -43,7 +43,7 @@ def shelf(browser: Browser, live_site: LiveSite) -> Shelf:
         page = signed_in(context, live_site, live_site.link_of_someone_new())
         added = {what: add(page, address(f"{what}/tides")) for what in ("article", "rich", "book", "paper")}
         for row in added.values():
-            expect(badge(row)).to_have_text("Ready to read")
+            expect(badge(row)).to_have_text("Ready")
         media = {what: row.get_attribute("data-media") for what, row in added.items()}
         return Shelf(
             context.storage_state(), {what: f"{live_site.url}/items/{each}" for what, each in media.items()}
@@ -99,7 +99,7 @@ def test_an_article_is_shown_with_everything_it_contains(shelf_page: Page, shelf
     expect(shelf_page.get_by_role("link", name="Original")).to_have_attribute(
         "href", re.compile("^https://example")
     )
-    expect(shelf_page.locator(".badge")).to_have_text(["Ready to read"])
+    expect(shelf_page.locator(".badge")).to_have_text(["Ready"])
 
 
 @pytest.mark.parametrize("what", ["rich", "article", "paper"])

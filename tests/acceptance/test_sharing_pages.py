@@ -96,7 +96,7 @@ def test_an_invitation_can_be_declined_and_taken_back(page: Page, other: Page) -
     other.get_by_role("button", name="Decline").click()
     expect(other.locator(".offer")).to_have_count(0)
     invite(page, "nobody@example.com")
-    page.get_by_role("button", name="Take back the invitation of nobody@example.com").click()
+    page.get_by_role("button", name="Revoke the invitation of nobody@example.com").click()
     expect(page.get_by_text("nobody@example.com")).to_have_count(0)
 
 

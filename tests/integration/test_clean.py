@@ -22,7 +22,7 @@ from tests.kit.uploads import Uploader, count_media, failed_upload, stored_paths
 
 pytestmark = pytest.mark.usefixtures("true_time")
 
-ORPHAN = "an object that no media has"
+ORPHAN = "a file that belongs to no item"
 NEVER = "an upload that was never confirmed"
 TEST_RUN = "a file of an old test run"
 DRAFT = "an upload that broke off"

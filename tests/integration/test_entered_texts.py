@@ -66,10 +66,10 @@ def test_an_empty_text_or_that_of_a_stranger_is_refused(site: Site, me: Caller, 
 def test_the_page_of_a_failed_item_takes_its_text(app: App, site: Site, me: Caller, walled: UUID) -> None:
     browser = site.anyone(Cookie=cookie_of(app.sessions, me.user), Origin=site.url)
     address = f"/items/{walled}"
-    assert "This is the text of the page" in browser.get(address).text
+    assert "paste its text here" in browser.get(address).text
     wrong = browser.post(f"{address}/text", data={"title": "A <b>title", "text": " "})
     assert (wrong.status_code, 'value="A &lt;b&gt;title"' in wrong.text) == (400, True)
-    assert "There is no text in it. Paste the text of the page." in wrong.text
+    assert "The text is empty. Paste the text of the page." in wrong.text
     done = browser.post(f"{address}/text", data={"title": "", "text": TEXT})
     assert (done.status_code, done.headers["location"]) == (303, address)
     by_script = browser.post(f"{address}/text", data={"text": TEXT}, headers={"HX-Request": "true"})
@@ -77,7 +77,7 @@ def test_the_page_of_a_failed_item_takes_its_text(app: App, site: Site, me: Call
     shown = browser.get(address).text
     assert TEXT in shown
     assert "Entered by hand" in shown
-    assert "This is the text of the page" not in shown
+    assert "paste its text here" not in shown
     assert "Entered by hand" in browser.get("/").text
 
 

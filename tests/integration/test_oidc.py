@@ -210,9 +210,9 @@ def test_a_person_whose_name_can_not_be_asked_for_is_signed_in_all_the_same(
 
 def test_a_wrong_state_signs_nobody_in(browser: httpx2.Client, provider: SpoiltProvider) -> None:
     brought = provider.sign_in(start(browser), "alice")
-    refused(browser, come_back(browser, {**brought, "state": "x" * 43}), "not begun in this browser")
+    refused(browser, come_back(browser, {**brought, "state": "x" * 43}), "not started in this browser")
     asked = len(provider.asked)
-    refused(browser, come_back(browser, brought), "not begun in this browser")
+    refused(browser, come_back(browser, brought), "not started in this browser")
     assert len(provider.asked) == asked, "the code was used without the cookie"
 
 
@@ -222,7 +222,7 @@ def test_an_incomplete_answer_signs_nobody_in(
 ) -> None:
     brought = provider.sign_in(start(browser), "alice")
     del brought[left_out]
-    refused(browser, come_back(browser, brought), "Begin again below")
+    refused(browser, come_back(browser, brought), "Start again below")
 
 
 def test_an_answer_for_another_browser_signs_nobody_in(
@@ -231,9 +231,9 @@ def test_an_answer_for_another_browser_signs_nobody_in(
     """Somebody sends the answer of their own sign-in to a victim, who would work in their account."""
     with httpx2.Client(base_url=site.url) as attacker:
         brought = provider.sign_in(start(attacker), "mallory")
-    refused(browser, come_back(browser, brought), "not begun in this browser")
+    refused(browser, come_back(browser, brought), "not started in this browser")
     start(browser)
-    refused(browser, come_back(browser, brought), "not begun in this browser")
+    refused(browser, come_back(browser, brought), "not started in this browser")
 
 
 def test_a_code_works_once(browser: httpx2.Client, provider: SpoiltProvider, site: Site) -> None:

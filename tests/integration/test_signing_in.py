@@ -116,8 +116,8 @@ def test_a_link_of_another_user_says_so_and_ends_the_former_session(site: Site) 
     mine, theirs = uuid4(), uuid4()
     cookie, key = cookie_of(site.app.sessions, mine), link_key(site.app.sessions, theirs)
     page = site.anyone(Cookie=cookie).get("/sign-in", params={"token": key})
-    assert "another user" in page.text
-    assert "another user" not in site.anyone().get("/sign-in", params={"token": key}).text
+    assert "a different user" in page.text
+    assert "a different user" not in site.anyone().get("/sign-in", params={"token": key}).text
     new = session_of(press(site, key, cookie))
     gate(site).browsers.clock = Ticks(1e9)
     assert (is_in(site, cookie), is_in(site, new)) == (False, True)

@@ -78,7 +78,7 @@ def test_a_confirmation_killed_before_a_bad_file_is_removed_leaves_a_failed_uplo
     kill_during(settings, "delete", confirm, me.id, media_id)
     assert events_of(app.sessions, media_id) == ["create", "fail"]
     assert len(stored_paths(app)) == 1
-    put_right(settings, "an object that no media has")
+    put_right(settings, "a file that belongs to no item")
     assert row_of(app.sessions, media_id).last_error_code == "E_INVALID_FILE_TYPE"
 
 
@@ -89,7 +89,7 @@ def test_a_confirmation_killed_before_a_duplicate_is_removed_leaves_one_media(
     first, second = me.upload(body), me.sent(body)
     kill_during(settings, "delete", confirm, me.id, second)
     assert len(stored_paths(app)) == 2
-    put_right(settings, "an object that no media has")
+    put_right(settings, "a file that belongs to no item")
     assert me.confirm(second).media_id == first
     assert stored_paths(app) == [app.files.path(first, uploads.Kind.PDF)]
 
@@ -101,7 +101,7 @@ def test_a_deletion_killed_before_its_objects_are_removed_leaves_them_to_clean(
     media_id = me.upload(unique_pdf())
     kill_during(settings, "delete", delete, me.id, media_id)
     assert (count_media(app), len(stored_paths(app))) == (0, 1)
-    put_right(settings, "an object that no media has")
+    put_right(settings, "a file that belongs to no item")
     assert stored_paths(app) == []
 
 
@@ -121,7 +121,7 @@ def test_clean_does_not_remove_leftovers_of_killed_uploads_too_early(app: App, s
     me.sent(unique_pdf())
     assert cleaned(app) == []
     with days_later(settings, 0.5) as later:
-        assert cleaned(later) == ["an object that no media has"]
+        assert cleaned(later) == ["a file that belongs to no item"]
         assert count_media(later) == 2
 
 

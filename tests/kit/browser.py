@@ -228,7 +228,7 @@ def badge(where: Page | Locator) -> Locator:
 
 def add_ready(page: Page, what: str) -> Locator:
     added = add(page, address(what))
-    expect(badge(added)).to_have_text("Ready to read")
+    expect(badge(added)).to_have_text("Ready")
     return added
 
 

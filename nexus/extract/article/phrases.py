@@ -34,7 +34,7 @@ CHECKS = _any(
     r"vercel-challenge",
 )
 
-#: What a check for robots says to its visitor.
+#: What a bot check says to its visitor.
 SAYS_CHECK = _any(
     r"verify(?:ing)? (?:that )?you(?:'re| are) (?:a |not a )?(?:human|robot)",
     r"(?:are you|you(?:'re| are) not|not) a (?:ro)?bot\b",

@@ -40,7 +40,7 @@ class ChangeOut(Answer):
     actor_name: str | None = Field(
         None, description="The name of someone who shares a library with you that holds the item."
     )
-    library: str | None = Field(None, description="The library that it was put into or taken out of.")
+    library: str | None = Field(None, description="The library that it was added to or removed from.")
 
     @classmethod
     def of(cls, change: Change, viewer: UUID) -> ChangeOut:

@@ -104,7 +104,7 @@ class Feed:
         """Count a user's streams. Raises RateLimited for one too many."""
         if self._streams[viewer] >= self._per_user:
             raise RateLimited(
-                f"You follow events in {self._per_user} places at once already. Close one of them first.",
+                f"You follow events in {self._per_user} places already. Close one of them first.",
                 int(STREAM_SECONDS),
             )
         self._streams[viewer] += 1

@@ -28,7 +28,7 @@ router = Router(prefix="/imports", tags=["imports"])
 #: Takes whole files, and counts them itself.
 files = Router(most_body=None, prefix="/imports", tags=["imports"])
 
-NO_ROOM = "There is no room for files. Free some disk space, then try again."
+NO_ROOM = "The disk is full. Free some disk space, then try again."
 
 FileName = Annotated[str, Query(max_length=1000, examples=["book.epub"])]
 
@@ -233,7 +233,7 @@ async def stage_file(
     """Write a file as it comes in, and stage it, for both doors; a file that is refused is not kept.
 
     Raises what is wrong with the file, NotFound, InvalidState, StorageFull if the user has sent too much, and NotReady
-    if there is no room.
+    if the disk is full.
     """
 
     def stage() -> StagedSource:

@@ -59,7 +59,9 @@ class JobSummary(CamelAnswer):
     extracted_title: str | None
     manually_provided: bool
     error_code: str | None
-    error_message: str | None = Field(examples=["[FETCH] The site answered 404. Check the address."])
+    error_message: str | None = Field(
+        examples=["[FETCH] Page not found (404). Check the address, or open the original."]
+    )
     story_id: UUID | None
     waiting_until: Moment | None = Field(
         description="When its page is fetched, if its site is busy or asked Nexus to wait; null otherwise."

@@ -109,7 +109,7 @@ def remove_job(nexus: Nexus, viewer: Viewer, job_id: UUID) -> Response:
 @router.post("/{job_id}/fetch", responses=editorial_answers(JobOut, 404, 409), summary="Fetch its page")
 @waits_for_site
 def fetch_job(nexus: Nexus, viewer: Viewer, job_id: UUID, request: Request) -> Response:
-    """Answers when the fetch has ended. A worker then takes the text out."""
+    """Answers when the fetch has ended. A worker then extracts the text."""
     job = requests.fetch_job(nexus.tools, nexus.queue, viewer, job_id, request_id(request))
     return answer_bare(JobOut.after_step(job, viewer))
 

@@ -155,7 +155,7 @@ def list_invitations(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response
 @router.delete(
     "/{library_id}/invitations/{invitation_id}",
     responses=answers(Data[Done], 403, 404),
-    summary="Take an invitation back",
+    summary="Revoke an invitation",
 )
 def revoke_invitation(nexus: Nexus, viewer: Viewer, library_id: UUID, invitation_id: UUID) -> Response:
     """For admins."""

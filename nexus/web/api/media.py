@@ -154,7 +154,7 @@ def get_asset(
 def refresh_media(nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request) -> Response:
     """Reads its source again. If the text has changed, the libraries that you administer hold the new version then.
 
-    Everybody else keeps the version they have, and can take the new one.
+    Everybody else keeps the version they have, and can switch to the new one.
     """
     _, enqueued = refresh.request(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
     return answer(RetriedOut(media_id=media_id, enqueued=enqueued))
@@ -240,7 +240,7 @@ def retry_media(
 ) -> Response:
     """Only a failed item can be retried, by its creator or an admin of a library that holds it.
 
-    If its upload failed, the answer has a new place to upload to; the body may announce another file.
+    If its upload failed, the answer has a new upload link; the body may announce another file.
     """
     expected = None if body is None else body.expected()
     done = submit.retry_or_upload_again(

@@ -45,7 +45,7 @@ async def put_object(
     try:
         await _store_whole(request, store.receive(path), size)
     except ObjectExists as error:
-        raise Conflict("There is a file already, and it stays. Confirm it, or begin a new upload.") from error
+        raise Conflict("The file has already been uploaded. Confirm it, or start a new upload.") from error
     except StorageError as error:
         raise refusal(error) from error
     return answer(Done(done=True))

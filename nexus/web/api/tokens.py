@@ -71,7 +71,7 @@ def make_token(nexus: Nexus, viewer: Viewer, body: TokenBody) -> Response:
     return response
 
 
-@router.delete("/{token_id}", responses=answers(Data[Done], 403, 404), summary="Take a personal token back")
+@router.delete("/{token_id}", responses=answers(Data[Done], 403, 404), summary="Revoke a personal token")
 @is_for_people
 def revoke_token(request: Request, nexus: Nexus, viewer: Viewer, token_id: UUID) -> Response:
     with nexus.sessions.begin() as session:

@@ -38,7 +38,7 @@ REMEMBERED_SECONDS = 60.0
 REMEMBERED = 10_000
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Why a key is refused that is looked up in the database.
-UNKNOWN = "It has expired or was taken back, or there never was one."
+UNKNOWN = "It has expired or was revoked, or never existed."
 
 
 def _refused(reason: str, purpose: str = "api") -> Unauthorized:

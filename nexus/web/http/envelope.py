@@ -44,7 +44,7 @@ class Data(Answer, Generic[T]):
 
 class Problem(Answer):
     code: str = Field(examples=["E_NOT_FOUND"])
-    message: str = Field(examples=["There is no such thing, or you may not see it."])
+    message: str = Field(examples=["Not found, or you don't have access."])
     request_id: str
 
 
@@ -101,17 +101,17 @@ def request_id(request: Request) -> str:
 
 
 _MEANINGS = {
-    400: "The request is not well-formed; the code says why.",
+    400: "The request is not valid; the code says why.",
     401: "No valid token; or a JWT without the internal secret.",
     403: "Visible to you, but not yours to change; or your token has too small a scope.",
     404: "It does not exist, or is not visible to you.",
     409: "Not possible in its present state.",
     413: "The request is too large.",
     429: "Too many requests, too much at once, an allowance that is used up, or a draft requested a moment ago.",
-    502: "The file store gave no place to upload to.",
+    502: "The file store gave no upload link.",
     503: "A part of the server is unavailable.",
     504: "The file store was too slow.",
-    507: "There is no room for it, or your files take up as much as they may.",
+    507: "The disk is full, or your files take up as much space as they may.",
 }
 
 

@@ -55,9 +55,7 @@ async def receive_file(
             async for piece in pieces:
                 received += len(piece)
                 if received > most:
-                    raise FileTooLarge(
-                        f"This file is larger than {most // 2**20} MiB. Nexus can't take it in."
-                    )
+                    raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't add it.")
                 count(len(piece))
                 held += piece
                 if len(held) >= PIECE:

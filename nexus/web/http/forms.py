@@ -41,9 +41,7 @@ class _FileForm(MultiPartParser):
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
         self._received += end - start
         if self._received > self._most_bytes:
-            raise FileTooLarge(
-                f"A file is larger than {self._most_bytes // 2**20} MiB. Nexus can't take it in."
-            )
+            raise FileTooLarge(f"A file is larger than {self._most_bytes // 2**20} MiB. Nexus can't add it.")
         super().on_part_data(data, start, end)
 
     def on_header_value(self, data: bytes, start: int, end: int) -> None:
@@ -65,7 +63,7 @@ async def posted_files(
     try:
         form = await _FileForm(request.headers, _up_to(request, MOST_FORM_BYTES, count), most_bytes).parse()
     except MultiPartException as error:
-        raise InvalidRequest("These files did not arrive as a form sends them. Try again.") from error
+        raise InvalidRequest("These files did not arrive correctly. Try again.") from error
     try:
         found = [part for part in form.getlist(field) if isinstance(part, PlainUploadFile)]
         if not found:

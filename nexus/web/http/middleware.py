@@ -33,11 +33,11 @@ PERHAPS_SAVED = (
     "The database was lost while this was being saved. It may or may not be saved: look before you try again."
 )
 WRONG_HOST = InvalidRequest(
-    "This Nexus does not go by the name that you called it by. If it should, add the name to NEXUS_HOSTS."
+    "Nexus does not answer to this host name. If it should, add the name to NEXUS_HOSTS."
 )
 _UNROUTED = {
     404: NotFound(),
-    405: InvalidRequest("This address does not take that method. See /docs."),
+    405: InvalidRequest("This address does not support that method. See /docs."),
     413: InvalidRequest("This request is too large."),
 }
 

@@ -38,8 +38,8 @@ ALGORITHMS = ["RS256", "ES256", "PS256", "EdDSA"]
 #: How far the clocks of provider and Nexus may differ.
 LEEWAY_SECONDS = 60
 _PURPOSE = "oidc"
-AGAIN = "Begin again below."
-UNBEGUN = f"This sign-in was not begun in this browser, or it took more than ten minutes. {AGAIN}"
+AGAIN = "Start again below."
+UNBEGUN = f"This sign-in was not started in this browser, or took more than ten minutes. {AGAIN}"
 
 
 class Errand(NamedTuple):

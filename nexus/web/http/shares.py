@@ -63,7 +63,7 @@ class Shares:
         until = max(self._paced_until.get(user, 0.0), now) + self._pause
         if until > now + MINUTE:
             raise RateLimited(
-                f"You have made {self._per_minute:,} requests within a minute. Wait a moment, then go on slower.",
+                f"You have made {self._per_minute:,} requests within a minute. Wait a moment, then slow down.",
                 ceil(until - now - MINUTE),
             )
         if len(self._paced_until) >= REMEMBERED:

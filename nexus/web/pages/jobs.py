@@ -32,7 +32,7 @@ FILTERS = {
 }
 #: How many jobs can be ticked in a list.
 MOST_SELECTED = 1000
-TOO_LATE = "The text has arrived already. Send yours again to make a separate story from it."
+TOO_LATE = "The text has already arrived. Send yours again to make a separate story from it."
 _EMPTY = {"url": "", "title": "", "text": "", "error": ""}
 
 Field = Annotated[str, Form()]

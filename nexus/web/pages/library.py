@@ -73,7 +73,7 @@ def add_by_form(
         return _library(request, nexus, viewer, "all", None, form, error.status)
     if not by_htmx(request):
         return go(f"/#item-{done.media_id}" if done.created else f"/items/{done.media_id}")
-    said = "Added." if done.created else "This is already in your library: here it is."
+    said = "Added." if done.created else "This is already in your library."
     return fragment(request, "add.html", headers=changed(done.media_id), form={**_EMPTY_FORM, "done": said})
 
 

@@ -137,7 +137,7 @@ def local_path(address: str) -> str:
 def _provider(request: Request) -> Provider:
     found: Provider | None = request.app.state.provider
     if found is None:
-        raise NotFound("Nobody signs in at an identity provider here. Set NEXUS_OIDC_ISSUER to have one.")
+        raise NotFound("No identity provider is set up here. Set NEXUS_OIDC_ISSUER to use one.")
     return found
 
 
@@ -154,7 +154,5 @@ def _elsewhere(request: Request, nexus: App, left: str) -> str | None:
 
 
 def _used_up(request: Request) -> Response:
-    log.warning(
-        "token_refused", purpose="sign-in", reason="It was used or has expired, or there never was one."
-    )
+    log.warning("token_refused", purpose="sign-in", reason="It was used, has expired or never existed.")
     return sign_in_page(request, 401, USED_UP)

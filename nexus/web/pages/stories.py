@@ -113,7 +113,7 @@ def story_compare(
     with nexus.sessions.read() as session:
         pair = [editorial.visible_story(session, one, viewer) for one in (story_id, other)]
     if pair[0].job_id != pair[1].job_id:
-        raise NotFound("These are drafts of two different articles. Compare two drafts of the same one.")
+        raise NotFound("These drafts are from two different articles. Compare two drafts of the same one.")
     lines = [everything_said(wording_of(row)) for row in pair]
     return page(request, "compare.html", drafts=list(map(show_story, pair)), lines=lines)
 

@@ -38,7 +38,7 @@
     // Disabled fields are not sent, and can be put back.
     const fields = event.target.closest(".claim").querySelector("fieldset");
     fields.disabled = !fields.disabled;
-    event.target.textContent = fields.disabled ? "Put back" : "Remove";
+    event.target.textContent = fields.disabled ? "Undo" : "Remove";
     typed();
   });
 

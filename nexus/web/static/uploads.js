@@ -18,7 +18,7 @@
   // The server found these in the file: the item has failed, and its own row says so.
   const FAILED = ["E_INVALID_FILE_TYPE", "E_FILE_TOO_LARGE"];
   const LOST = "The connection was lost before the whole file arrived. Check the network, then retry.";
-  const OVER = "The link to upload to has expired. Retry to get a new one.";
+  const OVER = "The upload link has expired. Retry to get a new one.";
   const SIGNED_OUT = "You are signed out. Sign in again in another tab, then retry.";
   const STOPPED = "Stopped before the whole file arrived.";
 
@@ -93,7 +93,7 @@
       request.addEventListener("abort", () => reject(new Refused(STOPPED)));
       request.addEventListener("load", () => {
         if (request.status < 300) return resolve();
-        const otherwise = `The file store did not take it (${request.status}). Retry in a moment.`;
+        const otherwise = `The file store refused it (${request.status}). Retry in a moment.`;
         reject(request.status === 403 ? new Refused(OVER) : refusal(request.status, request.responseText, otherwise));
       });
       request.open("PUT", url);
@@ -167,7 +167,7 @@
     place.prepend(row);
     if (again) takeRow(upload);
     if (upload.kind) return start(upload);
-    show(upload, "refused", "Nexus takes PDF, EPUB and text files.");
+    show(upload, "refused", "Nexus reads PDF, EPUB and text files.");
   }
 
   const acts = {

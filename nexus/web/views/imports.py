@@ -14,10 +14,10 @@ from nexus.states.attempt import AttemptStatus
 from nexus.web.views.items import KINDS, Badge
 
 OUTCOMES = {
-    FileOutcome.WAITING: Badge("Waiting", "queued"),
+    FileOutcome.WAITING: Badge("Queued", "queued"),
     FileOutcome.CHECKED: Badge("Checked", "queued"),
-    FileOutcome.PARSING: Badge("Parsing", "working"),
-    FileOutcome.PARSED: Badge("Parsed", "ready"),
+    FileOutcome.PARSING: Badge("Extracting", "working"),
+    FileOutcome.PARSED: Badge("Extracted", "ready"),
     FileOutcome.SPLIT: Badge("Prepared", "ready"),
     FileOutcome.DUPLICATE: Badge("Already in a library", "waiting"),
     FileOutcome.FAILED: Badge("Failed", "failed"),

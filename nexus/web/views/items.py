@@ -20,7 +20,7 @@ from nexus.media.illustrations import ASSET, name_image
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
-from nexus.states.media import FILE_KINDS, PUBLISHED, Kind, MediaStatus, Stage
+from nexus.states.media import FILE_KINDS, PUBLISHED, STAGE_WORDS, STATE_WORDS, Kind, MediaStatus, Stage
 from nexus.urls import host_of
 from nexus.web.api.schemas import actor_of
 from nexus.web.views.passages import address_within, asset_address, fragments_as_html, same_words
@@ -39,17 +39,10 @@ ACCEPTS = {
     Kind.EPUB: ".epub,application/epub+zip",
     Kind.TEXT: ".txt,.text,.md,.markdown,text/plain,text/markdown",
 }
-STAGES = {
-    Stage.UPLOAD: "Failed while receiving the file",
-    Stage.EXTRACT: "Failed while extracting the text",
-    Stage.TRANSCRIBE: "Failed while getting the transcript",
-    Stage.EMBED: "Failed while preparing it for search",
-    Stage.OTHER: "Failed",
-}
 EVENTS = {
     "create": "Added",
     "start": "Extraction started",
-    "readable": "Ready to read",
+    "readable": "Text extracted",
     "embed": "Preparing for search",
     "embedded": "Prepared for search",
     "release": "Back in the queue",
@@ -62,8 +55,8 @@ EVENTS = {
     "item_shared": "Added to",
     "item_removed": "Removed from",
 }
-ACTORS = {"you": "you", "worker": "a worker", "sweep": "the sweep", "someone": "another reader"}
-NOT_REFRESHED = "The refresh failed; your version stays as it was"
+ACTORS = {"you": "you", "worker": "Nexus", "sweep": "Nexus", "someone": "another reader"}
+NOT_REFRESHED = "Refresh failed. Your copy is unchanged."
 #: How many levels of a table of contents are indented.
 DEEPEST = 4
 
@@ -78,13 +71,13 @@ class Badge:
     tone: str
 
 
-BADGES = {
-    MediaStatus.PENDING: Badge("Queued", "queued"),
-    MediaStatus.EXTRACTING: Badge("Extracting", "working"),
-    MediaStatus.READY_FOR_READING: Badge("Ready to read", "ready"),
-    MediaStatus.EMBEDDING: Badge("Ready to read, indexing", "working"),
-    MediaStatus.READY: Badge("Ready", "ready"),
-    MediaStatus.FAILED: Badge("Failed", "failed"),
+TONES = {
+    MediaStatus.PENDING: "queued",
+    MediaStatus.EXTRACTING: "working",
+    MediaStatus.READY_FOR_READING: "ready",
+    MediaStatus.EMBEDDING: "working",
+    MediaStatus.READY: "ready",
+    MediaStatus.FAILED: "failed",
 }
 UNAVAILABLE = Badge("Queued (processor unavailable)", "waiting")
 ENTERED = Badge("Entered by hand", "ready")
@@ -93,7 +86,7 @@ AWAITED = Badge("Waiting for upload", "upload")
 #: The links above the list, and the statuses that each shows. An item being indexed is both working and ready.
 FILTERS: dict[str, tuple[str, tuple[MediaStatus, ...]]] = {
     "all": ("All", ()),
-    "working": ("Working", (MediaStatus.PENDING, MediaStatus.EXTRACTING, MediaStatus.EMBEDDING)),
+    "working": ("In progress", (MediaStatus.PENDING, MediaStatus.EXTRACTING, MediaStatus.EMBEDDING)),
     "failed": ("Failed", (MediaStatus.FAILED,)),
     "ready": ("Ready", tuple(sorted(PUBLISHED))),
 }
@@ -277,7 +270,7 @@ def show_event(known: KnownEvent, viewer: UUID) -> ShownEvent:
     return ShownEvent(
         EVENTS.get(row.event, row.event),
         _named(actor, known.actor_name),
-        BADGES[MediaStatus(row.to_status)].tone,
+        TONES[MediaStatus(row.to_status)],
         row.from_status,
         row.to_status,
         row.at,
@@ -317,7 +310,7 @@ def _badge(view: View, processors: Container[Kind]) -> Badge:
         return AWAITED
     if row.processing_status == MediaStatus.PENDING and row.kind not in processors:
         return UNAVAILABLE
-    return BADGES[row.processing_status]
+    return Badge(STATE_WORDS[row.processing_status], TONES[row.processing_status])
 
 
 def safe_link(url: str | None) -> str | None:
@@ -330,7 +323,7 @@ def _failure(view: View) -> Failure | None:
     row = view.row
     if row.failure_stage is None or row.is_entered:
         return None
-    return told(STAGES[row.failure_stage], row.last_error_message or "", row.last_error_code or "")
+    return told(STAGE_WORDS[row.failure_stage], row.last_error_message or "", row.last_error_code or "")
 
 
 def _may_enter(view: View, viewer: UUID) -> bool:
@@ -389,10 +382,9 @@ def _day(published: str | None) -> str | None:
 
 
 def _tried(view: View) -> str:
-    tries = view.row.tries
-    if view.row.processing_status != MediaStatus.PENDING or not tries:
+    if view.row.processing_status != MediaStatus.PENDING or not view.row.tries:
         return ""
-    return f"Tried {'once' if tries == 1 else f'{tries} times'}; it will be tried again automatically"
+    return "Will retry automatically"
 
 
 def address_of(url: str | None) -> str:

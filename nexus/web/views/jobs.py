@@ -28,9 +28,9 @@ from nexus.web.views.items import (
 )
 
 JOB_BADGES = {
-    JobStatus.QUEUED: Badge("Waiting", "queued"),
+    JobStatus.QUEUED: Badge("Queued", "queued"),
     JobStatus.FETCHING: Badge("Fetching", "working"),
-    JobStatus.EXTRACTING: Badge("Extracting the text", "working"),
+    JobStatus.EXTRACTING: Badge("Extracting", "working"),
     JobStatus.EXTRACTED: Badge("Ready for a draft", "draft"),
     JobStatus.READY_TO_GENERATE: Badge("Ready for a draft", "draft"),
     JobStatus.GENERATING: Badge("Writing the draft", "working"),
@@ -54,9 +54,9 @@ JOB_EVENTS = {
 #: The same event once more, when a worker takes the step up.
 TAKEN_UP = {"fetch": "Fetch started", "generate": "Draft started"}
 FAILED_STEPS = {
-    "FETCH": "Failed while fetching the page",
-    "EXTRACT": "Failed while extracting the text",
-    "GENERATE": "Failed while writing the draft",
+    "FETCH": "Couldn't fetch the page",
+    "EXTRACT": "Couldn't extract the text",
+    "GENERATE": "Couldn't write the draft",
 }
 #: The sentence of each error that can end a step.
 SENTENCES = {error.code: describe(error) for error in tree(WorkError)}

@@ -95,7 +95,7 @@ CHALLENGE = (
     '<script src="/cdn-cgi/challenge-platform/h/b/orchestrate/chl_page/v1"></script></body></html>'
 )
 BAD = {
-    "a check for robots": (Answer(CHALLENGE.encode()), "E_BLOCKED_PAGE"),
+    "a bot check": (Answer(CHALLENGE.encode()), "E_BLOCKED_PAGE"),
     "hardly any text": (Answer(b"<html><body><p>Hello.</p></body></html>"), "E_EMPTY_CONTENT"),
     "too much html": (Answer(b"<html><body>" + b"<p>x</p>" * 300_000), "E_PAGE_TOO_LARGE"),
     "not found": (Answer(b"gone", status=404), "E_FETCH_HTTP_4XX"),
