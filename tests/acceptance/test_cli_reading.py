@@ -83,7 +83,7 @@ def test_extractors_command_lists_every_extractor(terminal: Terminal) -> None:
     assert kinds == ["web_article", "video", "podcast_episode", "pdf", "epub", "text"]
     assert "nexus.extract.builtin:pdf" in ran.out
     code, seen = terminal.run_in_terminal("extractors")
-    assert (code, "none: its media wait" in seen) == (0, True)
+    assert (code, "none: its items wait" in seen) == (0, True)
 
 
 def test_a_page_is_added_read_and_refreshed(terminal: Terminal, pages: Pages) -> None:
