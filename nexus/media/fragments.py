@@ -94,7 +94,7 @@ _SLICES = {"text": _slice(fragments.c.text), "html": _slice(fragments.c.html)}
 
 @dataclass(frozen=True)
 class LargeFragment:
-    """A fragment that is larger than a page. Whoever has the page may read it."""
+    """A fragment that is larger than a page, for callers who may read that page."""
 
     media_id: UUID
     revision: int

@@ -201,7 +201,7 @@ def begin_again(
     again = expected or Expected(kind.value, found.filename or "", CONTENT_TYPES[kind], found.size_bytes or 0)
     if _checked(files, again) is not kind:
         raise InvalidKind("This upload was for another kind of file. Start a new one.")
-    with sessions.read() as session:  # not in line: whoever holds the item's row must not wait for the user's
+    with sessions.read() as session:  # not in line: a holder of the item's row must not wait for the user's
         require_place(session, files.shares, viewer, again.size_bytes)
     target = _sign(files, media_id, kind, again.size_bytes)
     with locked(sessions, media_id) as session:
