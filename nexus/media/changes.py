@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, bindparam, case, literal_column, or_, select, union_all
+from sqlalchemy import ColumnElement, Text, bindparam, case, func, literal_column, or_, select, union_all
 
 from nexus.db.session import Query, Session
 from nexus.db.tables import audit, libraries, library_media, memberships, one_of, revisions, users
@@ -30,14 +30,18 @@ class Change(NamedTuple):
 
 
 _mine, _theirs = memberships.alias("mine"), memberships.alias("theirs")
-#: Everyone who shares with the viewer a library that holds the item, the viewer included.
+#: Since when somebody is in a library that holds the item.
+_TOGETHER = case(
+    (_theirs.c.created_at > library_media.c.added_at, _theirs.c.created_at), else_=library_media.c.added_at
+)
+#: Everyone who shares with the viewer a library that holds the item, the viewer included, and since when.
 _SHARERS = (
-    select(users.c.id, people.NAME.label("name"))
+    select(users.c.id, people.NAME.label("name"), func.min(_TOGETHER).label("since"))
     .join(_theirs, _theirs.c.user_id == users.c.id)
     .join(_mine, _mine.c.library_id == _theirs.c.library_id)
     .join(library_media, library_media.c.library_id == _mine.c.library_id)
     .where(_mine.c.user_id == bindparam("viewer"), library_media.c.media_id == bindparam("media_id"))
-    .distinct()
+    .group_by(users.c.id)
     .subquery("sharers")
 )
 
@@ -46,7 +50,7 @@ def _since(at: ColumnElement[datetime]) -> ColumnElement[bool]:
     return at >= bindparam("since", type_=audit.c.at.type)
 
 
-#: New texts: refreshes by people who share a library with the viewer, and what the viewer entered.
+#: New texts: refreshes by people who shared a library with the viewer by then, and what the viewer entered.
 _TEXTS = (
     select(
         case((revisions.c.origin == Origin.ENTERED.value, ENTER), else_=REFRESH).label("event"),
@@ -60,6 +64,7 @@ _TEXTS = (
         revisions.c.media_id == bindparam("media_id"),
         or_(revisions.c.private_to.is_(None), revisions.c.private_to == bindparam("viewer")),
         _since(revisions.c.written_at),
+        revisions.c.written_at >= _SHARERS.c.since,
     )
 )
 #: Into which of the viewer's libraries it was put, and out of which it was taken.

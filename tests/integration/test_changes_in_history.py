@@ -83,6 +83,21 @@ def test_what_others_do_is_told_inside_shared_libraries_only(
     assert problem(site.caller().get(f"/media/{page}/changes")) == (404, "E_NOT_FOUND")
 
 
+def test_what_a_friend_did_before_sharing_stays_untold(
+    app: App, clock: SetClock, site: Site, me: Caller, page: UUID
+) -> None:
+    friend = site.caller()
+    friend.add(URL)
+    refreshed(app, clock, page, friend.user)
+    clock.forward(minutes=1)
+    shared = me.library("Shared")
+    me.let_in(shared, friend.user)
+    data(me.post(f"/libraries/{shared}/media", json={"media_id": str(page)}))
+    assert changes(me, page) == [("item_shared", "you", "Shared")]
+    refreshed(app, clock, page, friend.user)
+    assert changes(me, page) == [("item_shared", "you", "Shared"), ("refresh", "someone", None)]
+
+
 def test_the_page_says_who_did_what(app: App, clock: SetClock, site: Site, me: Caller, page: UUID) -> None:
     refreshed(app, clock, page, me.user)
     shared = me.library("Research")

@@ -111,6 +111,21 @@ def test_a_large_fragment_is_read_as_its_reader_takes_it(
     assert {len(piece) for piece in read} == {SLICE}
 
 
+def test_pictures_of_a_large_fragment_keep_no_address_of_another_site(
+    app: App, me: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever a slice ends, also in the middle of a tag."""
+    me.get("/libraries")
+    picture = '<img src="https://example.com/a.png" alt="A post">'
+    html = f"<p>{picture * 20}{'x' * fragments.PAGE_BYTES}{picture * 20}</p>"
+    media_id = written(app, me.user, ("x" * fragments.PAGE_BYTES, html))
+    for size in (SLICE, 4099):
+        monkeypatch.setattr(fragments, "SLICE", size)
+        ((large,),) = [page["items"] for page in pages_of(me, f"/media/{media_id}/fragments")]
+        assert "https://" not in large["html"]
+        assert large["html"].count('<img alt="A post">') == 40
+
+
 def test_an_empty_text_and_a_cursor_past_the_end_give_an_empty_page(app: App, me: Caller) -> None:
     me.get("/libraries")
     media_id = written(app, me.user, ("all", None))
