@@ -10,27 +10,22 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     and_,
     bindparam,
     cast,
     func,
     literal_column,
-    null,
     select,
-    text,
-    update,
 )
 
 from nexus.db.pictures import KEPT, PICTURE_WAITING, pictures
 from nexus.db.rows import PictureRow
-from nexus.db.session import Query, Session, Statement
+from nexus.db.session import Query, Session
 from nexus.errors import (
     FileUnreachable,
     JobTimeout,
@@ -46,6 +41,7 @@ from nexus.queue import Work
 from nexus.storage import StorageError
 from nexus.storage.names import picture_path
 from nexus.work.backlog import Backlog
+from nexus.work.errands import Errands, held_by
 from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again, decide
 
@@ -57,6 +53,7 @@ BACKLOG = Backlog(
     user=pictures.c.user_id,
     waiting=PICTURE_WAITING,
 )
+ERRANDS = Errands(BACKLOG, PictureRow)
 NAME_LENGTH = 32
 
 
@@ -81,55 +78,9 @@ class _Path(NamedTuple):
     storage_path: str
 
 
-_ONE = pictures.c.id == bindparam("row_id")
-_MINE = (_ONE, pictures.c.attempt == bindparam("fence"), pictures.c.lease_expires_at.is_not(None))
 _OF_TEXT = and_(pictures.c.media_id == bindparam("media_id"), pictures.c.revision == bindparam("revision"))
-_DUE = pictures.c.run_after <= bindparam("now", type_=pictures.c.run_after.type)
-_NO_LEASE = {"lease_expires_at": null()}
-
-
-def _claim(which: ColumnElement[bool]) -> Query[PictureRow]:
-    return Query(
-        update(pictures)
-        .where(which, text(PICTURE_WAITING), _DUE)
-        .values(
-            attempt=pictures.c.attempt + literal_column("1"),
-            tries=pictures.c.tries + literal_column("1"),
-            lease_expires_at=bindparam("until", type_=pictures.c.lease_expires_at.type),
-        )
-        .returning(*pictures.c),
-        PictureRow,
-    )
-
-
-_CLAIM_ONE = _claim(_ONE)
-
-
-@cache
-def _claim_due(most: int) -> Query[PictureRow]:
-    picked = BACKLOG.pick(most).cte("picked")
-    return _claim(pictures.c.id.in_(select(picked.c.id)))
-
-
-_KEEP = Statement(
-    update(pictures)
-    .where(*_MINE)
-    .values({**_NO_LEASE, **{name: bindparam(name, type_=pictures.c[name].type) for name in KEPT}})
-)
-_FAIL = Statement(
-    update(pictures)
-    .where(*_MINE)
-    .values(**_NO_LEASE, error_code=bindparam("code", type_=pictures.c.error_code.type))
-)
-_RELEASE = Statement(
-    update(pictures)
-    .where(*_MINE)
-    .values(
-        **_NO_LEASE,
-        run_after=bindparam("run_after", type_=pictures.c.run_after.type),
-        tries=pictures.c.tries - bindparam("uncounted", type_=pictures.c.tries.type),
-    )
-)
+_KEEP = ERRANDS.let_go(**{name: bindparam(name, type_=pictures.c[name].type) for name in KEPT})
+_FAIL = ERRANDS.let_go(error_code=bindparam("code", type_=pictures.c.error_code.type))
 _OBJECTS = select(pictures.c.storage_path, pictures.c.size_bytes).where(_OF_TEXT).distinct().subquery()
 _USED = Query(
     select(
@@ -157,15 +108,13 @@ class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
         self._tools = tools
 
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[PictureRow] | None:
-        row = session.first(_CLAIM_ONE, row_id=row_id, now=session.now, until=session.now + lease)
+        row = ERRANDS.claim(session, row_id, lease)
         return None if row is None else _claimed(row)
 
     def claim_due(
         self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
     ) -> list[Claim[PictureRow]]:
-        now = session.now
-        rows = session.all(_claim_due(most), lane=lane, user_id=user_id, now=now, until=now + lease)
-        return [_claimed(row) for row in rows]
+        return [_claimed(row) for row in ERRANDS.claim_due(session, lane, user_id, most, lease)]
 
     def do(self, claim: Claim[PictureRow]) -> Taken | WorkError:
         try:
@@ -184,11 +133,9 @@ class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
         error: WorkError | None,
         actor: str,  # noqa: ARG002
     ) -> bool:
-        mine = {"row_id": hold.work.id, "fence": hold.attempt}
         if again is None:
-            return session.run(_FAIL, code=(error or JobTimeout()).code, **mine) > 0
-        uncounted, run_after = 0 if again.counted else 1, session.now + again.wait
-        return session.run(_RELEASE, run_after=run_after, uncounted=uncounted, **mine) > 0
+            return session.run(_FAIL, code=(error or JobTimeout()).code, **held_by(hold)) > 0
+        return ERRANDS.release(session, hold, again)
 
     def _take(self, row: PictureRow) -> Taken:
         """Fetch a picture, and keep it if it is one and there is room for it. Raises WorkError."""
@@ -236,9 +183,8 @@ class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
     def _settled(self, claim: Claim[PictureRow], result: Taken | WorkError) -> str:
         if isinstance(result, WorkError):
             return self._give_up(claim, result)
-        mine = {"row_id": claim.hold.work.id, "fence": claim.hold.attempt}
         with self._tools.sessions.begin() as session:
-            if session.run(_KEEP, **mine, **vars(result)) > 0:
+            if session.run(_KEEP, **held_by(claim.hold), **vars(result)) > 0:
                 return "kept"
         # The attempt is no longer the present one, or its text is gone; or this was written before.
         discard_object(self._tools.sessions, self._tools.files, claim.subject.media_id, result.storage_path)

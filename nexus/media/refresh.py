@@ -1,33 +1,26 @@
 """Refreshing an item: its source is read again, and only the libraries of the user who asked move to the new text.
 
 The item keeps its status, and every text that it had stays as it was. Each user's request waits in a row of its own,
-which a worker claims with an attempt number as fence and a lease that it renews. If the same user asks again meanwhile,
-`tries` is set to 0, and whatever becomes of the older request, the row is due again at once.
+which a worker claims. If the same user asks again meanwhile, it is due again at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
-    ColumnElement,
     and_,
     bindparam,
-    case,
-    delete,
     literal_column,
     null,
     select,
-    text,
-    update,
 )
 
 from nexus.db.rows import IdRow, MediaRow, RefreshRow, RevisionRow
-from nexus.db.session import Query, Session, Sessions, Statement
+from nexus.db.session import Query, Session, Sessions
 from nexus.db.tables import REFRESH_WAITING, library_media, media, memberships, one_of, refreshes
 from nexus.db.tables import revisions as revision_table
 from nexus.db.upserts import upsert_returning
@@ -44,6 +37,7 @@ from nexus.media.workbench import Bench, Tools, Unchanged
 from nexus.queue import Queue, Work
 from nexus.states.media import MediaStatus
 from nexus.work.backlog import Backlog
+from nexus.work.errands import Errands, held_by
 from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again, backoff, decide
 
@@ -55,17 +49,11 @@ BACKLOG = Backlog(
     user=refreshes.c.requested_by,
     waiting=REFRESH_WAITING,
 )
+ERRANDS = Errands(BACKLOG, RefreshRow)
 #: Readable, and no worker is making vectors of the text.
 AT_REST = frozenset({MediaStatus.READY_FOR_READING, MediaStatus.READY})
 
 _NO_ERROR = {"error_code": null(), "error_message": null()}
-_ONE = refreshes.c.id == bindparam("row_id")
-_MINE = (_ONE, refreshes.c.attempt == bindparam("fence"), refreshes.c.lease_expires_at.is_not(None))
-_DUE = refreshes.c.run_after <= bindparam("now", type_=refreshes.c.run_after.type)
-_UNTIL = bindparam("until", type_=refreshes.c.lease_expires_at.type)
-_RUN_AFTER = bindparam("run_after", type_=refreshes.c.run_after.type)
-#: Of a row that is held: nobody has asked again since it was claimed.
-_IS_LATEST = refreshes.c.tries > literal_column("0")
 
 
 class _Newest(NamedTuple):
@@ -102,44 +90,11 @@ _REQUEST = upsert_returning(
 )
 
 
-def _claim(which: ColumnElement[bool]) -> Query[RefreshRow]:
-    return Query(
-        update(refreshes)
-        .where(which, text(REFRESH_WAITING), _DUE)
-        .values(
-            attempt=refreshes.c.attempt + literal_column("1"),
-            tries=refreshes.c.tries + literal_column("1"),
-            lease_expires_at=_UNTIL,
-        )
-        .returning(*refreshes.c),
-        RefreshRow,
-    )
-
-
-_CLAIM_ONE = _claim(_ONE)
-
-
-@cache
-def _claim_due(most: int) -> Query[RefreshRow]:
-    picked = BACKLOG.pick(most).cte("picked")
-    return _claim(refreshes.c.id.in_(select(picked.c.id)))
-
-
-def _let_go(**values: ColumnElement[Any]) -> Statement:
-    """The end of an attempt. The values are about the request that it was claimed for: a newer one is due at once."""
-    of_latest = {name: case((_IS_LATEST, value), else_=refreshes.c[name]) for name, value in values.items()}
-    return Statement(update(refreshes).where(*_MINE).values(lease_expires_at=null(), **of_latest))
-
-
-_DONE = Statement(delete(refreshes).where(*_MINE, _IS_LATEST))
-_ANOTHER = _let_go()
-_FAIL = _let_go(
+_DONE = ERRANDS.remove()
+_ANOTHER = ERRANDS.let_go()
+_FAIL = ERRANDS.let_go(
     error_code=bindparam("code", type_=refreshes.c.error_code.type),
     error_message=bindparam("message", type_=refreshes.c.error_message.type),
-)
-_RELEASE = _let_go(
-    run_after=_RUN_AFTER,
-    tries=refreshes.c.tries - bindparam("uncounted", type_=refreshes.c.tries.type),
 )
 _MEDIA = Query(select(media).where(media.c.id == bindparam("media_id")), MediaRow)
 _PRESENT = Query(
@@ -231,15 +186,13 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
         self._tools = tools
 
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[Due] | None:
-        now = session.now
-        row = session.first(_CLAIM_ONE, row_id=row_id, now=now, until=now + lease)
+        row = ERRANDS.claim(session, row_id, lease)
         return None if row is None else self._claimed(session, row)
 
     def claim_due(
         self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
     ) -> list[Claim[Due]]:
-        now = session.now
-        rows = session.all(_claim_due(most), lane=lane, user_id=user_id, now=now, until=now + lease)
+        rows = ERRANDS.claim_due(session, lane, user_id, most, lease)
         return [claim for row in rows if (claim := self._claimed(session, row)) is not None]
 
     def do(self, claim: Claim[Due]) -> Found | Nothing | None:
@@ -262,12 +215,10 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
         actor: str,  # noqa: ARG002
     ) -> bool:
         """The text that is there stays, whatever becomes of the refresh."""
-        mine = {"row_id": hold.work.id, "fence": hold.attempt}
         if again is None:
             error = error or JobTimeout()
-            return session.run(_FAIL, code=error.code, message=error.message, **mine) > 0
-        uncounted, run_after = 0 if again.counted else 1, session.now + again.wait
-        return session.run(_RELEASE, run_after=run_after, uncounted=uncounted, **mine) > 0
+            return session.run(_FAIL, code=error.code, message=error.message, **held_by(hold)) > 0
+        return ERRANDS.release(session, hold, again)
 
     def _claimed(self, session: Session, row: RefreshRow) -> Claim[Due] | None:
         media = session.first(_MEDIA, media_id=row.media_id)
@@ -321,5 +272,5 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
 
 def _finish(session: Session, hold: Hold) -> bool:
     """Nothing is left to do, unless the user has asked again. False if the attempt is no longer the present one."""
-    mine = {"row_id": hold.work.id, "fence": hold.attempt}
+    mine = held_by(hold)
     return session.run(_DONE, **mine) > 0 or session.run(_ANOTHER, **mine) > 0
