@@ -19,6 +19,7 @@ from nexus.editorial import job_lists
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import queries
 from nexus.media.lifecycle import EXTRACTION
+from nexus.media.listing import list_items
 from nexus.settings import Settings
 from nexus.states.media import Kind
 from nexus.work.turns import Turns
@@ -85,7 +86,7 @@ def _list(shelf: Shelf, cursor: Callable[[Shelf], str | None]) -> float:
     began = time.perf_counter()
     for _ in range(CALLS):
         with shelf.app.sessions.read() as session:
-            page = queries.newest(session, shelf.user, cursor=cursor(shelf))
+            page = list_items(session, shelf.user, cursor=cursor(shelf))
         assert len(page.items) == queries.PAGE
     return (time.perf_counter() - began) / CALLS
 
@@ -132,7 +133,7 @@ def _shelf(place: Place, backend: str, size: int) -> Shelf:
     add_pending(app.sessions, user, size)
     add_jobs(app.sessions, user, size)
     _tidy(app, backend)
-    deep = (_half_way(app, user, size, listing) for listing in (queries.newest, job_lists.newest_jobs))
+    deep = (_half_way(app, user, size, listing) for listing in (list_items, job_lists.newest_jobs))
     return Shelf(app, user, *deep, Turns(app.sessions, app.tools.leases.length))
 
 

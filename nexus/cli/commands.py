@@ -12,10 +12,9 @@ from uuid import UUID
 import typer
 
 import nexus
-from nexus.cli import sharing_commands
+from nexus.cli import list_commands, sharing_commands
 from nexus.cli.failures import Polite
 from nexus.cli.options import AsJson, DataDir, Host, Ids, Port, User
-from nexus.states.media import MediaStatus
 
 app = typer.Typer(
     cls=Polite,
@@ -134,22 +133,7 @@ def import_(
     import_files(data_dir, user, paths, library, as_json=as_json)
 
 
-@app.command()
-def status(
-    ids: Ids = None,
-    only: Annotated[
-        MediaStatus | None, typer.Option("--status", help="Only items in this state.", show_default=False)
-    ] = None,
-    library: Annotated[str | None, typer.Option(help="Only this library.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The most items to list.")] = 20,
-    user: User = None,
-    data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the items as a JSON array.")] = False,
-) -> None:
-    """List items and their states."""
-    from nexus.cli.status import show_status
-
-    show_status(data_dir, user, ids or [], only, library, limit, as_json=as_json)
+app.command()(list_commands.status)
 
 
 @app.command()
@@ -165,6 +149,9 @@ def retry(
     from nexus.cli.retry import retry_items
 
     retry_items(data_dir, user, ids or [], all_failed=all_failed, wait=wait, as_json=as_json)
+
+
+app.command()(list_commands.mark)
 
 
 @app.command()

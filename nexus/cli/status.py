@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 import typer
 
+from nexus import urls
 from nexus.cli import say
 from nexus.cli.context import acting_user, connected
 from nexus.cli.failures import FAILED, Refused
@@ -17,17 +19,18 @@ from nexus.db.session import Session, Sessions
 from nexus.errors import ApiError, public_code
 from nexus.libraries import catalog
 from nexus.media import queries
+from nexus.media.listing import count_items, list_items
 from nexus.media.queries import View
+from nexus.media.wanted import Sort, Wanted
 from nexus.settings import Settings
-from nexus.states.media import MediaStatus
-from nexus.upkeep import counts as census
+from nexus.states.media import Kind, MediaStatus
 
 
 def show_status(
     data_dir: Path | None,
     user: UUID | None,
     media_ids: Sequence[UUID],
-    status: MediaStatus | None,
+    wanted: Wanted,
     library: str | None,
     limit: int,
     *,
@@ -39,7 +42,7 @@ def show_status(
             (views, missing), counts = _named(sessions, viewer, media_ids), None
         else:
             missing = []
-            views, counts = _latest(sessions, viewer, status, library, limit)
+            views, counts = _first(sessions, viewer, wanted, library, limit)
         if as_json:
             from nexus.web.api.schemas import MediaOut  # noqa: PLC0415 the models of the API are slow to load
 
@@ -50,6 +53,33 @@ def show_status(
             say.problem(f"{media_id}: Not found, or you don't have access.")
         if missing:
             raise typer.Exit(FAILED)
+
+
+def wanted_of(
+    status: MediaStatus | None,
+    kind: Kind | None,
+    site: str | None,
+    since: datetime | None,
+    before: datetime | None,
+    read: bool | None,
+    favourite: bool | None,
+    archived: bool,
+    sort: str,
+    reverse: bool,
+) -> Wanted:
+    """Return what the options ask for. A day begins at midnight where the user is."""
+    return Wanted(
+        statuses=frozenset() if status is None else frozenset({status}),
+        kind=kind,
+        site=None if site is None else urls.host_of(urls.with_scheme(site)) or site,
+        added_from=since and since.astimezone(),
+        added_until=before and before.astimezone(),
+        is_read=read,
+        is_archived=archived,
+        is_favourite=favourite,
+        sort=Sort(sort),
+        is_reversed=reverse,
+    )
 
 
 def _named(sessions: Sessions, viewer: UUID, media_ids: Sequence[UUID]) -> tuple[list[View], list[UUID]]:
@@ -63,15 +93,16 @@ def _named(sessions: Sessions, viewer: UUID, media_ids: Sequence[UUID]) -> tuple
     return views, missing
 
 
-def _latest(
-    sessions: Sessions, viewer: UUID, status: MediaStatus | None, library: str | None, limit: int
+def _first(
+    sessions: Sessions, viewer: UUID, wanted: Wanted, library: str | None, limit: int
 ) -> tuple[list[View], dict[MediaStatus, int]]:
-    """Return the newest items, and how many there are of all that could be listed."""
+    """Return the first items, and how many there are of all that could be listed."""
     with sessions.read() as session:
         library_id = None if library is None else _library(session, viewer, library)
-        page = queries.newest(session, viewer, library_id=library_id, status=status, most=limit)
-        counts = census.readable_by_status(session, viewer, library_id)
-    return page.items, counts if status is None else {status: counts[status]}
+        chosen = replace(wanted, library_id=library_id)
+        page = list_items(session, viewer, chosen, most=limit)
+        counts = count_items(session, viewer, chosen)
+    return page.items, {status: counts[status] for status in wanted.statuses} or counts
 
 
 def _library(session: Session, viewer: UUID, name: str) -> UUID:

@@ -9,7 +9,9 @@ from sqlalchemy import Index, text
 from nexus.db.addresses import other_addresses
 from nexus.db.editorial import SHOWN, UNBEGUN, jobs, stories
 from nexus.db.pictures import PICTURE_WAITING, pictures
+from nexus.db.shelves import shelf
 from nexus.db.signing_in import api_tokens, sign_ins
+from nexus.db.site_pages import site_pages  # noqa: F401 part of the metadata
 from nexus.db.tables import (
     REFRESH_WAITING,
     WAITING,
@@ -87,6 +89,25 @@ Index(
     "ix_library_media_order", library_media.c.library_id, library_media.c.added_at, library_media.c.media_id
 )
 Index("ix_library_media_media", library_media.c.media_id)
+# One for each order in which a library can be listed.
+for _key in ("title_key", "published", "words"):
+    Index(
+        f"ix_library_media_{_key}",
+        library_media.c.library_id,
+        library_media.c[_key],
+        library_media.c.media_id,
+    )
+# Also for the items of one site, the latest first.
+Index(
+    "ix_library_media_host",
+    library_media.c.library_id,
+    library_media.c.host,
+    library_media.c.added_at,
+    library_media.c.media_id,
+)
+Index("ix_shelf_media", shelf.c.media_id)
+Index("ix_shelf_title", shelf.c.user_id, shelf.c.title_key, shelf.c.media_id, **_where("title IS NOT NULL"))
+Index("ix_shelf_changed", shelf.c.user_id, shelf.c.changed_at)
 Index("ix_earlier_holdings_revision", earlier_holdings.c.media_id, earlier_holdings.c.revision)
 Index("uq_refreshes_request", refreshes.c.media_id, refreshes.c.requested_by, unique=True)
 Index(

@@ -41,6 +41,7 @@ class MediaRow(NamedTuple):
     provider: str | None
     provider_id: str | None
     external_playback_url: str | None
+    host: str
     created_by_user_id: UUID
     created_at: datetime
     updated_at: datetime
@@ -72,6 +73,7 @@ class RevisionRow(NamedTuple):
     media_id: UUID
     number: int
     title: str | None
+    title_key: str
     content_hash: str
     origin: Origin
     made_by: UUID | None

@@ -45,6 +45,8 @@ metadata = MetaData(
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 Moment = DateTime(timezone=True)
 BigId = BigInteger().with_variant(Integer, "sqlite")
+#: What lists are sorted by: in the order of its characters, on every database.
+SortKey = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def quoted(values: Iterable[Enum]) -> str:
@@ -159,6 +161,8 @@ media = Table(
     Column("provider", String(32)),
     Column("provider_id", String(64)),
     Column("external_playback_url", Text),
+    #: Of the canonical address, as people name it; empty without one.
+    Column("host", SortKey, nullable=False, server_default=""),
     Column("created_by_user_id", ForeignKey("users.id"), nullable=False),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
@@ -226,6 +230,7 @@ revisions = Table(
     Column("media_id", ForeignKey("media.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("title", Text),
+    Column("title_key", SortKey, nullable=False, server_default=""),
     #: The same for the same title, text, html, facts and pictures.
     Column("content_hash", String(64), nullable=False),
     Column("origin", String(16), nullable=False),
@@ -269,6 +274,11 @@ library_media = Table(
     Column("revision", Integer),
     #: When the library took another revision.
     Column("moved_at", Moment),
+    #: What the list can be sorted by: copies from the item and the revision that is held (see list_keys.py).
+    Column("host", SortKey, nullable=False, server_default=""),
+    Column("title_key", SortKey, nullable=False, server_default=""),
+    Column("published", SortKey, nullable=False, server_default=""),
+    Column("words", Integer, nullable=False, server_default="0"),
     ForeignKeyConstraint(["media_id", "revision"], ["revisions.media_id", "revisions.number"]),
 )
 
@@ -374,14 +384,6 @@ history = Table(
     Column("attempt", Integer, nullable=False),
     Column("error_code", String(64)),
     sqlite_autoincrement=True,
-)
-
-#: What is known about the sites that are being fetched, as JSON; only PostgreSQL uses it (see work/sites.py).
-site_pages = Table(
-    "site_pages",
-    metadata,
-    Column("bucket", Integer, primary_key=True, autoincrement=False),
-    Column("page", Text, nullable=False),
 )
 
 usage = Table(

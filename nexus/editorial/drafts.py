@@ -95,7 +95,7 @@ def create_job_from_item(session: Session, viewer: UUID, library_id: UUID, media
     body = reader.beginning(session, media_id, found.row.revision, jobs.MOST_TEXT)
     if len(body) < jobs.LEAST_TEXT:
         raise JobNotReady("It has too little text for a story. Paste the text instead.")
-    title = (found.row.title or body.splitlines()[0])[: jobs.MOST_TITLE].strip()
+    title = (found.row.original_title or body.splitlines()[0])[: jobs.MOST_TITLE].strip()
     job_id = jobs.queue_job_for_item(session, viewer, library_id, found.row.canonical_url)
     jobs.adopt_text(session, job_id, title, body, media_id, found.row.revision, str(viewer))
     return job_id

@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session
+from nexus.db.shelves import shelf
 from nexus.db.tables import libraries, library_media, media, memberships, one_of, users
 from nexus.db.upserts import insert_or_nothing, upsert
 from nexus.errors import Forbidden, NotFound
@@ -96,6 +97,14 @@ HELD_SINCE = (
 )
 MANAGED = or_(
     media.c.created_by_user_id == bindparam("viewer"), _shared(memberships.c.role == Role.ADMIN.value)
+)
+
+#: Whether the owner of a row of the enclosing query can still read the item that it is about.
+STILL_READ = exists(
+    select(library_media.c.media_id)
+    .join(memberships, memberships.c.library_id == library_media.c.library_id)
+    .where(library_media.c.media_id == shelf.c.media_id, memberships.c.user_id == shelf.c.user_id)
+    .correlate(shelf)
 )
 
 _ACCESS = Query(

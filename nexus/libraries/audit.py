@@ -37,6 +37,7 @@ class AuditEvent(StrEnum):
     ITEM_SHARED = "item_shared"
     ITEM_REMOVED = "item_removed"
     ITEM_DELETED = "item_deleted"
+    LIBRARY_RENAMED = "library_renamed"
     LIBRARY_DELETED = "library_deleted"
     SETTING_CHANGED = "setting_changed"
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import and_, bindparam, case, delete, exists, select, union
+from sqlalchemy import ColumnElement, and_, bindparam, case, delete, exists, func, select, union, update
 
+from nexus.db.list_keys import KEYS_IF_THERE
 from nexus.db.pictures import pictures
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Statement
+from nexus.db.shelves import shelf
 from nexus.db.tables import (
     history,
     insert_all,
@@ -22,8 +24,8 @@ from nexus.db.tables import (
     memberships,
     revisions,
 )
-from nexus.db.upserts import insert_or_nothing, upsert
-from nexus.errors import Forbidden, InvalidRequest, NotFound
+from nexus.db.upserts import upsert_from
+from nexus.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from nexus.libraries import access, audit, members
 from nexus.libraries.access import Role
 from nexus.libraries.audit import AuditEvent
@@ -86,6 +88,9 @@ _MINE = Query(
     ),
     MyLibrary,
 )
+_RENAME = Statement(
+    update(libraries).where(libraries.c.id == bindparam("library_id")).values(name=bindparam("new_name"))
+)
 _ONE = Query(
     _SELECTED.where(memberships.c.user_id == bindparam("viewer"), libraries.c.id == bindparam("library_id")),
     MyLibrary,
@@ -114,20 +119,32 @@ _DROP_EVERYWHERE = Query(
     .returning(library_media.c.library_id),
     _Holder,
 )
+
+
+def _hold(revision: ColumnElement[Any]) -> Statement:
+    """An INSERT of a holding, with what the library's list is sorted by, that leaves an existing one as it is."""
+    values: dict[str, ColumnElement[Any]] = {
+        "library_id": bindparam("library_id", type_=library_media.c.library_id.type),
+        "media_id": media.c.id,
+        "added_at": bindparam("added_at", type_=library_media.c.added_at.type),
+        "revision": revision,
+        "host": media.c.host,
+        **KEYS_IF_THERE,
+    }
+    held = func.coalesce(revision, media.c.revision)
+    text = and_(revisions.c.media_id == media.c.id, revisions.c.number == held)
+    rows = select(*values.values()).outerjoin_from(media, revisions, text)
+    return upsert_from(
+        library_media,
+        list(values),
+        rows.where(media.c.id == bindparam("media_id")),
+        lambda new: new.on_conflict_do_nothing(),
+    )
+
+
 #: Somebody who adds an item later than others gets the newest text that everybody may read.
-_NEWEST = (
-    select(case((media.c.newest_revision > media.c.revision, media.c.newest_revision)))
-    .where(media.c.id == bindparam("media_id"))
-    .scalar_subquery()
-)
-_HOLD = upsert(
-    library_media,
-    {
-        **{library_media.c[name]: bindparam(name) for name in ("library_id", "media_id", "added_at")},
-        library_media.c.revision: _NEWEST,
-    },
-    lambda new: new.on_conflict_do_nothing(),
-)
+_HOLD = _hold(case((media.c.newest_revision > media.c.revision, media.c.newest_revision)))
+_HOLD_REVISION = _hold(bindparam("number", type_=library_media.c.revision.type))
 _SHOWN = (
     select(media.c.id, media.c.revision.label("base"), access.shown_revision().label("number"))
     .join_from(library_media, memberships, memberships.c.library_id == library_media.c.library_id)
@@ -142,7 +159,21 @@ _SHARED_TEXT = Query(
     .where(revisions.c.private_to.is_(None)),
     _SharedText,
 )
-_HOLD_REVISION = insert_or_nothing(library_media)
+_OWN_TEXT = Query(
+    select(library_media.c.media_id)
+    .join(
+        revisions,
+        and_(
+            revisions.c.media_id == library_media.c.media_id, revisions.c.number == library_media.c.revision
+        ),
+    )
+    .where(
+        library_media.c.library_id == bindparam("library_id"),
+        library_media.c.media_id == bindparam("media_id"),
+        revisions.c.private_to.is_not(None),
+    ),
+    _Held,
+)
 _LOCK_MEDIA = Query(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update(), IdRow)
 _HOLDERS = exists(
     select(library_media.c.media_id).where(library_media.c.media_id == media.c.id).correlate(media)
@@ -159,6 +190,8 @@ _FILES = Query(
     ),
     _File,
 )
+#: What people have noted about an item that they can't read any more.
+_FORGET = Statement(delete(shelf).where(shelf.c.media_id == bindparam("media_id"), ~access.STILL_READ))
 _DELETE_HISTORY = Statement(
     delete(history).where(history.c.subject == "media", history.c.subject_id == bindparam("media_id"))
 )
@@ -194,6 +227,17 @@ def find_own_library(session: Session, viewer: UUID, name: str) -> UUID | None:
     wanted = " ".join(name.split())
     own = (row for row in list_libraries(session, viewer) if row.role is Role.ADMIN)
     return next((row.id for row in own if row.name == wanted), None)
+
+
+def rename_library(session: Session, library_id: UUID, viewer: UUID, name: str) -> None:
+    """Give a library another name, for all of its members; a default library too, which has only one.
+
+    Raises NotFound, Forbidden for a plain member, InvalidRequest for a bad name.
+    """
+    title = clean_name(name)
+    members.lock_as_admin(session, library_id, viewer)
+    session.run(_RENAME, library_id=library_id, new_name=title)
+    audit.record(session, AuditEvent.LIBRARY_RENAMED, viewer, library_id=library_id, about=title)
 
 
 def clean_name(name: str) -> str:
@@ -235,6 +279,27 @@ def add_media(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) 
         audit.record(session, AuditEvent.ITEM_SHARED, viewer, library_id=library_id, subject_id=media_id)
 
 
+def move_media(
+    session: Session, media_id: UUID, viewer: UUID, from_library_id: UUID, to_library_id: UUID
+) -> None:
+    """Take a media out of one library and put it into another, both or neither. The viewer can change both.
+
+    It is never deleted on the way. Raises NotFound if the first does not hold it, Conflict if it holds a text that the
+    viewer entered, which no other library may have.
+    """
+    for library_id in sorted({from_library_id, to_library_id}):
+        access.keep_library(session, library_id)
+    access.require_admin(session, from_library_id, viewer)
+    lock_media(session, media_id)
+    if session.first(_OWN_TEXT, library_id=from_library_id, media_id=media_id) is not None:
+        raise Conflict(
+            "You entered the text of this item, and only your own library can hold it. Copy the item."
+        )
+    add_media(session, to_library_id, media_id, viewer)
+    if from_library_id != to_library_id:
+        remove_media(session, from_library_id, media_id, viewer)
+
+
 def _hold_shown(session: Session, library_id: UUID, media_id: UUID, viewer: UUID) -> bool:
     """Put a media into a library, in the revision that the viewer sees; return whether it is new there.
 
@@ -245,7 +310,7 @@ def _hold_shown(session: Session, library_id: UUID, media_id: UUID, viewer: UUID
     if shown is None:
         return session.run(_HOLD, **held) > 0
     revision = None if shown.number == shown.base else shown.number
-    return session.run(_HOLD_REVISION, revision=revision, moved_at=None, **held) > 0
+    return session.run(_HOLD_REVISION, number=revision, **held) > 0
 
 
 def hold_media(session: Session, library_id: UUID, *media_ids: UUID) -> None:
@@ -307,6 +372,7 @@ def _delete_unheld(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]
     files = session.all(_FILES, media_id=media_id)
     deleted = session.first(_DELETE_UNHELD, media_id=media_id)
     if deleted is None:
+        session.run(_FORGET, media_id=media_id)
         return []
     session.run(_DELETE_HISTORY, media_id=media_id)
     audit.record(session, AuditEvent.ITEM_DELETED, viewer, subject_id=media_id, about=deleted.kind.value)

@@ -10,7 +10,8 @@ from sqlalchemy import bindparam, case, delete, func, or_, select, update
 
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Statement
-from nexus.db.tables import invitations, libraries, memberships, users
+from nexus.db.shelves import shelf
+from nexus.db.tables import invitations, libraries, library_media, memberships, users
 from nexus.db.upserts import every_column, upsert
 from nexus.errors import Conflict, DefaultLibrary, Forbidden, NotFound
 from nexus.libraries import access, audit
@@ -73,6 +74,15 @@ _TO_THEM = or_(
     invitations.c.email == select(users.c.email).where(users.c.id == bindparam("user_id")).scalar_subquery(),
 )
 _IN_LIBRARY = invitations.c.library_id == bindparam("library_id")
+_FORGET = Statement(
+    delete(shelf).where(
+        shelf.c.user_id == bindparam("user_id"),
+        shelf.c.media_id.in_(
+            select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id"))
+        ),
+        ~access.STILL_READ,
+    )
+)
 _WITHDRAW = Statement(delete(invitations).where(_IN_LIBRARY, _BY_THEM))
 _WITHDRAW_ALL = Statement(delete(invitations).where(_IN_LIBRARY, or_(_BY_THEM, _TO_THEM)))
 
@@ -128,7 +138,8 @@ def set_role(session: Session, library_id: UUID, user_id: UUID, role: Role, view
 def remove_member(session: Session, library_id: UUID, user_id: UUID, viewer: UUID) -> None:
     """Remove a member: admins can remove anyone, others only themselves.
 
-    Invitations by them and to them are void, so that there is no way back in. Raises Conflict if that would leave no
+    Invitations by them and to them are void, so that there is no way back in; what they have noted about items that
+    they can't read any more goes. Raises Conflict if that would leave no
     admin.
     """
     lock_library(session, library_id)
@@ -141,6 +152,7 @@ def remove_member(session: Session, library_id: UUID, user_id: UUID, viewer: UUI
         raise NotFound
     _require_an_admin(session, library_id)
     session.run(_WITHDRAW_ALL, library_id=library_id, user_id=user_id)
+    session.run(_FORGET, library_id=library_id, user_id=user_id)
     event = AuditEvent.MEMBER_LEFT if user_id == viewer else AuditEvent.MEMBER_REMOVED
     audit.record(session, event, viewer, library_id=library_id, subject_id=user_id)
 

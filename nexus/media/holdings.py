@@ -23,6 +23,7 @@ from sqlalchemy import (
     update,
 )
 
+from nexus.db.list_keys import TEXT_KEYS
 from nexus.db.rows import IdRow, MediaRow
 from nexus.db.session import Query, Session, Sessions, Statement
 from nexus.db.tables import earlier_holdings, libraries, library_media, media, memberships, revisions
@@ -144,6 +145,11 @@ def _remember(chosen: Select[Any]) -> Statement:
 
 def _move(chosen: Select[Any]) -> Statement:
     base = select(media.c.revision).where(media.c.id == library_media.c.media_id).scalar_subquery()
+    text = and_(
+        revisions.c.media_id == library_media.c.media_id,
+        revisions.c.number == bindparam("number", type_=Integer),
+    )
+    keys = {name: select(key).where(text).scalar_subquery() for name, key in TEXT_KEYS.items()}
     return Statement(
         update(library_media)
         .where(
@@ -151,7 +157,7 @@ def _move(chosen: Select[Any]) -> Statement:
             library_media.c.library_id.in_(chosen),
             func.coalesce(library_media.c.revision, base) != bindparam("number", type_=Integer),
         )
-        .values(revision=bindparam("number"), moved_at=bindparam("now"))
+        .values(revision=bindparam("number"), moved_at=bindparam("now"), **keys)
     )
 
 

@@ -8,8 +8,11 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    Double,
+    Integer,
     Select,
     Subquery,
+    Text,
     and_,
     bindparam,
     case,
@@ -19,6 +22,8 @@ from sqlalchemy import (
     select,
 )
 
+from nexus.db.pictures import pictures
+from nexus.db.shelves import shelf
 from nexus.db.tables import library_media, media, media_file, memberships, revisions
 from nexus.libraries import access
 from nexus.libraries.access import Role
@@ -30,7 +35,9 @@ class ItemRow(NamedTuple):
 
     id: UUID
     kind: Kind
+    #: The viewer's own title, or else that of the text.
     title: str | None
+    original_title: str | None
     processing_status: MediaStatus
     failure_stage: Stage | None
     last_error_code: str | None
@@ -46,6 +53,7 @@ class ItemRow(NamedTuple):
     provider: str | None
     provider_id: str | None
     external_playback_url: str | None
+    host: str
     created_by_user_id: UUID
     created_at: datetime
     updated_at: datetime
@@ -57,17 +65,35 @@ class ItemRow(NamedTuple):
     #: The revision that is shown; 0 if there is none.
     revision: int
     newest_revision: int
+    byline: str | None
+    site: str | None
+    published: str | None
+    #: 0 if there is no text.
+    words: int
+    excerpt: str | None
+    #: What the text names as its picture, and the first that was fetched for it and is large enough to be seen.
+    lead_image: str | None
+    picture: str | None
     #: Whether it is the viewer's own text, which does not depend on the item's state.
     is_entered: bool
     #: Whether the viewer administers a library that holds it.
     administers: bool
     managed: bool
+    #: What the viewer has noted about it; nobody else sees that.
+    read_at: datetime | None
+    archived_at: datetime | None
+    favourite_at: datetime | None
+    #: How much of the text lies behind them, from 0 to 1.
+    progress: float
     #: When the first of the viewer's libraries got it.
     held_since: datetime
     #: When the latest of the listed libraries got it.
     added_at: datetime
 
 
+#: How much of an excerpt a list shows, and how wide and high a picture must be.
+EXCERPT = 300
+VISIBLE = 100
 HELD_BY_VIEWER = memberships.c.user_id == bindparam("viewer")
 #: What an item is to a viewer, made from their libraries that hold it.
 SEEN: list[ColumnElement[Any]] = [
@@ -83,8 +109,10 @@ SEEN: list[ColumnElement[Any]] = [
 
 def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
     """Return the rows of items that a query of `SEEN` found, with one of their revisions."""
+    original = func.coalesce(revisions.c.title, seen.c.title)
     shown = {
-        "title": func.coalesce(revisions.c.title, seen.c.title),
+        "title": func.coalesce(shelf.c.title, original),
+        "original_title": original,
         # A library that moves to another revision changes what its readers see, and nobody else's.
         "updated_at": case((seen.c.moved_at > seen.c.updated_at, seen.c.moved_at), else_=seen.c.updated_at),
         "has_file": media_file.c.media_id.is_not(None),
@@ -93,6 +121,14 @@ def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
         "file_type": media_file.c.content_type,
         "has_text": revisions.c.media_id.is_not(None),
         "revision": number,
+        **{name: revisions.c[name] for name in ("byline", "site", "published", "lead_image")},
+        "words": func.coalesce(revisions.c.words, literal_column("0")),
+        "excerpt": func.substr(
+            revisions.c.excerpt, literal_column("1"), literal_column(str(EXCERPT)), type_=Text
+        ),
+        "picture": _picture(seen, number),
+        **{name: shelf.c[name] for name in ("read_at", "archived_at", "favourite_at")},
+        "progress": func.coalesce(shelf.c.fraction, literal_column("0"), type_=Double),
         "is_entered": revisions.c.private_to.is_not(None),
         "managed": or_(seen.c.created_by_user_id == bindparam("viewer"), seen.c.administers),
     }
@@ -109,4 +145,23 @@ def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
                 or_(media_file.c.revision == number, media_file.c.revision == literal_column("0")),
             ),
         )
+        .outerjoin(shelf, and_(shelf.c.user_id == bindparam("viewer"), shelf.c.media_id == seen.c.id))
+    )
+
+
+def _picture(seen: Subquery, number: ColumnElement[int]) -> ColumnElement[str | None]:
+    """The name of the first picture of a revision that is there and is not an icon."""
+    least = literal_column(str(VISIBLE), Integer)
+    return (
+        select(pictures.c.name)
+        .where(
+            pictures.c.media_id == seen.c.id,
+            pictures.c.revision == number,
+            pictures.c.width >= least,
+            pictures.c.height >= least,
+        )
+        .order_by(pictures.c.place)
+        .limit(literal_column("1"))
+        .correlate(seen)
+        .scalar_subquery()
     )

@@ -20,12 +20,11 @@ from nexus.extract import Heading
 from nexus.media import holdings, illustrations, refresh, revisions
 from nexus.media.files import CONTENT_TYPES, Files
 from nexus.media.illustrations import Illustrations
-from nexus.media.queries import View
+from nexus.media.queries import WORDS_PER_MINUTE, View
 from nexus.states.capabilities import Capabilities
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError
 
-WORDS_PER_MINUTE = 230
 #: How many fragments are shown at a time, and how many characters of them: chapters of a book are long.
 PIECES = 50
 CHARACTERS = 300_000

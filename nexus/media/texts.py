@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,9 @@ T = TypeVar("T", Facts, Fragment, Heading)
 
 #: No more pictures of a text are remembered, however many it has; NEXUS_PICTURES_PER_TEXT may be lower.
 MOST_PICTURES = 200
+#: The first characters of a title are enough to sort by.
+LONGEST_KEY = 80
+LONGEST_EXCERPT = 200
 _SOURCE = re.compile(r'<img\b[^<>]* src="(https?://[^"]*)"')
 
 #: For each byte of UTF-8: a space, the beginning of a character of a script that has none between words, or neither.
@@ -114,6 +118,7 @@ class Readable:
         revision = {
             "media_id": media_id,
             "title": text.title,
+            "title_key": title_key(text.title),
             "content_hash": _content_hash(found, outline, pieces),
             "origin": (Origin.EXTRACTED if owner is None else Origin.ENTERED).value,
             "made_by": owner,
@@ -128,6 +133,7 @@ class Readable:
             "etag": fetched and fetched.etag,
             "last_modified": fetched and fetched.last_modified,
             **vars(text.facts),
+            "excerpt": text.facts.excerpt or _beginning(text),
         }
         assets = [{"media_id": media_id, **vars(asset)} for asset in text.assets]
         sources = picture_sources(text)
@@ -182,6 +188,25 @@ def picture_sources(found: Extraction) -> list[str]:
             if len(sources) == MOST_PICTURES:
                 return list(sources)
     return list(sources)
+
+
+def title_key(title: str | None) -> str:
+    """Return what a title is sorted by: without accents, case, and the quotation marks that it begins with."""
+    plain = unicodedata.normalize("NFKD", (title or "")[: 4 * LONGEST_KEY]).casefold()
+    letters = "".join(char for char in plain if not unicodedata.combining(char))
+    first = next((place for place, char in enumerate(letters) if char.isalnum()), 0)
+    return UNSTORABLE.sub("", " ".join(letters[first:].split())[:LONGEST_KEY])
+
+
+def _beginning(found: Extraction) -> str | None:
+    """The first words of a text for a list, without a title that it begins with."""
+    pieces = (piece.text for piece in found.fragments)
+    text = next((" ".join(text[: 8 * LONGEST_EXCERPT].split()) for text in pieces if text.strip()), "")
+    text = text.removeprefix(" ".join((found.title or "").split())).lstrip() or text
+    if len(text) <= LONGEST_EXCERPT:
+        return text or None
+    cut = text[: LONGEST_EXCERPT - 1]
+    return (cut.rpartition(" ")[0] or cut).rstrip(" ,;:.") + "…"
 
 
 def count_words(text: str) -> int:

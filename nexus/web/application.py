@@ -29,6 +29,7 @@ from nexus.web.api import (
     libraries,
     media,
     people,
+    shelf,
     storage_links,
     stories,
     tokens,
@@ -72,6 +73,7 @@ ABOUT: dict[str, Any] = {"title": "Nexus", "version": nexus.__version__, "descri
 ROUTERS = (
     uploads.router,
     bulk.router,
+    shelf.router,
     media.router,
     changes.router,
     libraries.router,

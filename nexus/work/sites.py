@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from sqlalchemy import Float, bindparam, literal_column, select, update
 
 from nexus.db.session import Query, Sessions, Statement
-from nexus.db.tables import site_pages
+from nexus.db.site_pages import site_pages
 from nexus.db.upserts import insert_or_nothing
 from nexus.fetch.pace import SiteState
 from nexus.fetch.shared import bucket_of, change_page

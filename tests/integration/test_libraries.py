@@ -21,6 +21,7 @@ from nexus.libraries.catalog import (
 from nexus.libraries.members import join, list_members, remove_member, set_role
 from nexus.media import history, queries
 from nexus.media.add import add_url, hold_media
+from nexus.media.listing import list_items
 from nexus.states.media import MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.media import everything_of, history_of, new_file, new_media, row_of, walk_media_to
@@ -337,8 +338,8 @@ def test_a_viewer_reads_only_media_in_their_libraries(app: App) -> None:
         assert [seen(session, user) for user in (owner, member, stranger)] == [True, True, False]
         assert queries.get_media(session, media_id, owner).may_retry
         assert not queries.get_media(session, media_id, member).may_retry
-        assert queries.newest(session, member).items[0].row.id == media_id
-        assert queries.newest(session, stranger).items == []
+        assert list_items(session, member).items[0].row.id == media_id
+        assert list_items(session, stranger).items == []
         for refused in (queries.get_media, history.events):
             with pytest.raises(NotFound):
                 refused(session, media_id, stranger)

@@ -15,6 +15,8 @@ from nexus.libraries import catalog
 from nexus.libraries.access import Role
 from nexus.media import history, queries
 from nexus.media.fragments import read_text_page
+from nexus.media.listing import list_items
+from nexus.media.wanted import Wanted
 from nexus.states.media import MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.media import (
@@ -36,7 +38,7 @@ def pages(
     cursor = None
     while True:
         with app.sessions.read() as session:
-            page = queries.newest(session, viewer, cursor=cursor, most=most, **more)
+            page = list_items(session, viewer, Wanted(**more), cursor, most)
         found.append([view.row.id for view in page.items])
         cursor = page.next_cursor
         if cursor is None:
@@ -142,7 +144,7 @@ def test_only_members_can_list_a_library(app: App) -> None:
     assert flat(pages(app, member, 5, library_id=library)) == [media_id]
     for unknown in (library, uuid4()):
         with app.sessions.read() as session, pytest.raises(NotFound):
-            queries.newest(session, stranger, library_id=unknown)
+            list_items(session, stranger, Wanted(library_id=unknown))
 
 
 @pytest.mark.parametrize("most", [1, 2, 50])
@@ -151,9 +153,9 @@ def test_a_list_can_be_narrowed_to_a_status(app: App, clock: SetClock, most: int
     made = shelf(app, clock, user, 6)
     for media_id in made[::2]:
         walk_media_to(app, media_id, MediaStatus.FAILED)
-    assert flat(pages(app, user, most, status=MediaStatus.FAILED)) == made[::2]
-    assert flat(pages(app, user, most, status=MediaStatus.PENDING)) == made[1::2]
-    assert flat(pages(app, user, most, status=MediaStatus.READY)) == []
+    assert flat(pages(app, user, most, statuses=frozenset({MediaStatus.FAILED}))) == made[::2]
+    assert flat(pages(app, user, most, statuses=frozenset({MediaStatus.PENDING}))) == made[1::2]
+    assert flat(pages(app, user, most, statuses=frozenset({MediaStatus.READY}))) == []
 
 
 def test_a_user_who_never_signed_in_sees_an_empty_list(app: App) -> None:
@@ -169,7 +171,7 @@ def test_a_media_view_holds_its_capabilities(app: App) -> None:
     )
     walk_media_to(app, article, MediaStatus.READY_FOR_READING)
     with app.sessions.read() as session:
-        views = {view.row.id: view for view in queries.newest(session, user).items}
+        views = {view.row.id: view for view in list_items(session, user).items}
         assert views[article].capabilities.can_quote
         assert not views[waiting].capabilities.can_read
         assert views[stored].capabilities.can_read
@@ -256,7 +258,7 @@ def test_a_forged_cursor_is_an_invalid_request(app: App, cursor: str) -> None:
     publish_text(app, media_id, start_extraction(app, media_id), TEXTS)
     with app.sessions.read() as session:
         with pytest.raises(InvalidRequest):
-            queries.newest(session, user, cursor=cursor)
+            list_items(session, user, cursor=cursor)
         for reader in (text, history.events):
             with pytest.raises(InvalidRequest):
                 reader(session, media_id, user, cursor)
@@ -268,9 +270,9 @@ def test_a_cursor_of_one_list_does_not_break_another(app: App, clock: SetClock) 
     media_id = new_media(app, user)
     walk_media_to(app, media_id, MediaStatus.READY)
     with app.sessions.read() as session:
-        of_media = queries.newest(session, user, most=1).next_cursor
+        of_media = list_items(session, user, most=1).next_cursor
         of_history = history.events(session, media_id, user, most=1).next_cursor
         with pytest.raises(InvalidRequest):
             history.events(session, media_id, user, of_media)
         with pytest.raises(InvalidRequest):
-            queries.newest(session, user, cursor=of_history)
+            list_items(session, user, cursor=of_history)

@@ -23,6 +23,7 @@ from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
 from nexus.media import add, files, holdings, queries, reader, refresh
 from nexus.media.fragments import read_text_page
+from nexus.media.listing import list_items
 from nexus.media.runner import Outcome
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind, MediaStatus, Origin
@@ -91,7 +92,7 @@ def seen(app: App, media_id: UUID, user: UUID) -> dict[str, Any]:
             "text": [(one.id, one.text, one.html) for one in text],
             "document": document.row,
             "picture": reader.find_picture(session, view, "p.png"),
-            "listed": [one.row.title for one in queries.newest(session, user).items],
+            "listed": [one.row.title for one in list_items(session, user).items],
         }
 
 
@@ -153,7 +154,7 @@ def test_somebody_who_adds_the_address_later_gets_the_newest_text(app: App) -> N
 def test_the_first_extraction_and_a_retry_serve_everyone(app: App) -> None:
     ann, bob = holder(app), holder(app)
     with app.sessions.read() as session:
-        media_id = queries.newest(session, ann).items[0].row.id
+        media_id = list_items(session, ann).items[0].row.id
     walk_media_to(app, media_id, MediaStatus.FAILED)
     with app.sessions.begin() as session:
         add.add_url(session, bob, "web_article", URL, {})
@@ -277,7 +278,7 @@ def test_another_admin_of_a_shared_library_cannot_change_what_its_admins_read(ap
 def test_a_text_can_be_entered_for_an_item_that_failed(app: App) -> None:
     ann = holder(app)
     with app.sessions.read() as session:
-        media_id = queries.newest(session, ann).items[0].row.id
+        media_id = list_items(session, ann).items[0].row.id
     walk_media_to(app, media_id, MediaStatus.FAILED)
     bob = holder(app, "https://example.com/other")
     with app.sessions.begin() as session:

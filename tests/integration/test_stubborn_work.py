@@ -27,8 +27,10 @@ from nexus.media.lifecycle import (
     release,
     worker_start_attempt,
 )
+from nexus.media.listing import list_items
 from nexus.media.runner import Extracting, Outcome
 from nexus.media.texts import Found
+from nexus.media.wanted import Wanted
 from nexus.queue import Work
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind, MediaStatus
@@ -218,11 +220,11 @@ def test_a_viewer_of_many_libraries_sees_each_media_once(app: App) -> None:
             library = catalog.create_library(session, user, f"Library {number}")
             catalog.add_media(session, library, wanted[number % 7], user)
     seen: list[UUID] = []
-    cursor = None
+    cursor, pending = None, Wanted(statuses=frozenset({MediaStatus.PENDING}))
     while True:
         with app.sessions.read() as session:
-            page = queries.newest(session, user, cursor=cursor, most=2)
-            assert len(queries.newest(session, user, status=MediaStatus.PENDING, most=50).items) == 7
+            page = list_items(session, user, cursor=cursor, most=2)
+            assert len(list_items(session, user, pending, most=50).items) == 7
         seen += [view.row.id for view in page.items]
         cursor = page.next_cursor
         if cursor is None:

@@ -9,10 +9,12 @@ from fastapi import Response
 
 from nexus.app import App
 from nexus.db.session import Session
-from nexus.libraries import catalog, invitations, members
+from nexus.libraries import catalog, invitations, members, sizes
 from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitation, Invitee
 from nexus.media import files, queries
+from nexus.media.listing import list_items
+from nexus.media.wanted import Wanted
 from nexus.web.api.library_schemas import (
     LibraryBody,
     LibraryList,
@@ -35,7 +37,9 @@ router = Router(prefix="/libraries", tags=["libraries"])
 def list_libraries(nexus: Nexus, viewer: Viewer) -> Response:
     with nexus.sessions.read() as session:
         rows = catalog.list_libraries(session, viewer)
-    return answer(LibraryList.model_validate({"items": rows}))
+        counted = sizes.size_libraries(session, viewer)
+    listed = [LibraryOut.of(row, counted[row.id]) for row in rows if row.id in counted]
+    return answer(LibraryList(items=listed))
 
 
 @router.post("", responses=answers(Data[LibraryOut], 413), summary="Create a library")
@@ -43,15 +47,21 @@ def create_library(nexus: Nexus, viewer: Viewer, body: LibraryBody) -> Response:
     """You become its admin."""
     with nexus.sessions.begin() as session:
         library_id = catalog.create_library(session, viewer, body.name)
-        row = catalog.get_library(session, library_id, viewer)
-    return answer(LibraryOut.model_validate(row))
+        return _answer_library(session, library_id, viewer)
 
 
 @router.get("/{library_id}", responses=answers(Data[LibraryOut], 404), summary="Get a library")
 def get_library(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
     with nexus.sessions.read() as session:
-        row = catalog.get_library(session, library_id, viewer)
-    return answer(LibraryOut.model_validate(row))
+        return _answer_library(session, library_id, viewer)
+
+
+@router.patch("/{library_id}", responses=answers(Data[LibraryOut], 403, 404, 413), summary="Rename a library")
+def rename_library(nexus: Nexus, viewer: Viewer, library_id: UUID, body: LibraryBody) -> Response:
+    """For admins. All members see the new name."""
+    with nexus.sessions.begin() as session:
+        catalog.rename_library(session, library_id, viewer, body.name)
+        return _answer_library(session, library_id, viewer)
 
 
 @router.delete("/{library_id}", responses=answers(Data[Done], 403, 404), summary="Delete a library")
@@ -66,16 +76,28 @@ def delete_library(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
 def list_library_media(
     nexus: Nexus, viewer: Viewer, library_id: UUID, cursor: Cursor = None, limit: Limit = queries.PAGE
 ) -> Response:
+    """Archived items too, the latest addition first. GET /media has filters and other orders."""
+    wanted = Wanted(library_id=library_id, is_archived=None)
     with nexus.sessions.read() as session:
-        page = queries.newest(session, viewer, library_id=library_id, cursor=cursor, most=limit)
+        page = list_items(session, viewer, wanted, cursor, limit)
     return answer(MediaPage.of(page, viewer))
 
 
-@router.post("/{library_id}/media", responses=answers(Data[Done], 403, 404, 413), summary="Add an item to it")
+@router.post(
+    "/{library_id}/media",
+    responses=answers(Data[Done], 403, 404, 409, 413),
+    summary="Copy or move an item to it",
+)
 def add_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, body: LibraryMediaBody) -> Response:
-    """For admins of the library, with an item that they may read. Only its uploader may add a file."""
+    """For admins of the library, with an item that they may read. Only its uploader may add a file.
+
+    With `from_library_id` it is moved, if you administer that library too.
+    """
     with nexus.sessions.begin() as session:
-        catalog.add_media(session, library_id, body.media_id, viewer)
+        if body.from_library_id is None:
+            catalog.add_media(session, library_id, body.media_id, viewer)
+        else:
+            catalog.move_media(session, body.media_id, viewer, body.from_library_id, library_id)
     return answer(Done(done=True))
 
 
@@ -162,6 +184,11 @@ def revoke_invitation(nexus: Nexus, viewer: Viewer, library_id: UUID, invitation
     with nexus.sessions.begin() as session:
         invitations.revoke_invitation(session, library_id, invitation_id, viewer)
     return answer(Done(done=True))
+
+
+def _answer_library(session: Session, library_id: UUID, viewer: UUID) -> Response:
+    row = catalog.get_library(session, library_id, viewer)
+    return answer(LibraryOut.of(row, sizes.size_library(session, library_id)))
 
 
 def _invite(

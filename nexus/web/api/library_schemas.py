@@ -7,6 +7,8 @@ from uuid import UUID
 
 from pydantic import Field
 
+from nexus.libraries.catalog import MyLibrary
+from nexus.libraries.sizes import LibrarySize
 from nexus.web.api.schemas import EXAMPLE_ID, Body
 from nexus.web.http.envelope import Answer, Moment
 
@@ -17,6 +19,9 @@ class LibraryBody(Body):
 
 class LibraryMediaBody(Body):
     media_id: UUID = Field(examples=[EXAMPLE_ID])
+    from_library_id: UUID | None = Field(
+        None, description="Move it out of this library, instead of adding it to another one as well."
+    )
 
 
 class MemberBody(Body):
@@ -30,6 +35,12 @@ class LibraryOut(Answer):
     is_default: bool
     role: str
     created_at: Moment
+    members: int = Field(description="How many people belong to it.")
+    items: int = Field(description="How many items it holds.")
+
+    @classmethod
+    def of(cls, row: MyLibrary, size: LibrarySize) -> LibraryOut:
+        return cls.model_validate({**row._asdict(), **size._asdict()})
 
 
 class LibraryList(Answer):

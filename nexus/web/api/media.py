@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
 from uuid import UUID
 
-from fastapi import Query, Request, Response
+from fastapi import Request, Response
 
-from nexus.errors import InvalidRequest
 from nexus.media import (
     differences,
     files,
@@ -20,7 +18,7 @@ from nexus.media import (
     submit,
 )
 from nexus.media.fragments import read_text_page
-from nexus.states.media import MediaStatus
+from nexus.media.listing import list_items
 from nexus.web.api import uploads
 from nexus.web.api.schemas import (
     BegunOut,
@@ -43,6 +41,7 @@ from nexus.web.api.texts import answer_text
 from nexus.web.http.context import Cursor, Limit, Nexus, Number, OtherNumber, Revision, Viewer
 from nexus.web.http.envelope import Data, answer, answers, request_id
 from nexus.web.http.files import picture_response
+from nexus.web.http.list_filters import WantedItems
 from nexus.web.http.routing import Router
 from nexus.web.http.scopes import adds
 from nexus.web.http.threads import waits_for_store
@@ -74,21 +73,14 @@ def add_url(nexus: Nexus, viewer: Viewer, body: UrlBody, request: Request) -> Re
 
 @router.get("", responses=answers(Data[MediaPage], 404), summary="List items")
 def list_media(
-    nexus: Nexus,
-    viewer: Viewer,
-    library_id: UUID | None = None,
-    status: Annotated[str | None, Query(examples=["failed"])] = None,
-    cursor: Cursor = None,
-    limit: Limit = queries.PAGE,
+    nexus: Nexus, viewer: Viewer, wanted: WantedItems, cursor: Cursor = None, limit: Limit = queries.PAGE
 ) -> Response:
-    """What your libraries hold, the latest addition first."""
-    if status is not None and status not in set(MediaStatus):
-        raise InvalidRequest(f"There is no status of that name. Choose one of {', '.join(MediaStatus)}.")
-    chosen = MediaStatus(status) if status is not None else None
+    """What your libraries hold, the latest addition first, without what you archived.
+
+    The filters narrow it down, and `sort` chooses another order. A cursor belongs to its order.
+    """
     with nexus.sessions.read() as session:
-        page = queries.newest(
-            session, viewer, library_id=library_id, status=chosen, cursor=cursor, most=limit
-        )
+        page = list_items(session, viewer, wanted, cursor, limit)
     return answer(MediaPage.of(page, viewer))
 
 

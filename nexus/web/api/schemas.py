@@ -114,7 +114,8 @@ class LinkOut(Answer):
 class MediaOut(Answer):
     id: UUID = Field(examples=[EXAMPLE_ID])
     kind: str = Field(examples=["web_article"])
-    title: str | None
+    title: str | None = Field(description="Your own title for it, or else that of its text.")
+    original_title: str | None
     processing_status: str = Field(examples=["ready_for_reading"])
     failure_stage: str | None
     last_error_code: PublicCode
@@ -151,6 +152,18 @@ class MediaOut(Answer):
     updated_at: Moment
     revision: int = Field(description="The version that your libraries hold; 0 before there is a text.")
     newer_revision: int | None = Field(description="A newer version that you can take, if there is one.")
+    host: str = Field(examples=["example.com"], description="The site of its address; empty for a file.")
+    site: str | None = Field(examples=["The Example"], description="What the site calls itself.")
+    byline: str | None
+    published: str | None = Field(examples=["2026-01-31"])
+    excerpt: str | None = Field(description="The first words of its text, or what it says about itself.")
+    words: int
+    reading_minutes: int
+    lead_picture: str | None = Field(description="Its name at `/media/{id}/assets/{name}`, if it is there.")
+    is_read: bool = Field(description="This, like all that you note about an item, is for you alone.")
+    is_archived: bool
+    is_favourite: bool
+    progress: float = Field(examples=[0.4], description="How much of the text lies behind you, from 0 to 1.")
     capabilities: CapabilitiesOut
     may_retry: bool
     is_uploader: bool = Field(
@@ -172,6 +185,11 @@ class MediaOut(Answer):
                 "waiting_for": urls.host_of(view.row.canonical_url) if view.waiting_until else None,
                 "waiting_until": view.waiting_until,
                 "newer_revision": view.newer_revision,
+                "reading_minutes": view.reading_minutes,
+                "lead_picture": view.lead,
+                "is_read": view.row.read_at is not None,
+                "is_archived": view.row.archived_at is not None,
+                "is_favourite": view.row.favourite_at is not None,
                 "is_uploader": is_own and view.row.kind in FILE_KINDS,
             }
         )

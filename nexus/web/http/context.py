@@ -97,7 +97,7 @@ AnyViewer = Annotated[UUID, Depends(_either_viewer)]
 Operator = Annotated[None, Depends(_operator)]
 #: The sign-in of the browser that asks, if it has one.
 Browser = Annotated[SignIn | None, Depends(_browser)]
-Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page.")]
+Cursor = Annotated[str | None, Query(max_length=600, description="`next_cursor` of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=queries.MOST, description="How many at most.")]
 _NUMBERS: dict[str, Any] = {"ge": 1, "lt": 2**31}
 Number = Annotated[int, Path(**_NUMBERS, description="The number of a version.")]

@@ -11,7 +11,6 @@ from fastapi.responses import Response
 
 from nexus import urls
 from nexus.app import App
-from nexus.db.session import Session
 from nexus.editorial.job_lists import FailureCount
 from nexus.errors import InvalidRequest as Invalid
 from nexus.errors import RateLimited
@@ -19,8 +18,8 @@ from nexus.libraries import invitations
 from nexus.media import files, queries, submit
 from nexus.media.add import guess_kind
 from nexus.media.failures import count_failed_items
-from nexus.media.queries import Page, View
-from nexus.states.media import MediaStatus
+from nexus.media.listing import list_items
+from nexus.media.wanted import Wanted
 from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.threads import waits_for_store
@@ -130,7 +129,7 @@ def _library(
 ) -> Response:
     statuses = FILTERS[show][1]
     with nexus.sessions.read() as session:
-        found = _newest(session, viewer, statuses, cursor)
+        found = list_items(session, viewer, Wanted(statuses=frozenset(statuses)), cursor)
         offers = len(invitations.list_offers(session, viewer))
         failures = count_failed_items(session, viewer) if show == "failed" else {}
     return page(
@@ -147,28 +146,3 @@ def _library(
         items=[show_item(view, nexus.tools.extractors, viewer) for view in found.items],
         next_cursor=found.next_cursor,
     )
-
-
-def _newest(
-    session: Session, viewer: UUID, statuses: tuple[MediaStatus, ...], cursor: str | None
-) -> Page[View]:
-    """The next page of items with any of these statuses.
-
-    Each status is a listing of its own; together they are shown down to where the first of them ended.
-    """
-    if not statuses:
-        return queries.newest(session, viewer, cursor=cursor)
-    walks = [queries.newest(session, viewer, status=status, cursor=cursor) for status in statuses]
-    # An item whose status changes between two reads is in both.
-    views = {view.row.id: view for walk in walks for view in walk.items}
-    ordered = sorted(views.values(), key=_place, reverse=True)
-    stopped = [walk for walk in walks if walk.next_cursor is not None]
-    if not stopped:
-        return Page(ordered, None)
-    first = max(stopped, key=lambda walk: _place(walk.items[-1]))
-    last = _place(first.items[-1])
-    return Page([view for view in ordered if _place(view) >= last], first.next_cursor)
-
-
-def _place(view: View) -> tuple[object, UUID]:
-    return view.row.added_at, view.row.id

@@ -235,7 +235,7 @@ def show_reading(
     there = {"pages": has_pdf, "text": bool(passage.fragments)}
     views = tuple(view for view in order if there[view])
     view = asked if asked in views else next(iter(views), "")
-    media_id, title = found.row.id, found.row.title or ""
+    media_id, title = found.row.id, found.row.original_title or ""
     return Reading(
         view=view,
         views=views,

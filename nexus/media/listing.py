@@ -1,0 +1,356 @@
+"""The list of what a viewer's libraries hold: filtered, in one of several orders, a page at a time.
+
+Each library is walked along an index, as far as a page needs, and the walks are merged: a page costs the same however
+much the libraries hold. Filters are checked on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    select,
+    tuple_,
+    union_all,
+)
+
+from nexus.db.session import Query, Session
+from nexus.db.shelves import shelf
+from nexus.db.tables import library_media, media, memberships
+from nexus.errors import InvalidRequest
+from nexus.libraries import access, catalog
+from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
+from nexus.media.queries import (
+    NOT_OURS,
+    PAGE,
+    SHAPES,
+    WALKS,
+    Page,
+    View,
+    cursor_after,
+    cursor_parts,
+    moment_in,
+    view_of,
+    written_out,
+)
+from nexus.media.wanted import EVERYTHING, Sort, Wanted, holding_conditions, is_noted
+from nexus.states.media import MediaStatus
+
+
+class _ByMoment(NamedTuple):
+    item: ItemRow
+    key: datetime
+
+
+class _ByText(NamedTuple):
+    item: ItemRow
+    key: str
+
+
+class _ByNumber(NamedTuple):
+    item: ItemRow
+    key: int
+
+
+class _BySite(NamedTuple):
+    item: ItemRow
+    key: str
+    at: datetime
+
+
+class _StatusTotal(NamedTuple):
+    processing_status: MediaStatus
+    total: int
+
+
+def _text_in(text: Any) -> str:
+    if not isinstance(text, str) or "\0" in text:
+        raise ValueError(text)
+    text.encode()
+    return text
+
+
+def _number_in(number: Any) -> int:
+    if not isinstance(number, int) or not 0 <= number < 2**31:
+        raise ValueError(number)
+    return number
+
+
+@dataclass(frozen=True)
+class _Order:
+    """The columns of a holding that an order goes by, before the item's id, and whether the greatest is first."""
+
+    #: Each with a function that finds its value in a cursor.
+    columns: Mapping[str, Callable[[Any], Any]]
+    row: type[Any]
+    descends: bool = False
+
+
+_ORDERS = {
+    Sort.ADDED: _Order({"added_at": moment_in}, _ByMoment, descends=True),
+    Sort.TITLE: _Order({"title_key": _text_in}, _ByText),
+    Sort.SITE: _Order({"host": _text_in, "added_at": moment_in}, _BySite),
+    Sort.PUBLISHED: _Order({"published": _text_in}, _ByText, descends=True),
+    Sort.TIME: _Order({"words": _number_in}, _ByNumber),
+}
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What makes the statement of a list: few-valued filters as they are, and of the others whether they are set."""
+
+    wanted: Wanted
+    resumed: bool
+    most: int
+
+    @property
+    def order(self) -> _Order:
+        order = _ORDERS[self.wanted.sort]
+        return replace(order, descends=not order.descends) if self.wanted.is_reversed else order
+
+    def after(self, keys: list[Any], media_id: ColumnElement[UUID]) -> ColumnElement[bool]:
+        """Whether something comes after the page before."""
+        here: Any = tuple_(*keys, media_id)
+        place = self._place()
+        found: ColumnElement[bool] = here < place if self.order.descends else here > place
+        return found
+
+    def until(self, keys: list[Any], media_id: ColumnElement[UUID]) -> ColumnElement[bool]:
+        """Whether it comes before that."""
+        here: Any = tuple_(*keys, media_id)
+        place = self._place()
+        found: ColumnElement[bool] = here >= place if self.order.descends else here <= place
+        return found
+
+    def sorted(self, keys: list[Any], media_id: Any) -> list[Any]:
+        return [key.desc() if self.order.descends else key.asc() for key in (*keys, media_id)]
+
+    def first(self, key: Any) -> Any:
+        """Of an item in several libraries, the place that comes first."""
+        return (func.max if self.order.descends else func.min)(key, type_=key.type)
+
+    def _place(self) -> Any:
+        given = [
+            bindparam(f"place_{number}", type_=library_media.c[name].type)
+            for number, name in enumerate(self.order.columns)
+        ]
+        return tuple_(*given, bindparam("last_id", type_=library_media.c.media_id.type))
+
+
+def list_items(
+    session: Session,
+    viewer: UUID,
+    wanted: Wanted = EVERYTHING,
+    cursor: str | None = None,
+    most: int = PAGE,
+) -> Page[View]:
+    """List what the viewer's libraries hold; an item in several of them is listed once.
+
+    Raises NotFound for a library that they don't belong to, InvalidRequest for a cursor of another list.
+    """
+    if wanted.library_id is None:
+        chosen = [row.id for row in catalog.list_libraries(session, viewer)]
+    else:
+        access.require_member(session, wanted.library_id, viewer)
+        chosen = [wanted.library_id]
+    values = wanted.values() if cursor is None else wanted.values() | _place_of(wanted, cursor)
+    if not chosen:
+        return Page([], None)
+    shape = _Shape(wanted.masked(), cursor is not None, most + 1)
+    if len(chosen) > WALKS:
+        statement = _sorted_whole(shape)
+    else:
+        statement = _walked(shape, len(chosen))
+        values |= {f"library_{place}": value for place, value in enumerate(chosen)}
+    rows = session.all(statement, viewer=viewer, **values)
+    more = len(rows) > most
+    rows = rows[:most]
+    return Page([view_of(row.item) for row in rows], _cursor_after(wanted, rows[-1]) if more else None)
+
+
+def count_items(session: Session, viewer: UUID, wanted: Wanted = EVERYTHING) -> dict[MediaStatus, int]:
+    """Count what all pages of a list hold, by status."""
+    if wanted.library_id is not None:
+        access.require_member(session, wanted.library_id, viewer)
+    given = {"library_id": wanted.library_id} if wanted.library_id else {}
+    found = session.all(_counted(wanted.masked()), viewer=viewer, **given, **wanted.values())
+    totals = {row.processing_status: row.total for row in found}
+    return {status: totals.get(status, 0) for status in MediaStatus}
+
+
+@lru_cache(SHAPES)
+def _walked(shape: _Shape, count: int) -> Query[Any]:
+    """One limited walk along each library, then merged: the cost does not grow with the libraries' size."""
+    walks = [_walk(shape, place, alone=count == 1) for place in range(count)]
+    if shape.wanted.sort is Sort.TITLE:
+        walks += [_walk_own_titles(shape, place) for place in range(count)]
+    merged = (union_all(*walks) if len(walks) > 1 else walks[0]).subquery("merged")
+    keys = [shape.first(merged.c[name]) for name in _names(shape)]
+    query = select(merged.c.media_id, func.max(merged.c.listed_at).label("added_at"))
+    return _latest(shape, query, merged.c.media_id, keys)
+
+
+@lru_cache(SHAPES)
+def _sorted_whole(shape: _Shape) -> Query[Any]:
+    """For a viewer of many libraries: everything they hold, once, sorted."""
+    own = shelf.alias("own")
+    held = library_media.join(memberships, memberships.c.library_id == library_media.c.library_id).outerjoin(
+        own, and_(own.c.user_id == bindparam("viewer"), own.c.media_id == library_media.c.media_id)
+    )
+    keys: list[Any] = [library_media.c[name] for name in shape.order.columns]
+    if shape.wanted.sort is Sort.TITLE:
+        keys = [func.coalesce(own.c.title_key, library_media.c.title_key, type_=own.c.title_key.type)]
+    keys = [shape.first(key) for key in keys]
+    query = (
+        select(library_media.c.media_id, func.max(library_media.c.added_at).label("added_at"))
+        .select_from(held)
+        .where(HELD_BY_VIEWER, *holding_conditions(shape.wanted, library_media))
+    )
+    return _latest(shape, query, library_media.c.media_id, keys, resumed=shape.resumed)
+
+
+def _latest(
+    shape: _Shape, query: Select[Any], media_id: Any, keys: list[Any], *, resumed: bool = False
+) -> Query[Any]:
+    """The next items that a query holds, each once and in order."""
+    grouped = query.add_columns(*_labelled(keys)).group_by(media_id)
+    if resumed:
+        grouped = grouped.having(shape.after(keys, media_id))
+    latest = grouped.order_by(*shape.sorted(keys, media_id)).limit(written_out(shape.most)).subquery("latest")
+    kept = [latest.c[name] for name in _names(shape)]
+    seen = (
+        select(*SEEN, latest.c.added_at, *kept)
+        .join_from(latest, library_media, library_media.c.media_id == latest.c.media_id)
+        .join(memberships, memberships.c.library_id == library_media.c.library_id)
+        .join(media, media.c.id == latest.c.media_id)
+        .where(HELD_BY_VIEWER)
+        .group_by(media.c.id, latest.c.added_at, *kept)
+        .subquery("seen")
+    )
+    placed = [seen.c[name] for name in _names(shape)]
+    rows = item_rows(seen, seen.c.revision).add_columns(*_labelled(placed, shape.order.row._fields[1:]))
+    return Query(rows.order_by(*shape.sorted(placed, seen.c.id)), shape.order.row)
+
+
+def _names(shape: _Shape) -> list[str]:
+    return [f"key_{number}" for number in range(len(shape.order.columns))]
+
+
+def _labelled(keys: list[Any], names: tuple[str, ...] = ("key_0", "key_1")) -> list[Any]:
+    return [key.label(name) for key, name in zip(keys, names, strict=False)]
+
+
+def _walk(shape: _Shape, place: int, *, alone: bool) -> Select[Any]:
+    """The next entries of one library, without those that an earlier page showed for another library."""
+    mine = library_media.alias(f"held_{place}")
+    keys = [mine.c[name] for name in shape.order.columns]
+    conditions = [_of_library(mine, place), *holding_conditions(shape.wanted, mine)]
+    if shape.wanted.sort is Sort.TITLE:
+        conditions.append(~is_noted(mine, lambda own: own.c.title.is_not(None)))
+    if shape.resumed:
+        conditions.append(shape.after(keys, mine.c.media_id))
+        if not alone:
+            conditions.append(~_shown_earlier(shape, mine))
+    return _limited(
+        shape, select(mine.c.media_id, mine.c.added_at.label("listed_at")), mine, keys, conditions
+    )
+
+
+def _walk_own_titles(shape: _Shape, place: int) -> Select[Any]:
+    """Those to which the viewer gave a title of their own: they stand where that belongs."""
+    mine, own = library_media.alias(f"named_{place}"), shelf.alias(f"own_{place}")
+    conditions = [
+        own.c.user_id == bindparam("viewer"),
+        own.c.title.is_not(None),
+        own.c.media_id == mine.c.media_id,
+        _of_library(mine, place),
+        *holding_conditions(shape.wanted, mine),
+    ]
+    if shape.resumed:
+        conditions.append(shape.after([own.c.title_key], own.c.media_id))
+    found = select(own.c.media_id, mine.c.added_at.label("listed_at")).select_from(own, mine)
+    return _limited(shape, found, own, [own.c.title_key], conditions)
+
+
+def _limited(
+    shape: _Shape, found: Select[Any], of: Any, keys: list[Any], conditions: list[ColumnElement[bool]]
+) -> Select[Any]:
+    walk = (
+        found.add_columns(*_labelled(keys))
+        .where(*conditions)
+        .order_by(*shape.sorted(keys, of.c.media_id))
+        .limit(written_out(shape.most))
+    )
+    return select(walk.subquery(f"walk_of_{of.name}"))
+
+
+def _of_library(mine: FromClause, place: int) -> ColumnElement[bool]:
+    return mine.c.library_id == bindparam(f"library_{place}", type_=mine.c.library_id.type)
+
+
+def _shown_earlier(shape: _Shape, mine: FromClause) -> ColumnElement[bool]:
+    other, member = library_media.alias(), memberships.alias()
+    return exists(
+        select(literal_column("1"))
+        .select_from(other.join(member, member.c.library_id == other.c.library_id))
+        .where(
+            other.c.media_id == mine.c.media_id,
+            member.c.user_id == bindparam("viewer"),
+            shape.until([other.c[name] for name in shape.order.columns], other.c.media_id),
+        )
+        .correlate(mine)
+    )
+
+
+@lru_cache(SHAPES)
+def _counted(wanted: Wanted) -> Query[_StatusTotal]:
+    held = [HELD_BY_VIEWER, *holding_conditions(wanted, library_media)]
+    if wanted.library_id is not None:
+        held.append(library_media.c.library_id == bindparam("library_id"))
+    items = (
+        select(library_media.c.media_id)
+        .join(memberships, memberships.c.library_id == library_media.c.library_id)
+        .where(*held)
+    )
+    total = select(media.c.processing_status, func.count().label("total")).where(media.c.id.in_(items))
+    return Query(total.group_by(media.c.processing_status), _StatusTotal)
+
+
+def _cursor_after(wanted: Wanted, row: Any) -> str:
+    keys = [key.isoformat() if isinstance(key, datetime) else key for key in row[1:]]
+    return cursor_after(*_order_named(wanted), *keys, row.item.id.hex)
+
+
+def _order_named(wanted: Wanted) -> list[str]:
+    """What a cursor begins with, so that it is used for its own order only."""
+    if wanted.sort is Sort.ADDED and not wanted.is_reversed:
+        return []
+    return [f"-{wanted.sort}" if wanted.is_reversed else str(wanted.sort)]
+
+
+def _place_of(wanted: Wanted, cursor: str) -> dict[str, Any]:
+    """Where the page before ended. Raises InvalidRequest for a cursor of another list."""
+    named = _order_named(wanted)
+    columns = _ORDERS[wanted.sort].columns.values()
+    try:
+        given = cursor_parts(cursor)
+        if given[: len(named)] != named:
+            raise ValueError(given)
+        *keys, last_id = given[len(named) :]
+        place = [find(key) for find, key in zip(columns, keys, strict=True)]
+        return {"last_id": UUID(hex=last_id)} | {f"place_{n}": key for n, key in enumerate(place)}
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise InvalidRequest(NOT_OURS) from error
