@@ -9,10 +9,10 @@ from uuid import UUID
 from fastapi import Response
 from pydantic import AwareDatetime, Field
 
-from nexus.media import bulk, shelving
+from nexus.media import bulk, queries, shelving
 from nexus.media.shelving import Marks, ReadingPlace, ReadSoFar, Shelved
 from nexus.web.api.bulk import BulkOut, MediaIds
-from nexus.web.api.schemas import Body
+from nexus.web.api.schemas import Body, CapabilitiesOut
 from nexus.web.http.context import Nexus, Viewer
 from nexus.web.http.envelope import Answer, Data, Moment, answer, answers
 from nexus.web.http.routing import Router
@@ -102,12 +102,20 @@ class ShelfOut(Answer):
         return cls.model_validate({**noted, **flags, **about})
 
 
-@router.get("/{media_id}/shelf", responses=answers(Data[ShelfOut], 404), summary="What you noted about it")
+class ReadShelfOut(ShelfOut):
+    capabilities: CapabilitiesOut
+
+
+@router.get(
+    "/{media_id}/shelf", responses=answers(Data[ReadShelfOut], 404), summary="What you noted about it"
+)
 def get_shelf(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
     """Whether you have read, archived or marked it, your own title for it, and where you are in it."""
     with nexus.sessions.read() as session:
+        can = queries.get_media(session, media_id, viewer).capabilities
         found = shelving.read_shelf(session, media_id, viewer)
-    return answer(ShelfOut.of(media_id, found))
+    noted = ShelfOut.of(media_id, found).model_dump()
+    return answer(ReadShelfOut.model_validate({**noted, "capabilities": can}))
 
 
 @router.patch(

@@ -17,7 +17,7 @@ _ARCHIVED = {"false": False, "true": True, "any": None}
 
 
 def _moment(description: str) -> Any:
-    return Query(examples=["2026-01-31", "2026-01-31T12:00:00Z"], description=description)
+    return Query(max_length=40, examples=["2026-01-31", "2026-01-31T12:00:00Z"], description=description)
 
 
 async def _wanted(
@@ -33,9 +33,9 @@ async def _wanted(
         ),
     ] = None,
     added_after: Annotated[
-        datetime | None, _moment("The first moment or day, in UTC unless it says otherwise.")
+        str | None, _moment("The first moment or day, in UTC unless it says otherwise.")
     ] = None,
-    added_before: Annotated[datetime | None, _moment("The first moment or day that is too late.")] = None,
+    added_before: Annotated[str | None, _moment("The first moment or day that is too late.")] = None,
     read: Annotated[
         bool | None, Query(description="Only what you have read, or only what you have not.")
     ] = None,
@@ -70,13 +70,16 @@ async def _wanted(
     )
 
 
-def _in_utc(moment: datetime | None) -> datetime | None:
-    if moment is None:
+def _in_utc(text: str | None) -> datetime | None:
+    if text is None:
         return None
     try:
+        moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except OverflowError as error:
-        raise InvalidRequest("This date is out of range. Give one between the years 1 and 9999.") from error
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequest(
+            "This is not a date. Write it like 2026-01-31 or 2026-01-31T12:00:00Z."
+        ) from error
 
 
 #: `async`, so that FastAPI calls it in place.
