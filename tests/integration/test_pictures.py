@@ -355,7 +355,7 @@ def test_clients_get_pictures_from_nexus_alone(app: App, me: Caller, you: Caller
     assert answer.headers["x-content-type-options"] == "nosniff"
     policy = answer.headers["content-security-policy"].split("; ")
     assert {"default-src 'none'", "sandbox"} <= set(policy)
-    assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+    assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
     assert you.get(f"/media/{media_id}/assets/{first.name}").status_code == 404
     assert me.get(f"/media/{illustrated(app, user=me.user)}/assets/{first.name}").status_code == 404

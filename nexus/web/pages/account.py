@@ -111,7 +111,7 @@ def _account(
         kept = tokens.list_tokens(session, viewer)
     if made is not None and made.scope is Scope.FEED:
         secret = feed_address(nexus, request, secret)
-    response = page(
+    return page(
         request,
         "account.html",
         status,
@@ -125,5 +125,3 @@ def _account(
         error=error,
         form=form,
     )
-    response.headers["Cache-Control"] = "no-store"
-    return response
