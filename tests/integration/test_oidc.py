@@ -47,6 +47,7 @@ def settings(sqlite_url: str, tmp_path: Path, provider: SpoiltProvider) -> Setti
         oidc_client_id=CLIENT,
         oidc_client_secret="a secret of the client",
         oidc_name="Example ID",
+        rsa_bits=2048,
     )
 
 
@@ -447,14 +448,20 @@ def test_a_provider_that_asked_a_moment_ago_need_not_ask_again(
 
 @pytest.mark.parametrize(
     ("auth_time", "says"),
-    [(1000, "did not ask who you are"), (10**400, "not meant for this Nexus"), ([], "not meant for this Nexus")],
+    [
+        (1000, "did not ask who you are"),
+        (10**400, "not meant for this Nexus"),
+        ([], "not meant for this Nexus"),
+    ],
     ids=["old", "huge", "none"],
 )
 def test_a_provider_that_did_not_ask_again_signs_nobody_in_again(
     browser: httpx2.Client, provider: SpoiltProvider, auth_time: object, says: str
 ) -> None:
     provider.claims = {"auth_time": auth_time}
-    refused(browser, come_back(browser, provider.sign_in(browser.get(AGAIN).headers["location"], "alice")), says)
+    refused(
+        browser, come_back(browser, provider.sign_in(browser.get(AGAIN).headers["location"], "alice")), says
+    )
 
 
 def test_without_a_provider_there_is_no_such_button(sqlite_url: str, tmp_path: Path) -> None:

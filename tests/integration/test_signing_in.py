@@ -277,7 +277,9 @@ def test_all_sessions_of_a_user_are_ended_at_once(site: Site, verb: str, stays: 
     assert is_in(site, stranger)
 
 
-def test_other_sessions_are_ended_only_by_somebody_who_has_just_signed_in(site: Site, clock: SetClock) -> None:
+def test_other_sessions_are_ended_only_by_somebody_who_has_just_signed_in(
+    site: Site, clock: SetClock
+) -> None:
     """Somebody else at an open browser, or with its cookie, can't lock its user out of the others."""
     user, sessions = uuid4(), site.app.sessions
     mine, other = cookie_of(sessions, user), cookie_of(sessions, user)

@@ -237,7 +237,7 @@ class Provider:
         """Return the keys that are there already, or new ones if the provider publishes them elsewhere now."""
         if self._known is not None and self._known.metadata["jwks_uri"] == address:
             return self._known.keys
-        return PublishedKeys(address, "NEXUS_OIDC_ISSUER", self.clock)
+        return PublishedKeys(address, "NEXUS_OIDC_ISSUER", self._settings.rsa_bits, self.clock)
 
     def _fetched_metadata(self) -> dict[str, Any] | None:
         import httpx2
