@@ -52,8 +52,8 @@ class Lives(NamedTuple):
 
 
 class Settings(ShareSettings):
-    """Read from `NEXUS_*` environment variables, then from `.env` in the data folder, then from a folder with a file for
-    each secret. They never change afterwards."""
+    """Read from `NEXUS_*` environment variables, then from `.env` in the data folder, then from a folder with a
+    file for each secret. They never change afterwards."""
 
     model_config = SettingsConfigDict(
         env_prefix="NEXUS_", env_file=CHOSEN_ENV_FILE, env_ignore_empty=True, extra="ignore", frozen=True
