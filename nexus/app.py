@@ -229,6 +229,7 @@ def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:
     """Build the store that the settings choose, with its limits."""
     from nexus.media.files import Files
     from nexus.media.shares import FileShares
+    from nexus.scan import Scanner
 
     return Files(
         storage=_storage(settings, clock),
@@ -247,6 +248,7 @@ def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:
             open_uploads=settings.uploads_per_user,
             owner=settings.local_owner,
         ),
+        scanner=Scanner(settings.scanner, settings.check_seconds) if settings.scanner else None,
     )
 
 

@@ -8,7 +8,7 @@ import uuid
 from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
@@ -17,14 +17,25 @@ from pydantic_settings import (
     DotEnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
+    SecretsSettingsSource,
     SettingsConfigDict,
 )
 
 from nexus import settings_checks
 from nexus.local_secrets import SECRETS, BadSettings, read_or_make
 from nexus.settings_shares import ShareSettings
+from nexus.settings_sources import chosen_env_file, default_data_dir, env_file, secrets_folder
 
-__all__ = ["SECRETS", "BadSettings", "Lives", "Settings", "default_data_dir", "env_file", "load"]
+__all__ = [
+    "SECRETS",
+    "BadSettings",
+    "Lives",
+    "Settings",
+    "default_data_dir",
+    "env_file",
+    "load",
+    "secrets_folder",
+]
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
 HOST_AND_PORT = re.compile(r"[^\s/@\\]+:[1-9][0-9]{0,4}", re.ASCII)
@@ -40,13 +51,9 @@ class Lives(NamedTuple):
     most: timedelta
 
 
-def default_data_dir() -> Path:
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "nexus"
-
-
 class Settings(ShareSettings):
-    """Read from `NEXUS_*` environment variables, then from `.env` in the data folder. They never change afterwards."""
+    """Read from `NEXUS_*` environment variables, then from `.env` in the data folder, then from a folder with a
+    file for each secret. They never change afterwards."""
 
     model_config = SettingsConfigDict(
         env_prefix="NEXUS_", env_file=CHOSEN_ENV_FILE, env_ignore_empty=True, extra="ignore", frozen=True
@@ -152,6 +159,12 @@ class Settings(ShareSettings):
         "",
         description="The URL of the RS256 and ES256 keys of bearer tokens, used instead of the secret.",
     )
+    rsa_bits: int = Field(
+        3072,
+        ge=2048,
+        description="The shortest RSA key that Nexus takes from an identity provider. 2048 for providers that have no "
+        "longer one.",
+    )
     jwt_issuer: str = Field("nexus", description="The `iss` that a bearer token must carry.")
     jwt_audience: str = Field("nexus", description="The `aud` that a bearer token must carry.")
     internal_secret: str = Field(
@@ -230,6 +243,11 @@ class Settings(ShareSettings):
         24, gt=0, description="How long after it began an upload can still be confirmed."
     )
     check_seconds: float = Field(60, gt=0, description="How long checking an uploaded file may take.")
+    scanner: str = Field(
+        "",
+        description="The malware scanner that sees every file and picture before Nexus keeps it: `host:port` or the "
+        "path of the socket of clamd; empty means none.",
+    )
     revision_days: float = Field(
         30,
         gt=0,
@@ -274,7 +292,9 @@ class Settings(ShareSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Read the chosen `.env`, never that of the current folder, which may be somebody else's."""
         if getattr(dotenv_settings, "env_file", None) == CHOSEN_ENV_FILE:
-            dotenv_settings = DotEnvSettingsSource(settings_cls, _chosen_env_file(init_settings()))
+            dotenv_settings = DotEnvSettingsSource(settings_cls, chosen_env_file(init_settings()))
+            if (folder := secrets_folder()) is not None:
+                file_secret_settings = SecretsSettingsSource(settings_cls, folder)
         return init_settings, env_settings, dotenv_settings, file_secret_settings
 
     @field_validator("plugins", "fetch_allow", "fetch_ports", "hosts", "proxies", "operators", mode="before")
@@ -291,6 +311,13 @@ class Settings(ShareSettings):
     def _know_pairs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if wrong := [entry for entry in value if not HOST_AND_PORT.fullmatch(entry)]:
             raise ValueError(f"{wrong[0]} is not a host:port pair")
+        return value
+
+    @field_validator("scanner", mode="after")
+    @classmethod
+    def _know_scanner(cls, value: str) -> str:
+        if value and not value.startswith("/") and not HOST_AND_PORT.fullmatch(value):
+            raise ValueError("it must be host:port, or the path of a socket")
         return value
 
     @field_validator("proxies", mode="after")
@@ -353,20 +380,6 @@ class Settings(ShareSettings):
     @property
     def json_logs(self) -> bool:
         return self.log_format == "json" or (not self.log_format and self.env == "prod")
-
-
-def _chosen_env_file(given: dict[str, Any]) -> Path:
-    """Return where `.env` is. Raises BadSettings if NEXUS_ENV_FILE names a file that can't be read."""
-    folder = given.get("data_dir") or os.environ.get("NEXUS_DATA_DIR") or default_data_dir()
-    path = env_file(Path(folder))
-    if os.environ.get("NEXUS_ENV_FILE") and not (path.is_file() and os.access(path, os.R_OK)):
-        raise BadSettings(f"NEXUS_ENV_FILE names a file that can't be read: {path}. Correct it or unset it.")
-    return path
-
-
-def env_file(data_dir: Path) -> Path:
-    """Return where settings are read from besides the environment."""
-    return Path(os.environ.get("NEXUS_ENV_FILE") or data_dir / ".env").expanduser()
 
 
 def load(data_dir: Path | None = None, **overrides: object) -> Settings:

@@ -38,7 +38,10 @@ class ShareSettings(BaseSettings):
         description="How many upload links a user may have that are neither used nor expired.",
     )
     stored_gib_per_user: float = Field(
-        100, gt=0, description="How much the files that a user has uploaded or imported may take up, in GiB."
+        100,
+        gt=0,
+        description="How much the files that a user has uploaded or imported, and the pictures of what they added, may "
+        "take up, in GiB.",
     )
     staged_gib_per_user: float = Field(
         10, gt=0, description="How much the files that a user has sent for an import may take up, in GiB."

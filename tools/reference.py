@@ -124,7 +124,9 @@ def settings() -> str:
         rows.append([f"`{variable}`", default, field.description or ""])
     return (
         "# Settings\n\nEnvironment variables, or lines of `.env` in the data folder, or of the file that "
-        "`NEXUS_ENV_FILE` names instead. A `.env` in the current folder is not read.\n\n"
+        "`NEXUS_ENV_FILE` names instead. A `.env` in the current folder is not read. A secret can also be a file "
+        "of its own, called like its variable, in the folder that `NEXUS_SECRETS_DIR` names or that systemd's "
+        "`LoadCredential=` fills; a variable with the same name comes first.\n\n"
         + _table(["variable", "default", "meaning"], rows)
     )
 

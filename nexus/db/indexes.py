@@ -131,6 +131,14 @@ Index(
     **_where(PICTURE_WAITING),
 )
 Index(
+    "ix_pictures_kept",
+    pictures.c.user_id,
+    pictures.c.media_id,
+    pictures.c.storage_path,
+    pictures.c.size_bytes,
+    **_where("name IS NOT NULL"),
+)
+Index(
     "ix_pictures_held",
     pictures.c.lease_expires_at,
     **_where("lease_expires_at IS NOT NULL"),

@@ -31,6 +31,8 @@ sign_ins = Table(
     #: Moves on with each use, but never beyond `ends_at`.
     Column("expires_at", Moment, nullable=False),
     Column("ends_at", Moment, nullable=False),
+    #: When its user has shown who they are; empty if the provider did not ask them.
+    Column("proven_at", Moment),
     CheckConstraint("method IN ('link', 'oidc')", name="method"),
     CheckConstraint("expires_at <= ends_at", name="ends"),
 )

@@ -8,7 +8,8 @@
     │   │   ├── InvalidFileType       E_INVALID_FILE_TYPE              400
     │   │   ├── StorageMissing        E_STORAGE_MISSING                400
     │   │   ├── UploadExpired         E_UPLOAD_EXPIRED                 400
-    │   │   └── FileTooLarge          E_FILE_TOO_LARGE                 413
+    │   │   ├── FileTooLarge          E_FILE_TOO_LARGE                 413
+    │   │   └── InfectedFile          E_INFECTED_FILE                  400
     │   ├── Unauthorized              E_UNAUTHORIZED                   401
     │   ├── Forbidden                 E_FORBIDDEN                      403
     │   │   └── DefaultLibrary        E_DEFAULT_LIBRARY_CANNOT_SHARE   403
@@ -62,11 +63,14 @@
         │   ├── FetchWrongType        E_FETCH_WRONG_TYPE
         │   ├── FetchInsecure         E_FETCH_INSECURE
         │   ├── FetchBadAnswer        E_FETCH_BAD_ANSWER
-        │   └── FetchGivenUp          E_FETCH_GIVEN_UP
+        │   ├── FetchGivenUp          E_FETCH_GIVEN_UP
+        │   └── FetchInfected         E_FETCH_INFECTED
+        ├── ScannerUnreachable        E_SCANNER_UNREACHABLE            transient
         ├── PictureRefused            E_PICTURE_REFUSED
         │   ├── PictureWrongType      E_PICTURE_WRONG_TYPE
         │   ├── PictureTooLarge       E_PICTURE_TOO_LARGE
-        │   └── PicturesTooMany       E_PICTURES_TOO_MANY
+        │   ├── PicturesTooMany       E_PICTURES_TOO_MANY
+        │   └── PictureNoRoom         E_PICTURE_NO_ROOM
         ├── UploadFailed              E_UPLOAD_FAILED
         ├── EmbeddingFailed           E_EMBEDDING_FAILED
         │   └── EmbeddingTimeout      E_EMBEDDING_TIMEOUT

@@ -58,6 +58,12 @@ class FileTooLarge(InvalidRequest):
     status = 413
 
 
+class InfectedFile(InvalidRequest):
+    """The malware scanner refused this file, so it was not kept. Get it from its original source."""
+
+    code = "E_INFECTED_FILE"
+
+
 class Unauthorized(ApiError):
     """You are not signed in. Sign in again; or send a personal token, or a JWT with the internal secret."""
 

@@ -266,6 +266,20 @@ class FetchGivenUp(FetchFailed):
     transient = False
 
 
+class FetchInfected(FetchFailed):
+    """The malware scanner refused what is at this address, so it was not kept."""
+
+    code = "E_FETCH_INFECTED"
+    transient = False
+
+
+class ScannerUnreachable(WorkError):
+    """The malware scanner gave no answer, so this was not kept. Retry later."""
+
+    code = "E_SCANNER_UNREACHABLE"
+    transient = True
+
+
 class PictureRefused(WorkError):
     """A picture of the text can't be shown. Open the original to see it."""
 
@@ -288,6 +302,12 @@ class PicturesTooMany(PictureRefused):
     """The text has more pictures, or larger ones, than Nexus keeps. Open the original to see them all."""
 
     code = "E_PICTURES_TOO_MANY"
+
+
+class PictureNoRoom(PictureRefused):
+    """Your files and pictures take up all the room that you have. Delete some, then refresh this item."""
+
+    code = "E_PICTURE_NO_ROOM"
 
 
 class UploadFailed(WorkError):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
@@ -92,7 +93,7 @@ def check_source(source: StagedSource, files: Files, stopped: Callable[[], bool]
     digester = Digester()
     with open_source(source.path) as file:
         stamp = _stamp(os.fstat(file.fileno()))
-        while piece := file.read(PIECE):
+        for piece in files.scanned(iter(partial(file.read, PIECE), b"")):
             digester.update(piece)
             if digester.size > most:
                 raise FileTooLarge(f"This file is larger than {most // 2**20} MiB. Nexus can't import it.")

@@ -22,6 +22,8 @@ from nexus.settings import Lives
 LINK_LIFE = timedelta(minutes=10)
 #: How exactly the last use is known: a write at every request would cost more than the rest of it.
 NOTED_EVERY = timedelta(minutes=5)
+#: How long after showing who they are somebody may sign out their other browsers.
+PROVEN_FOR = timedelta(minutes=15)
 #: Browsers describe themselves at length; this much is enough to recognise one.
 DEVICE_LENGTH = 200
 
@@ -42,6 +44,7 @@ class SignIn(NamedTuple):
     used_at: datetime
     expires_at: datetime
     ends_at: datetime
+    proven_at: datetime | None
 
 
 class _Owner(NamedTuple):
@@ -110,7 +113,9 @@ def use_link(session: Session, key: str) -> UUID | None:
     return None if found is None else found.user_id
 
 
-def begin_sign_in(session: Session, user_id: UUID, method: Method, device: str, lives: Lives) -> str:
+def begin_sign_in(
+    session: Session, user_id: UUID, method: Method, device: str, lives: Lives, proven_at: datetime | None
+) -> str:
     """Sign a browser in; return the key for its cookie."""
     access.ensure_user(session, user_id)
     session.run(_FORGET_ENDED, now=session.now)
@@ -126,6 +131,7 @@ def begin_sign_in(session: Session, user_id: UUID, method: Method, device: str, 
         used_at=session.now,
         expires_at=session.now + min(lives.idle, lives.most),
         ends_at=session.now + lives.most,
+        proven_at=proven_at and min(proven_at, session.now),
     )
     audit.record(session, AuditEvent.SIGNED_IN, user_id, subject_id=sign_in_id, about=method.value)
     return key
@@ -145,6 +151,11 @@ def note_sign_in_use(session: Session, sign_in: SignIn, lives: Lives) -> None:
     """Remember that it was used now, which also puts off its end."""
     until = min(session.now + lives.idle, sign_in.ends_at)
     session.run(_NOTE_USE, sign_in_id=sign_in.id, now=session.now, until=until)
+
+
+def is_proven(sign_in: SignIn | None, now: datetime) -> bool:
+    """Whether its user has shown a moment ago who they are: somebody else may sit at their browser by now."""
+    return sign_in is not None and sign_in.proven_at is not None and now - sign_in.proven_at < PROVEN_FOR
 
 
 def list_sign_ins(session: Session, user_id: UUID) -> list[SignIn]:

@@ -24,11 +24,20 @@ from nexus.db.drivers import is_away
 from nexus.db.pictures import pictures
 from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import media, media_file, uploads
-from nexus.errors import ApiError, NotFound, NotReady, StorageFull
+from nexus.errors import (
+    ApiError,
+    FetchInfected,
+    InfectedFile,
+    NotFound,
+    NotReady,
+    ScannerUnreachable,
+    StorageFull,
+)
 from nexus.libraries import catalog
 from nexus.libraries.catalog import Gone
 from nexus.media import holdings, revisions
 from nexus.media.shares import FileShares
+from nexus.scan import MalwareFound, Scanner, ScannerAway
 from nexus.states.capabilities import Capabilities
 from nexus.states.media import FILE_KINDS, Kind, MediaStatus
 from nexus.storage import Link, NoRoom, Storage, StorageError
@@ -79,6 +88,26 @@ class Files:
     #: A revision that no library has held for this long is removed.
     revision_life: timedelta
     shares: FileShares
+    scanner: Scanner | None
+
+    def scanned(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield what a user has sent while the scanner sees it. Raises InfectedFile or NotReady after the last."""
+        try:
+            yield from pieces if self.scanner is None else self.scanner.watch(pieces)
+        except MalwareFound as error:
+            raise InfectedFile from error
+        except ScannerAway as error:
+            raise NotReady("The malware scanner gave no answer. Nothing has changed: try again.") from error
+
+    def scan_fetched(self, data: bytes) -> None:
+        """Show the scanner what a site has answered. Raises FetchInfected or ScannerUnreachable."""
+        try:
+            if self.scanner is not None:
+                self.scanner.scan(data)
+        except MalwareFound as error:
+            raise FetchInfected from error
+        except ScannerAway as error:
+            raise ScannerUnreachable from error
 
     def path(self, media_id: UUID, kind: Kind) -> str:
         """Return where an uploaded or imported file is."""

@@ -25,11 +25,13 @@ A_KIND = {Kind.PDF: "a PDF", Kind.EPUB: "an EPUB", Kind.TEXT: "a text file"}
 
 
 def inspect_stored(files: Files, path: str, kind: Kind) -> Digest:
-    """Inspect a file in the store. Raises what `inspect` and the store raise."""
+    """Inspect a file in the store. Raises what `inspect`, the scanner and the store raise."""
     most = files.most_bytes[kind]
-    if known := files.storage.digest(path):
+    known = files.storage.digest(path)
+    if known and files.scanner is None:
         return recognise(known, kind, most)
-    return inspect(files.storage.stream(path), kind, most, files.check_seconds)
+    # What the scanner sees is what the hash is made of: nothing can be put in its place between the two.
+    return inspect(files.scanned(files.storage.stream(path)), kind, most, files.check_seconds)
 
 
 def inspect(chunks: Iterable[bytes], kind: Kind, most: int, seconds: float) -> Digest:

@@ -29,6 +29,7 @@ from nexus.db.session import Query, Session
 from nexus.errors import (
     FileUnreachable,
     JobTimeout,
+    PictureNoRoom,
     PicturesTooMany,
     PictureTooLarge,
     PictureWrongType,
@@ -36,6 +37,7 @@ from nexus.errors import (
 )
 from nexus.extract.pictures import TYPES, read_picture_head
 from nexus.media.files import discard_object
+from nexus.media.shares import has_room
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 from nexus.storage import StorageError
@@ -149,11 +151,15 @@ class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
             raise PictureWrongType
         if head.pixels > limits.pixels:
             raise PictureTooLarge
+        self._tools.files.scan_fetched(data)
         digest, content_type = hashlib.sha256(data).hexdigest(), TYPES[head.kind]
         path = self._twin(row, digest)
         if path is None:
             if len(data) > left:
                 raise PicturesTooMany
+            with self._tools.sessions.read() as session:
+                if not has_room(session, self._tools.files.shares, row.user_id, len(data)):
+                    raise PictureNoRoom
             path = self._store(row, data, head.kind)
         name = f"{digest[:NAME_LENGTH]}.{head.kind}"
         return Taken(name, path, digest, content_type, len(data), head.width, head.height)

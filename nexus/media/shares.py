@@ -1,4 +1,5 @@
-"""How much of the store one user may take: by the bytes of their files, and by uploads that they have begun."""
+"""How much of the store one user may take: by the bytes of their files and pictures, and by uploads that they have
+begun."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from uuid import UUID
 from sqlalchemy import BigInteger, bindparam, cast, func, select
 
 from nexus.db.moves import constant
+from nexus.db.pictures import pictures
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session
 from nexus.db.tables import media, media_file, uploads, users
 from nexus.errors import RateLimited, StorageFull
+from nexus.libraries import access
 from nexus.states.media import FILE_KINDS, MediaStatus
 
 GIB = 1024**3
@@ -32,6 +35,7 @@ class FileShares:
 class _Stored(NamedTuple):
     filed: int
     coming: int
+    shown: int
 
 
 class _OpenUploads(NamedTuple):
@@ -51,6 +55,15 @@ def _sum(column: Any) -> Any:
     return cast(func.coalesce(func.sum(column), 0), BigInteger)
 
 
+#: Pictures are paid for by the user who had their text read, while one of their libraries holds it. Two addresses of a
+#: text may have the same object.
+_SHOWN = (
+    select(pictures.c.storage_path, pictures.c.size_bytes)
+    .join_from(pictures, media, media.c.id == pictures.c.media_id)
+    .where(pictures.c.user_id == bindparam("user_id"), pictures.c.name.is_not(None), access.READABLE)
+    .distinct()
+    .subquery()
+)
 #: What was begun and not confirmed counts as if it had arrived: it may have.
 _STORED = Query(
     select(
@@ -64,6 +77,7 @@ _STORED = Query(
         .where(_OWN, _AWAITED)
         .scalar_subquery()
         .label("coming"),
+        select(_sum(_SHOWN.c.size_bytes)).scalar_subquery().label("shown"),
     ),
     _Stored,
 )
@@ -99,10 +113,15 @@ def require_place(session: Session, shares: FileShares, viewer: UUID, size: int)
 
 def require_room(session: Session, shares: FileShares, viewer: UUID, size: int) -> None:
     """Raises StorageFull if the user may not store so many bytes more. Exact if the caller stands in line."""
-    if viewer == shares.owner:
-        return
-    (found,) = session.all(_STORED, user_id=viewer)
-    if found.filed + found.coming + size > shares.stored_bytes:
+    if not has_room(session, shares, viewer, size):
         raise StorageFull(
             f"Your files would take up more than {shares.stored_bytes / GIB:g} GiB. Delete some, or ask for more room."
         )
+
+
+def has_room(session: Session, shares: FileShares, viewer: UUID, size: int) -> bool:
+    """Whether the user may store so many bytes more."""
+    if viewer == shares.owner:
+        return True
+    (found,) = session.all(_STORED, user_id=viewer, viewer=viewer)
+    return found.filed + found.coming + found.shown + size <= shares.stored_bytes

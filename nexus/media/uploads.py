@@ -18,6 +18,7 @@ from nexus.db.upserts import every_column, upsert
 from nexus.errors import (
     FileTooLarge,
     Forbidden,
+    InfectedFile,
     InvalidFileType,
     InvalidKind,
     InvalidRequest,
@@ -313,7 +314,7 @@ def _check(
     """Read what is in the store and write down what it is. Raises what is wrong with it."""
     try:
         checked = _inspected(sessions, files, found)
-    except (FileTooLarge, InvalidFileType, StorageMissing, UploadExpired) as error:
+    except (FileTooLarge, InfectedFile, InvalidFileType, StorageMissing, UploadExpired) as error:
         with sessions.begin() as session:
             settled = _overtaken(session, viewer, found)
             if settled is not None:

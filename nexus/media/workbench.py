@@ -160,8 +160,10 @@ class Bench:
     def keep(self, fetched: Fetched) -> None:
         """Store an answer under a number of this attempt's own, so that a late one can't overwrite a later one's.
 
-        What the attempt before stored goes, unless it is needed: its result would be refused.
+        The scanner sees it first. What the attempt before stored goes, unless it is needed: its result would be
+        refused.
         """
+        self._tools.files.scan_fetched(fetched.body)
         files, sessions, media_id = self._tools.files, self._tools.sessions, self._media.id
         try:
             with sessions.begin() as session:

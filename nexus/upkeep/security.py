@@ -11,6 +11,7 @@ from nexus.settings import Settings
 from nexus.upkeep.confinement import check_sandbox
 from nexus.upkeep.findings import Finding
 from nexus.upkeep.security_settings import (
+    check_files,
     check_hosts,
     check_permissions,
     check_secrets,
@@ -25,6 +26,7 @@ SECTIONS: tuple[Section, ...] = (
     check_hosts,
     check_permissions,
     check_sandbox,
+    check_files,
     check_versions,
 )
 

@@ -16,13 +16,19 @@ from urllib.parse import urlsplit
 from sqlalchemy import make_url
 
 import nexus
-from nexus.settings import SECRETS, Settings, env_file
+from nexus.scan import Scanner, ScannerAway
+from nexus.settings import SECRETS, Settings, env_file, secrets_folder
 from nexus.settings_checks import SECRET_BYTES
 from nexus.upkeep import advisories
 from nexus.upkeep.findings import CheckVerdict, Finding
 
 #: A secret with fewer different characters is a word or a repetition.
 DIFFERENT = 8
+#: Settings that open something to anybody who knows them.
+EVERY_SECRET = (*SECRETS, "oidc_client_secret", "s3_secret_key", "supabase_service_key", "llm_api_key")
+#: The bits of an RSA key that is as hard to break as everything else here.
+LONG_ENOUGH = 3072
+SCANNER_SECONDS = 5.0
 NEW_ONE = "Make one with: openssl rand -base64 32"
 #: Loopback, whatever a machine calls it.
 HERE = {"localhost", "localhost.localdomain", ""}
@@ -68,7 +74,13 @@ def check_secrets(settings: Settings) -> list[Finding]:
         for name in SECRETS
         if not (settings.jwks_url and name == "jwt_secret")
     }
-    return [_missing_secrets(wanted), _weak_secrets(wanted), _shared_secrets(wanted)]
+    return [
+        _missing_secrets(wanted),
+        _weak_secrets(wanted),
+        _shared_secrets(wanted),
+        _secret_places(settings),
+        _published_keys(settings),
+    ]
 
 
 def _missing_secrets(wanted: dict[str, str]) -> Finding:
@@ -101,6 +113,25 @@ def _shared_secrets(wanted: dict[str, str]) -> Finding:
         )
         return _problem(name, says, f"Give each a value of its own. {NEW_ONE}", shared)
     return _ok(name, "Each secret has a value of its own.")
+
+
+def _secret_places(settings: Settings) -> Finding:
+    name, given = "secrets.place", [one for one in _variables(EVERY_SECRET) if os.environ.get(one)]
+    if settings.env == "prod" and given:
+        says = f"In the environment, where other tools of this machine may show them: {', '.join(given)}."
+        return _note(
+            name, says, "Let a manager of secrets fill the folder that NEXUS_SECRETS_DIR names.", given
+        )
+    return _ok(name, "No secret of a team is in the environment.")
+
+
+def _published_keys(settings: Settings) -> Finding:
+    name = "secrets.published"
+    if settings.rsa_bits < LONG_ENOUGH and (settings.jwks_url or settings.oidc_issuer):
+        says = f"RSA keys of {settings.rsa_bits} bits may sign people in."
+        advice = "If your identity provider can sign with ES256 or a longer key, unset NEXUS_RSA_BITS."
+        return _note(name, says, advice)
+    return _ok(name, f"RSA keys that sign people in have at least {LONG_ENOUGH} bits.")
 
 
 # TLS
@@ -249,6 +280,8 @@ def check_permissions(settings: Settings) -> list[Finding]:
         _out_of_reach("permissions.settings", env_file(folder), "600"),
         _out_of_reach("permissions.data", folder, "700"),
     ]
+    if (kept := secrets_folder()) is not None:
+        findings += [_out_of_reach("permissions.credentials", one, "400") for one in sorted(kept.iterdir())]
     if database.get_backend_name() == "sqlite" and database.database:
         findings.append(_out_of_reach("permissions.database", Path(database.database), "600"))
     return findings
@@ -283,6 +316,26 @@ def _out_of_reach(name: str, path: Path, wanted: str) -> Finding:
 
 def _lets_through(path: Path, way: int) -> bool:
     return all(folder.stat().st_mode & way for folder in path.absolute().parents)
+
+
+# Files
+
+
+def check_files(settings: Settings) -> list[Finding]:
+    """Does a scanner see what strangers send?"""
+    name = "files.scanner"
+    if not settings.scanner:
+        says = "Files are not scanned for malware."
+        if settings.env != "prod":
+            return [_ok(name, f"{says} They are yours.")]
+        advice = "Set NEXUS_SCANNER to the address of clamd."
+        return [_note(name, f"{says} Members of a library get what others have put there.", advice)]
+    try:
+        Scanner(settings.scanner, SCANNER_SECONDS).ping()
+    except ScannerAway:
+        advice = "Start it, or correct NEXUS_SCANNER. Until then no file is taken in."
+        return [_problem(name, f"The malware scanner at {settings.scanner} does not answer.", advice)]
+    return [_ok(name, "A malware scanner sees every file before it is kept.")]
 
 
 # Versions

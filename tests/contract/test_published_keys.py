@@ -13,6 +13,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from structlog.testing import capture_logs
 
 from nexus.app import build
 from nexus.web.http import keys
@@ -44,7 +45,7 @@ def issuer(rsa_key: rsa.RSAPrivateKey, ec_key: ec.EllipticCurvePrivateKey) -> It
 @contextmanager
 def published(database_url: str, folder: Path, url: str) -> Iterator[Site]:
     """Nexus that knows no secret of tokens, only where keys are published."""
-    app = build(make_settings(database_url, folder, jwks_url=url))
+    app = build(make_settings(database_url, folder, jwks_url=url, rsa_bits=2048))
     with serve(app) as site:
         yield site
     app.close()
@@ -54,6 +55,19 @@ def published(database_url: str, folder: Path, url: str) -> Iterator[Site]:
 def keyed(issuer: Issuer, sqlite_url: str, tmp_path: Path) -> Iterator[Site]:
     with published(sqlite_url, tmp_path, issuer.url) as site:
         yield site
+
+
+def test_a_published_rsa_key_has_3072_bits_unless_told_otherwise(
+    issuer: Issuer, rsa_key: rsa.RSAPrivateKey, ec_key: ec.EllipticCurvePrivateKey
+) -> None:
+    """One of 2048 has 112 bits of security, less than everything else here."""
+    issuer.publish("long", rsa.generate_private_key(65537, 3072))
+    strict = keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", make_settings("", Path("/")).rsa_bits)
+    with capture_logs() as logged, pytest.raises(jwt.PyJWKClientError):
+        strict.find("rsa")
+    assert [(line["event"], line["bits"]) for line in logged] == [("key_too_short", 2048)]
+    assert (strict.find("long").key_id, strict.find("ec").key_id) == ("long", "ec")
+    assert keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", 2048).find("rsa").key_id == "rsa"
 
 
 def ask(site: Site, key: Any, algorithm: str, kid: str | None, **changes: object) -> httpx2.Response:

@@ -79,7 +79,7 @@ def test_sign_ins_and_tokens_are_recorded(app: App, me: Caller) -> None:
     lives = app.settings.sign_in_lives
     with app.sessions.begin() as session:
         for _ in range(3):
-            sign_ins.begin_sign_in(session, me.user, Method.LINK, "Firefox on Linux", lives)
+            sign_ins.begin_sign_in(session, me.user, Method.LINK, "Firefox on Linux", lives, session.now)
         first, *_ = sign_ins.list_sign_ins(session, me.user)
         sign_ins.end(session, me.user, first.id)
         sign_ins.end(session, me.user, first.id)  # which changes nothing

@@ -47,6 +47,7 @@ def settings(sqlite_url: str, tmp_path: Path, provider: SpoiltProvider) -> Setti
         oidc_client_id=CLIENT,
         oidc_client_secret="a secret of the client",
         oidc_name="Example ID",
+        rsa_bits=2048,
     )
 
 
@@ -411,6 +412,56 @@ def test_signing_out_works_with_a_provider_that_offers_nothing(
 
 
 # --- without a provider ---
+
+
+AGAIN = "/sign-in/start?back=/account&again=true"
+
+
+def may_end_others(browser: httpx2.Client) -> bool:
+    answer = browser.post("/account/sign-ins/end-others", headers={"Sec-Fetch-Site": "same-origin"})
+    assert answer.status_code in {303, 403}
+    return answer.status_code == 303
+
+
+def test_somebody_whom_the_provider_did_not_ask_signs_in_again_to_sign_out_other_browsers(
+    browser: httpx2.Client, provider: SpoiltProvider
+) -> None:
+    provider.claims = {"auth_time": None}
+    sign_in(browser, provider, "alice")
+    assert not may_end_others(browser)
+    assert AGAIN in unescape(browser.get("/account").text)
+    address = browser.get(AGAIN).headers["location"]
+    sent = dict(parse_qsl(urlsplit(address).query))
+    assert (sent["prompt"], sent["max_age"]) == ("login", "0")
+    assert come_back(browser, provider.sign_in(address, "alice")).headers["location"] == "/account"
+    assert may_end_others(browser)
+
+
+def test_a_provider_that_asked_a_moment_ago_need_not_ask_again(
+    browser: httpx2.Client, provider: SpoiltProvider, true_time: None
+) -> None:
+    for age, expected in ((3600, False), (30, True), (-3600, True)):
+        provider.claims = {"auth_time": int(time.time()) - age}
+        sign_in(browser, provider, "alice")
+        assert may_end_others(browser) == expected, age
+
+
+@pytest.mark.parametrize(
+    ("auth_time", "says"),
+    [
+        (1000, "did not ask who you are"),
+        (10**400, "not meant for this Nexus"),
+        ([], "not meant for this Nexus"),
+    ],
+    ids=["old", "huge", "none"],
+)
+def test_a_provider_that_did_not_ask_again_signs_nobody_in_again(
+    browser: httpx2.Client, provider: SpoiltProvider, auth_time: object, says: str
+) -> None:
+    provider.claims = {"auth_time": auth_time}
+    refused(
+        browser, come_back(browser, provider.sign_in(browser.get(AGAIN).headers["location"], "alice")), says
+    )
 
 
 def test_without_a_provider_there_is_no_such_button(sqlite_url: str, tmp_path: Path) -> None:

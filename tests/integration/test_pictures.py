@@ -11,8 +11,10 @@ import pytest
 
 from nexus.app import App
 from nexus.db.rows import PictureRow
-from nexus.errors import NotFound
+from nexus.errors import NotFound, StorageFull
 from nexus.extract import AVAILABLE_EXTRACTORS
+from nexus.libraries import access
+from nexus.libraries.catalog import hold_media
 from nexus.media import files, holdings, illustrations, reader, refresh
 from nexus.media.pictures import PICTURE, FetchingPictures
 from nexus.media.runner import Outcome
@@ -41,7 +43,7 @@ from tests.kit.pictures import (
 from tests.kit.servers.hostile_site import Hostile, Talk
 from tests.kit.servers.web_pages import Answer, Pages
 from tests.kit.settings import make_settings
-from tests.kit.uploads import stored_paths
+from tests.kit.uploads import Uploader, stored_paths, unique_pdf
 from tests.kit.work import extract_item, refresh_item
 
 MIB = 1024 * 1024
@@ -355,7 +357,7 @@ def test_clients_get_pictures_from_nexus_alone(app: App, me: Caller, you: Caller
     assert answer.headers["x-content-type-options"] == "nosniff"
     policy = answer.headers["content-security-policy"].split("; ")
     assert {"default-src 'none'", "sandbox"} <= set(policy)
-    assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+    assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
     assert you.get(f"/media/{media_id}/assets/{first.name}").status_code == 404
     assert me.get(f"/media/{illustrated(app, user=me.user)}/assets/{first.name}").status_code == 404
@@ -378,3 +380,39 @@ def test_names_in_html_keep_its_text_and_attributes() -> None:
     assert illustrations.name_images(html, known) == (
         '<p>One &lt; two</p><img src="asset:n.png" alt="&quot;A&quot;" width="9">'
     )
+
+
+def with_room(app: App, size: int) -> App:
+    """A Nexus in which each user may store so many bytes."""
+    files = replace(app.files, shares=replace(app.files.shares, stored_bytes=size))
+    app.kernel.register(FetchingPictures(replace(app.tools, files=files)))
+    return replace(app, files=files)
+
+
+def test_pictures_count_in_the_room_of_the_user_who_had_their_text_read(app: App, pages: Pages) -> None:
+    """Of several who hold the item, one pays; the same content twice in a text is one object; who lets go of the item
+    pays no more."""
+    mine, yours, body = uuid4(), uuid4(), png()
+    sources = [served(pages, path, body) for path in ("/one.png", "/two.png")]
+    media_id = illustrated(app, *sources, user=mine)
+    with app.sessions.begin() as session:
+        hold_media(session, access.ensure_user(session, yours), media_id)
+    fetch_pictures(app, media_id)
+    limited = with_room(app, 100 + len(body) - 1)
+    with pytest.raises(StorageFull):
+        Uploader(limited, mine).begin(unique_pdf(100))
+    Uploader(limited, yours).begin(unique_pdf(100))
+    files.delete_media_and_files(app.sessions, app.files, mine, media_id)
+    Uploader(limited, mine).begin(unique_pdf(100))
+
+
+def test_a_picture_for_which_its_user_has_no_room_is_a_placeholder(app: App, pages: Pages) -> None:
+    body = png()
+    limited = with_room(app, len(body))
+    media_id = illustrated(
+        app, served(pages, "/one.png", body), served(pages, "/two.png", png(9, 9)), user=uuid4()
+    )
+    fetch_pictures(limited, media_id)
+    first, second = pictures_of(app, media_id)
+    assert (first.error_code, second.name, second.error_code) == (None, None, "E_PICTURE_NO_ROOM")
+    assert len(stored_paths(app)) == 1

@@ -277,6 +277,32 @@ def test_all_sessions_of_a_user_are_ended_at_once(site: Site, verb: str, stays: 
     assert is_in(site, stranger)
 
 
+def test_other_sessions_are_ended_only_by_somebody_who_has_just_signed_in(
+    site: Site, clock: SetClock
+) -> None:
+    """Somebody else at an open browser, or with its cookie, can't lock its user out of the others."""
+    user, sessions = uuid4(), site.app.sessions
+    mine, other = cookie_of(sessions, user), cookie_of(sessions, user)
+    me = site.anyone(Cookie=mine, **PRESSED)
+    (other_id,) = rows_of(me.get("/account"))
+    clock.forward(minutes=15)
+    page = me.get("/account")
+    assert ("/account/sign-ins/" in page.text, "sign in again" in page.text) == (False, True)
+    for verb in (f"{other_id}/end", "end-others", "end-all"):
+        assert me.post(f"/account/sign-ins/{verb}").status_code == 403
+    assert (is_in(site, mine), is_in(site, other)) == (True, True)
+    again = site.anyone(Cookie=session_of(press(site, link_key(sessions, user), mine)), **PRESSED)
+    assert again.post(f"/account/sign-ins/{other_id}/end").status_code == 303
+    assert not is_in(site, other)
+
+
+def test_a_browser_signs_itself_out_at_any_time(site: Site, clock: SetClock) -> None:
+    cookie = cookie_of(site.app.sessions, uuid4())
+    clock.forward(minutes=15)
+    assert site.anyone(Cookie=cookie, **PRESSED).post("/sign-out").status_code == 303
+    assert not is_in(site, cookie)
+
+
 @pytest.mark.parametrize("path", ["/sign-out", "/account/sign-ins/end-all", "/account/tokens"])
 def test_another_site_can_change_nothing_of_the_account(site: Site, path: str) -> None:
     cookie = cookie_of(site.app.sessions, uuid4())

@@ -14,9 +14,8 @@ from nexus.web.http import cookies
 def session_key(sessions: Sessions, user: UUID, device: str = "Firefox on Linux") -> str:
     """The value of the cookie of a browser that is signed in from now on."""
     with sessions.begin() as session:
-        return sign_ins.begin_sign_in(
-            session, user, Method.LINK, device, Settings(_env_file=None).sign_in_lives
-        )  # type: ignore[call-arg]
+        lives = Settings(_env_file=None).sign_in_lives  # type: ignore[call-arg]
+        return sign_ins.begin_sign_in(session, user, Method.LINK, device, lives, session.now)
 
 
 def cookie_of(sessions: Sessions, user: UUID) -> str:

@@ -13,6 +13,7 @@ from nexus.fetch import exchange
 from nexus.settings import Settings
 from nexus.upkeep import advisories, security_settings
 from nexus.upkeep.findings import CheckVerdict, Finding
+from tests.kit.servers.scanner import scanning
 from tests.kit.settings import make_settings
 
 OK, NOTE, PROBLEM = CheckVerdict
@@ -44,6 +45,10 @@ def found(findings: list[Finding], name: str) -> Finding:
         ("secrets.strength", {"jwt_secret": "changeme" * 8}, PROBLEM),
         ("secrets.apart", {}, OK),
         ("secrets.apart", {"session_secret": STRONG["jwt_secret"]}, PROBLEM),
+        ("secrets.published", {"jwks_url": "https://keys.example.com"}, OK),
+        ("secrets.published", {"jwks_url": "https://keys.example.com", "rsa_bits": 2048}, NOTE),
+        ("secrets.published", {"oidc_issuer": "https://idp.example.com", "rsa_bits": 2048}, NOTE),
+        ("secrets.published", {"rsa_bits": 2048}, OK),
     ],
 )
 def test_secrets_are_set_hard_to_guess_and_apart(
@@ -51,7 +56,43 @@ def test_secrets_are_set_hard_to_guess_and_apart(
 ) -> None:
     told = found(security_settings.check_secrets(settings(tmp_path, **given)), name)
     assert told.verdict is verdict
-    assert not any(value and value in str(told) for value in {**STRONG, **given}.values())
+    secret = {value for one, value in {**STRONG, **given}.items() if one in STRONG}
+    assert not any(value and value in str(told) for value in secret)
+
+
+def test_a_secret_in_the_environment_of_prod_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEXUS_S3_SECRET_KEY", "a key that is not shown")
+    for env, verdict in (("local", OK), ("prod", NOTE)):
+        told = found(security_settings.check_secrets(settings(tmp_path, env=env)), "secrets.place")
+        assert (told.verdict, "not shown" in str(told)) == (verdict, False)
+    monkeypatch.delenv("NEXUS_S3_SECRET_KEY")
+    told = found(security_settings.check_secrets(settings(tmp_path, env="prod")), "secrets.place")
+    assert told.verdict is OK
+
+
+def test_a_secret_of_a_folder_that_others_can_open_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_settings, "_lets_through", lambda *_: True)
+    monkeypatch.setenv("NEXUS_SECRETS_DIR", str(tmp_path))
+    kept = tmp_path / "nexus_jwt_secret"
+    kept.write_text("x")
+    for mode, verdict in ((0o400, OK), (0o440, NOTE), (0o444, PROBLEM)):
+        kept.chmod(mode)
+        checked = security_settings.check_permissions(settings(tmp_path / "data"))
+        assert found(checked, "permissions.credentials").verdict is verdict
+
+
+def test_the_doctor_asks_whether_the_malware_scanner_is_there(tmp_path: Path) -> None:
+    def verdict(**given: Any) -> CheckVerdict:
+        return found(security_settings.check_files(settings(tmp_path, **given)), "files.scanner").verdict
+
+    assert (verdict(), verdict(env="prod")) == (OK, NOTE)
+    with scanning() as scanner:
+        assert verdict(env="prod", scanner=scanner.address) is OK
+    assert verdict(scanner=scanner.address) is PROBLEM
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ GIVEN = {"jwt_secret": "a" * 32, "internal_secret": "b" * 32, "session_secret": 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No environment variable, no data folder and no .env file of this machine."""
-    for name in (*Settings.model_fields, "env_file"):
+    for name in (*Settings.model_fields, "env_file", "secrets_dir"):
         monkeypatch.delenv(f"NEXUS_{name.upper()}", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("CELERY_ALWAYS_EAGER", raising=False)
@@ -78,6 +78,42 @@ def test_a_named_env_file_that_can_not_be_read_is_reported(
     monkeypatch.setenv("NEXUS_ENV_FILE", str(tmp_path / name))
     with pytest.raises(BadSettings, match="NEXUS_ENV_FILE"):
         Settings()
+
+
+@pytest.mark.parametrize("names", ["NEXUS_SECRETS_DIR", "CREDENTIALS_DIRECTORY"])
+def test_secrets_come_from_a_folder_that_a_manager_of_secrets_fills(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, names: str
+) -> None:
+    monkeypatch.setenv(names, str(tmp_path))
+    monkeypatch.setenv("NEXUS_SESSION_SECRET", "of the environment")
+    for name in ("NEXUS_JWT_SECRET", "nexus_internal_secret", "nexus_session_secret", "NEXUS_LLM_API_KEY"):
+        (tmp_path / name).write_text(f"{name.lower()} of the folder\n")
+    chosen = Settings()
+    assert chosen.jwt_secret == "nexus_jwt_secret of the folder"
+    assert chosen.internal_secret == "nexus_internal_secret of the folder"
+    assert chosen.llm_api_key == "nexus_llm_api_key of the folder"
+    assert chosen.session_secret == "of the environment"
+
+
+def test_a_named_folder_of_secrets_that_can_not_be_read_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a file").touch()
+    for name in ("nothing", "a file"):
+        monkeypatch.setenv("NEXUS_SECRETS_DIR", str(tmp_path / name))
+        with pytest.raises(BadSettings, match="NEXUS_SECRETS_DIR"):
+            Settings()
+
+
+@pytest.mark.parametrize(
+    ("address", "is_one"), [("127.0.0.1:3310", True), ("/run/clamav/clamd.ctl", True), ("clamd", False)]
+)
+def test_a_scanner_has_an_address_or_a_socket(address: str, is_one: bool) -> None:
+    if is_one:
+        assert Settings(scanner=address).scanner == address
+    else:
+        with pytest.raises(ValueError, match="host:port"):
+            Settings(scanner=address)
 
 
 def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:

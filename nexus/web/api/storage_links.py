@@ -69,7 +69,7 @@ def get_object(
         raise refusal(error) from error
     headers = {
         **UNTRUSTED,
-        "Cache-Control": "private, no-store",
+        "Cache-Control": "no-store",
         "Content-Disposition": disposition(filename),
     }
     return FileResponse(store.locate(path), media_type=content_type, headers=headers)

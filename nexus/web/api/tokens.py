@@ -66,9 +66,7 @@ def make_token(nexus: Nexus, viewer: Viewer, body: TokenBody) -> Response:
     """It acts as you within its scope, and calls with it need no `X-Nexus-Internal`."""
     with nexus.sessions.begin() as session:
         made, secret = tokens.make(session, viewer, body.name, body.scope)
-    response = answer(NewToken(**TokenOut.of(made).model_dump(), token=secret))
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return answer(NewToken(**TokenOut.of(made).model_dump(), token=secret))
 
 
 @router.delete("/{token_id}", responses=answers(Data[Done], 403, 404), summary="Revoke a personal token")

@@ -65,7 +65,9 @@ class Gate:
 
     def __post_init__(self) -> None:
         if self.app.settings.jwks_url:
-            self.keys = PublishedKeys(self.app.settings.jwks_url, "NEXUS_JWKS_URL")
+            self.keys = PublishedKeys(
+                self.app.settings.jwks_url, "NEXUS_JWKS_URL", self.app.settings.rsa_bits
+            )
 
     async def by_token(self, request: Request) -> UUID:
         """Raises Unauthorized, or NotReady if the published keys can't be fetched."""

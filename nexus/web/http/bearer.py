@@ -33,7 +33,7 @@ _REASONS: dict[type[Exception], str] = {
     jwt.InvalidAlgorithmError: "It is not signed with an algorithm that Nexus accepts: RS256 or ES256 with "
     "NEXUS_JWKS_URL, else HS256.",
     jwt.InvalidSignatureError: "Its signature does not match the key.",
-    jwt.PyJWKClientError: "NEXUS_JWKS_URL publishes no key with its kid.",
+    jwt.PyJWKClientError: "NEXUS_JWKS_URL publishes no key with its kid, or one that is shorter than NEXUS_RSA_BITS.",
 }
 
 

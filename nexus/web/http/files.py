@@ -29,12 +29,11 @@ UNTRUSTED = {
 
 
 def picture_response(request: Request, viewer: UUID, files: Files, found: Picture) -> Response:
-    """A picture in a text. Its name comes from its content, so browsers may keep it for good. Other sites may not
-    show it: what they can show, they can tell who has it."""
+    """A picture in a text. Other sites may not show it: what they can show, they can tell who has it."""
     pieces = taken_in_turn(threads_of(request).store.of(viewer), reader.picture_bytes(files, found))
     headers = {
         **UNTRUSTED,
-        "Cache-Control": "private, max-age=31536000, immutable",
+        "Cache-Control": "no-store",
         "Content-Length": str(found.size_bytes),
         "Cross-Origin-Resource-Policy": "same-origin",
     }

@@ -31,10 +31,13 @@ class PublishedKeys:
     Not PyJWKClient's caches: one keeps a withdrawn key for ever, the other none while the provider is down.
     """
 
-    def __init__(self, url: str, setting: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, url: str, setting: str, rsa_bits: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._client = jwt.PyJWKClient(url, cache_jwk_set=False, timeout=FETCH_SECONDS)
         #: What an operator should look at if there are no keys.
         self._setting = setting
+        self._rsa_bits = rsa_bits
         self.clock = clock
         self._keys: Mapping[str | None, jwt.PyJWK] = {}
         self._fetched_at = self._tried_at = float("-inf")
@@ -76,6 +79,18 @@ class PublishedKeys:
 
     def _by_id(self) -> Mapping[str | None, jwt.PyJWK]:
         """A provider with a single key need not name it: then it is also found without an id."""
-        found = [key for key in self._client.get_jwk_set().keys if key.public_key_use in {"sig", None}]
+        found = [
+            key
+            for key in self._client.get_jwk_set().keys
+            if key.public_key_use in {"sig", None} and self._is_long(key)
+        ]
         named: dict[str | None, jwt.PyJWK] = {key.key_id: key for key in found if key.key_id}
         return {**named, None: found[0]} if len(found) == 1 else named
+
+    def _is_long(self, key: jwt.PyJWK) -> bool:
+        """Keys on curves that Nexus takes are as strong as RSA keys of 3072 bits."""
+        bits = key.key.key_size if key.key_type == "RSA" else None
+        if bits is None or bits >= self._rsa_bits:
+            return True
+        log.warning("key_too_short", setting=self._setting, bits=bits, at_least="NEXUS_RSA_BITS")
+        return False

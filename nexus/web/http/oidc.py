@@ -14,6 +14,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -38,6 +39,8 @@ ALGORITHMS = ["RS256", "ES256", "PS256", "EdDSA"]
 #: How far the clocks of provider and Nexus may differ.
 LEEWAY_SECONDS = 60
 _PURPOSE = "oidc"
+#: What asks the provider to sign somebody in again whom it knows.
+_AGAIN = {"prompt": "login", "max_age": "0"}
 AGAIN = "Start again below."
 UNBEGUN = f"This sign-in was not started in this browser, or took more than ten minutes. {AGAIN}"
 
@@ -55,6 +58,8 @@ class Arrival(NamedTuple):
 
     user_id: UUID
     profile: Profile
+    #: When they have shown the provider who they are, if it says so.
+    proven_at: datetime | None
     #: Where they wanted to go.
     back: str
 
@@ -97,12 +102,17 @@ class Provider:
     def name(self) -> str:
         return self._settings.oidc_shown_name
 
-    def begin(self, return_address: str, back: str) -> Errand:
-        """Raises NotReady if the provider can't be reached."""
+    def begin(self, return_address: str, back: str, *, again: bool = False) -> Errand:
+        """With `again`, people have to show who they are, even if the provider knows them.
+
+        Raises NotReady if the provider can't be reached.
+        """
         metadata = self._discovered().metadata
         word = secrets.token_urlsafe(32)
         bound = _bound_to(self._settings.session_secret, word)
-        claims = {"aud": _PURPOSE, "word": word, "back": back, "exp": int(time.time()) + ERRAND_SECONDS}
+        now = int(time.time())
+        claims = {"aud": _PURPOSE, "word": word, "back": back, "exp": now + ERRAND_SECONDS}
+        claims |= {"again": now} if again else {}
         memo = jwt.encode(claims, self._settings.session_secret, "HS256")
         with self._client(metadata, return_address) as client:
             address, _ = client.create_authorization_url(
@@ -110,12 +120,13 @@ class Provider:
                 state=bound.state,
                 nonce=bound.nonce,
                 code_verifier=bound.verifier,
+                **(_AGAIN if again else {}),
             )
         return Errand(address, memo)
 
     def finish(self, return_address: str, memo: str, answer: Mapping[str, str]) -> Arrival:
         """Return who the provider says has signed in. Raises Unauthorized or NotReady, with what to do."""
-        word, back = self._recalled(memo)
+        word, back, again = self._recalled(memo)
         bound = _bound_to(self._settings.session_secret, word)
         if not hmac.compare_digest(answer.get("state", "").encode(), bound.state.encode()):
             raise self._refused("The state does not belong to this browser.", UNBEGUN)
@@ -135,7 +146,7 @@ class Provider:
             user_id = user_of(claims["iss"], claims["sub"])
         except (jwt.PyJWTError, AttributeError) as error:
             raise self._misfit("Its sub is not a text of 1 to 255 characters.") from error
-        return Arrival(user_id, Profile.of(facts), back)
+        return Arrival(user_id, Profile.of(facts), self._proven_at(claims, again), back)
 
     def sign_out_address(self, back: str) -> str | None:
         """Return where people sign out at the provider too, or None if it offers no such place."""
@@ -175,7 +186,26 @@ class Provider:
 
         return httpx2.create_ssl_context(trust_env=False)
 
-    def _recalled(self, memo: str) -> tuple[str, str]:
+    def _proven_at(self, claims: dict[str, Any], again: int | None) -> datetime | None:
+        """Raises Unauthorized if somebody was to sign in again and has not.
+
+        A provider that was asked how old a sign-in may be has to say how old it is. Some that do ask again don't.
+        """
+        said = claims.get("auth_time")
+        if said is None:
+            said = again
+        try:
+            if said is None:
+                return None
+            if again is not None and said < again - LEEWAY_SECONDS:
+                raise self._refused(
+                    "Its auth_time is too old.", f"{self.name} did not ask who you are. {AGAIN}"
+                )
+            return datetime.fromtimestamp(said, UTC)
+        except (TypeError, ValueError, OverflowError, OSError) as error:
+            raise self._misfit("Its auth_time is not a time.") from error
+
+    def _recalled(self, memo: str) -> tuple[str, str, int | None]:
         try:
             claims = jwt.decode(
                 memo,
@@ -184,7 +214,7 @@ class Provider:
                 audience=_PURPOSE,
                 options={"require": ["exp", "aud"]},
             )
-            return str(claims["word"]), str(claims["back"])
+            return str(claims["word"]), str(claims["back"]), claims.get("again")
         except (*BROKEN, KeyError) as error:
             raise self._refused("There is no cookie of a sign-in, or it has expired.", UNBEGUN) from error
 
@@ -207,7 +237,7 @@ class Provider:
         """Return the keys that are there already, or new ones if the provider publishes them elsewhere now."""
         if self._known is not None and self._known.metadata["jwks_uri"] == address:
             return self._known.keys
-        return PublishedKeys(address, "NEXUS_OIDC_ISSUER", self.clock)
+        return PublishedKeys(address, "NEXUS_OIDC_ISSUER", self._settings.rsa_bits, self.clock)
 
     def _fetched_metadata(self) -> dict[str, Any] | None:
         import httpx2

@@ -10,8 +10,9 @@ from fastapi import Form, Request
 from fastapi.responses import Response
 
 from nexus.app import App
-from nexus.errors import Conflict, InvalidRequest
+from nexus.errors import Conflict, Forbidden, InvalidRequest
 from nexus.libraries import sign_ins, tokens
+from nexus.libraries.sign_ins import Method, SignIn
 from nexus.libraries.tokens import Scope, Token
 from nexus.web.http import cookies
 from nexus.web.http.context import Browser, Nexus, PageViewer, gate_of
@@ -28,11 +29,12 @@ SCOPES = {
 
 @router.get("")
 def account(request: Request, nexus: Nexus, viewer: PageViewer, browser: Browser) -> Response:
-    return _account(request, nexus, viewer, browser.id if browser else None)
+    return _account(request, nexus, viewer, browser)
 
 
 @router.post("/sign-ins/end-others")
 def end_others(request: Request, nexus: Nexus, viewer: PageViewer, browser: Browser) -> Response:
+    _require_proven(nexus, browser)
     kept = browser.id if browser else None
     with nexus.sessions.begin() as session:
         sign_ins.end_all(session, viewer, kept)
@@ -41,7 +43,8 @@ def end_others(request: Request, nexus: Nexus, viewer: PageViewer, browser: Brow
 
 
 @router.post("/sign-ins/end-all")
-def end_all_by_form(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
+def end_all_by_form(request: Request, nexus: Nexus, viewer: PageViewer, browser: Browser) -> Response:
+    _require_proven(nexus, browser)
     with nexus.sessions.begin() as session:
         sign_ins.end_all(session, viewer)
     gate_of(request).browsers.forget(lambda one: one.user_id == viewer)
@@ -51,8 +54,11 @@ def end_all_by_form(request: Request, nexus: Nexus, viewer: PageViewer) -> Respo
 
 
 @router.post("/sign-ins/{sign_in_id}/end")
-def end_one(request: Request, nexus: Nexus, viewer: PageViewer, sign_in_id: UUID) -> Response:
+def end_one(
+    request: Request, nexus: Nexus, viewer: PageViewer, browser: Browser, sign_in_id: UUID
+) -> Response:
     """One that has ended already is as good as ended."""
+    _require_proven(nexus, browser)
     with nexus.sessions.begin() as session:
         sign_ins.end(session, viewer, sign_in_id)
     gate_of(request).browsers.forget(lambda one: one.id == sign_in_id)
@@ -69,15 +75,14 @@ def make_token_by_form(
     scope: Annotated[str, Form()] = "",
 ) -> Response:
     """The page that answers shows the token, and no other ever will."""
-    own = browser.id if browser else None
     try:
         with nexus.sessions.begin() as session:
             token, secret = tokens.make(session, viewer, name, scope)
     except (InvalidRequest, Conflict) as error:
         return _account(
-            request, nexus, viewer, own, error=error.message, status=error.status, form=(name, scope)
+            request, nexus, viewer, browser, error=error.message, status=error.status, form=(name, scope)
         )
-    return _account(request, nexus, viewer, own, made=token, secret=secret)
+    return _account(request, nexus, viewer, browser, made=token, secret=secret)
 
 
 @router.post("/tokens/{token_id}/revoke")
@@ -86,6 +91,19 @@ def revoke_token_by_form(request: Request, nexus: Nexus, viewer: PageViewer, tok
         tokens.revoke_token(session, viewer, token_id)
     gate_of(request).tokens.forget(lambda one: one.id == token_id)
     return go("/account")
+
+
+def _require_proven(nexus: App, browser: SignIn | None) -> None:
+    """Raises Forbidden: somebody else at the user's browser could lock the user out of the others."""
+    if not sign_ins.is_proven(browser, nexus.sessions.clock()):
+        raise Forbidden("Sign in again on your account page before you sign out other browsers.")
+
+
+def _sign_in_again(nexus: App, browser: SignIn | None) -> str:
+    """Return where the user of a browser can show who they are."""
+    if browser is not None and browser.method is Method.OIDC and nexus.settings.oidc_issuer:
+        return "/sign-in/start?back=/account&again=true"
+    return "/sign-in"
 
 
 def feed_address(nexus: App, request: Request, secret: str) -> str:
@@ -98,7 +116,7 @@ def _account(
     request: Request,
     nexus: App,
     viewer: UUID,
-    own: UUID | None,
+    browser: SignIn | None,
     *,
     made: Token | None = None,
     secret: str = "",
@@ -111,11 +129,13 @@ def _account(
         kept = tokens.list_tokens(session, viewer)
     if made is not None and made.scope is Scope.FEED:
         secret = feed_address(nexus, request, secret)
-    response = page(
+    return page(
         request,
         "account.html",
         status,
-        own=own,
+        own=browser and browser.id,
+        may_end=sign_ins.is_proven(browser, nexus.sessions.clock()),
+        again=_sign_in_again(nexus, browser),
         browsers=browsers,
         api_tokens=[token for token in kept if token.scope is not Scope.FEED],
         feeds=[token for token in kept if token.scope is Scope.FEED],
@@ -125,5 +145,3 @@ def _account(
         error=error,
         form=form,
     )
-    response.headers["Cache-Control"] = "no-store"
-    return response

@@ -37,7 +37,7 @@ _PDF_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; base-uri 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
     ),
-    "Cache-Control": "private, no-cache",
+    "Cache-Control": "no-store",
 }
 _NOTHING = Passage([], None, None)
 _NEW, _SAME = "This is the latest text.", "Refreshed; nothing has changed."

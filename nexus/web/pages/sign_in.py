@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 from urllib.parse import urljoin
 from uuid import UUID
@@ -63,15 +64,15 @@ def sign_in_by_link(
         user = sign_ins.use_link(session, token)
         if user is None:
             return _used_up(request)
-        key = begin_in_browser(request, nexus, session, browser, user, Method.LINK)
+        key = begin_in_browser(request, nexus, session, browser, user, Method.LINK, session.now)
     return signed_in_at(request, nexus, key, "/")
 
 
 @router.get("/sign-in/start")
 @waits_for_site
-def send_to_provider(request: Request, nexus: Nexus, back: Back = "/") -> Response:
+def send_to_provider(request: Request, nexus: Nexus, back: Back = "/", again: bool = False) -> Response:
     try:
-        errand = _provider(request).begin(_return_address(request, nexus), local_path(back))
+        errand = _provider(request).begin(_return_address(request, nexus), local_path(back), again=again)
     except ApiError as error:
         return sign_in_page(request, error.status, error.message, back=local_path(back))
     response = go(errand.address)
@@ -92,7 +93,9 @@ def return_from_provider(request: Request, nexus: Nexus, browser: Browser) -> Re
         with nexus.sessions.begin() as session:
             access.ensure_user(session, arrival.user_id)
             people.remember(session, arrival.user_id, arrival.profile)
-            key = begin_in_browser(request, nexus, session, browser, arrival.user_id, Method.OIDC)
+            key = begin_in_browser(
+                request, nexus, session, browser, arrival.user_id, Method.OIDC, arrival.proven_at
+            )
         response = signed_in_at(request, nexus, key, arrival.back)
     cookies.drop_cookie(nexus.settings, request, response, cookies.ERRAND)
     return response
@@ -111,13 +114,19 @@ def sign_out(request: Request, nexus: Nexus, viewer: PageViewer, browser: Browse
 
 
 def begin_in_browser(
-    request: Request, nexus: App, session: Session, browser: SignIn | None, user: UUID, method: Method
+    request: Request,
+    nexus: App,
+    session: Session,
+    browser: SignIn | None,
+    user: UUID,
+    method: Method,
+    proven_at: datetime | None,
 ) -> str:
     """Sign the browser in, and out of whatever it was signed in as before; return the key for its cookie."""
     if browser is not None:
         sign_ins.end(session, browser.user_id, browser.id)
     device = device_of(request.headers.get("user-agent", ""))
-    return sign_ins.begin_sign_in(session, user, method, device, nexus.settings.sign_in_lives)
+    return sign_ins.begin_sign_in(session, user, method, device, nexus.settings.sign_in_lives, proven_at)
 
 
 def signed_in_at(request: Request, nexus: App, key: str, address: str) -> Response:

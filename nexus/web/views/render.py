@@ -38,7 +38,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
-    "Cache-Control": "private, no-cache",
+    "Cache-Control": "no-store",
 }
 #: A header of what static/forms.js sends.
 BY_SCRIPT = "nexus-form"
