@@ -60,8 +60,10 @@ def other_address(own: str, found: str | None) -> str | None:
     That is one on the same site, with or without `www.`: no site decides what an address of another means. A front page
     is none, because sites send readers of removed pages there.
     """
+    if found is None or found == own:  # as with most pages
+        return None
     try:
-        mine, other = _parse(own), _parse(found or "")
+        mine, other = _parse(own), _parse(found)
         canonical = _canonical(other)
     except InvalidUrl:
         return None

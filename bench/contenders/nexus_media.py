@@ -35,6 +35,8 @@ def no_op(_: Source) -> Extraction:
 def app(ground: Ground, **more: object) -> App:
     """As a worker process has it, with the no-op extractor."""
     logging.configure(json=True, level="warning")
+    with logging.task_log_context(request_id=None):
+        pass  # loads what log lines need: a worker says that it is ready before it claims
     AVAILABLE_EXTRACTORS[Kind.WEB_ARTICLE] = no_op
     given: dict[str, object] = {
         "env": "test",

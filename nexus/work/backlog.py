@@ -20,7 +20,6 @@ from sqlalchemy import (
     Select,
     Table,
     bindparam,
-    exists,
     literal_column,
     select,
     text,
@@ -124,19 +123,26 @@ class Backlog:
     def _users(self) -> Query[_UserId]:
         """Hop along the index from one user to the next: as many steps as users, however much work each has.
 
-        Users whose work is all for later are skipped.
+        Users whose work is all for later are skipped. Whether a user has some that is due is a subquery with a limit:
+        PostgreSQL may turn an EXISTS into a join that reads all due work of all users.
         """
         start = self._next_user(self.user >= bindparam("start", type_=self.user.type))
         hops = select(start.label("user_id")).cte("hops", recursive=True)
         hops = hops.union_all(
             select(self._next_user(self.user > hops.c.user_id)).where(hops.c.user_id.is_not(None))
         )
-        due = exists(
+        due = (
             select(self.key)
             .where(text(self.waiting), *self._in_lane, self.user == hops.c.user_id, self._is_due)
             .correlate(hops)
+            .limit(literal_column("1"))
+            .scalar_subquery()
         )
-        found = select(hops.c.user_id).where(hops.c.user_id.is_not(None), due).limit(bindparam("most"))
+        found = (
+            select(hops.c.user_id)
+            .where(hops.c.user_id.is_not(None), due.is_not(None))
+            .limit(bindparam("most"))
+        )
         return Query(found, _UserId)
 
     def _next_user(self, from_here: ColumnElement[bool]) -> ScalarSelect[UUID]:

@@ -10,12 +10,13 @@ import pytest
 from nexus.app import App
 from nexus.db.rows import MediaRow
 from nexus.editorial.steps import Stepping
-from nexus.media.lifecycle import release
+from nexus.media.lifecycle import BACKLOG, release
 from nexus.media.runner import Extracting
 from nexus.states.media import Kind, MediaStatus
-from nexus.work.backlog import USERS
+from nexus.work.backlog import FIRST, USERS
 from nexus.work.turns import Turns
 from tests.kit.clock import SetClock
+from tests.kit.databases import plan_of
 from tests.kit.media import good_extractor, new_file, new_media, status_of
 
 
@@ -114,6 +115,16 @@ def test_a_kind_takes_its_turn_although_other_work_is_looked_for_in_between(app:
         assert turns.claim(Stepping(tools), 1) == []
         claimed += [one.subject.kind for one in turns.claim(Extracting(tools), 1)]
     assert {Kind.EPUB, Kind.PDF, Kind.WEB_ARTICLE} <= set(claimed)
+
+
+def test_a_look_at_who_waits_reads_no_more_if_one_user_has_more_work(app: App) -> None:
+    """A join of users and their work would read all of it."""
+    new_media(app)
+    with app.sessions.read() as session:
+        values = {"lane": Kind.WEB_ARTICLE.value, "start": FIRST, "now": session.now, "most": USERS}
+        plan = plan_of(session, BACKLOG._users, **values)
+    assert "ix_media_waiting" in plan
+    assert "Join" not in plan
 
 
 def test_nothing_is_claimed_if_nobody_waits(app: App, turns: Turns) -> None:

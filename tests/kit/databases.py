@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 from sqlalchemy import make_url
 
 from nexus.db import migrate
+from nexus.db.session import Query, Session
 
 
 @contextmanager
@@ -42,3 +44,11 @@ def copied_postgres(template_url: str) -> Iterator[str]:
     server = template.set(database="postgres").render_as_string(hide_password=False)
     with empty_postgres(server, f"{template.database}") as url:
         yield url
+
+
+def plan_of(session: Session, query: Query[Any], **values: object) -> str:
+    """How the database would find the rows of a query."""
+    compiled = query.on(session.dialect)
+    how = "EXPLAIN QUERY PLAN" if session.is_sqlite else "EXPLAIN"
+    rows = session._connection.execute(f"{how} {compiled.sql}", compiled.bind(values)).fetchall()
+    return "\n".join(str(row[-1]) for row in rows)

@@ -11,13 +11,14 @@ from sqlalchemy import bindparam, insert, text
 
 from nexus.app import App
 from nexus.db.editorial import jobs as jobs_table
-from nexus.db.session import Query, Session, Statement
+from nexus.db.session import Statement
 from nexus.editorial import job_lists, jobs, requests
 from nexus.errors import ExtractionFailed, NotFound
 from nexus.libraries import access, catalog
 from nexus.media.queries import WALKS
 from nexus.states.job import HELD, JobStatus
 from nexus.upkeep import doctor
+from tests.kit.databases import plan_of
 from tests.kit.http import Caller, job_problem
 from tests.kit.job_calls import call_step
 from tests.kit.jobs import jobs_in_every_state, new_job, stories_of, walk_job_to
@@ -79,13 +80,6 @@ def test_a_list_has_each_job_of_one_s_own_and_of_administered_libraries_once(
         assert len(job_lists.newest_jobs(session, me, status=JobStatus.QUEUED, most=50).items) == 30
         assert job_lists.newest_jobs(session, me, status=JobStatus.SAVED).items == []
         assert job_lists.newest_jobs(session, me, error_code="E_FETCH_FAILED").items == []
-
-
-def plan_of(session: Session, query: Query[Any], **values: object) -> str:
-    compiled = query.on(session.dialect)
-    how = "EXPLAIN QUERY PLAN" if session.is_sqlite else "EXPLAIN"
-    rows = session._connection.execute(f"{how} {compiled.sql}", compiled.bind(values)).fetchall()
-    return "\n".join(str(row[-1]) for row in rows)
 
 
 def test_no_list_of_jobs_reads_all_of_them(app: App) -> None:
