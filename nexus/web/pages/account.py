@@ -52,7 +52,7 @@ def end_all_by_form(request: Request, nexus: Nexus, viewer: PageViewer) -> Respo
 
 @router.post("/sign-ins/{sign_in_id}/end")
 def end_one(request: Request, nexus: Nexus, viewer: PageViewer, sign_in_id: UUID) -> Response:
-    """One that has ended already is as good as ended."""
+    """It is no error if it has ended already."""
     with nexus.sessions.begin() as session:
         sign_ins.end(session, viewer, sign_in_id)
     gate_of(request).browsers.forget(lambda one: one.id == sign_in_id)
