@@ -65,7 +65,7 @@ PLAIN_ATTRIBUTES = {
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
-#: Those that prose is full of. Angle brackets are left alone: they would be about html.
+#: Entities that are common in prose. Angle brackets are left alone: a text that escapes them is about html.
 LEFTOVER = re.compile(
     r"&(?:amp|nbsp|quot|apos|[lr][sd]quo|[mn]dash|hellip|#(?:39|160|8\d{3}|x27|xa0|x20[0-9a-f]{2}));",
     re.IGNORECASE,

@@ -48,7 +48,7 @@ class Protection:
     says: str
 
 
-#: What a deed that was refused says of a parser, and what one says that was done.
+#: What to say of a parser if the attempt was refused, and if it succeeded.
 _SAYS = {
     "files": ("Parsers can't open files of this machine.", "Parsers can open files."),
     "network": ("Parsers have no network.", "Parsers can open connections."),

@@ -1,6 +1,7 @@
 """Things to read: added by address or as a file, extracted once for everybody, refreshed, read.
 
-add, submit          an address becomes an item
+add, submit          an address becomes an item, and a worker is told
+addresses            other addresses of an item
 uploads, inspect     a file becomes an item, once it is checked
 lifecycle            the edges that an item walks
 runner, extraction   claim an item, extract its text, write it

@@ -89,9 +89,9 @@ _CHANGES = Query(
 
 
 def list_changes(session: Session, media_id: UUID, viewer: UUID) -> ItemPage[Change]:
-    """List what people did to an item since one of the viewer's libraries got it, the first first.
+    """List what people did to an item since one of the viewer's libraries got it, the oldest first.
 
-    Other people's doings are told only inside libraries that they share with the viewer. Raises NotFound.
+    What other people did is listed only for libraries that they share with the viewer. Raises NotFound.
     """
     found = get_media(session, media_id, viewer)
     rows = session.all(_CHANGES, media_id=media_id, viewer=viewer, since=found.row.held_since)

@@ -95,7 +95,7 @@ _IN_OWN_LIBRARY = Statement(
 def events(
     session: Session, media_id: UUID, viewer: UUID, cursor: str | None = None, most: int = PAGE
 ) -> ItemPage[KnownEvent]:
-    """Its history as the viewer may know it, the first entry first. Raises NotFound if they can't read it.
+    """Its history as the viewer may know it, the oldest entry first. Raises NotFound if they can't read it.
 
     It begins when one of their libraries got the item. What other people did is in it only if they did it as members
     of a library that holds the item and that the viewer shares.

@@ -99,7 +99,7 @@ _TWIN = Query(
 
 
 class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
-    """Few threads at once: sites get their pictures asked for one after the other, and texts come first."""
+    """Uses few threads: a site's pictures are asked for one after the other, and texts come first."""
 
     kind = PICTURE
     backlog = BACKLOG

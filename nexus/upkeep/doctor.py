@@ -377,7 +377,7 @@ def _audit_log(patient: Patient) -> Finding:
         found = audit.extent(session)
         late = session.now - timedelta(days=days) - AUDIT_GRACE
     if found.oldest is None or found.oldest >= late:
-        return _ok(name, f"The audit log has {found.entries} entries, none older than {days} days.")
+        return _ok(name, f"No entry of the audit log is older than {days} days. Entries: {found.entries}.")
     says = f"The audit log has entries that are older than {days} days (NEXUS_AUDIT_DAYS)."
     return _note(name, says, START_ONE, found.entries)
 

@@ -1,5 +1,6 @@
 """The generated reference says what the code does."""
 
+import pkgutil
 import re
 import subprocess
 import sys
@@ -7,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
+import nexus
 from tools import reference
 
 ROOT = Path(__file__).parents[2]
 #: The target of a Markdown link into this repository.
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+#: Something in a room, such as `media.submit.url`, with or without the package.
+ROOMS = "|".join(module.name for module in pkgutil.iter_modules(nexus.__path__))
+NAMED = re.compile(rf"`(?:nexus\.)?((?:{ROOMS})(?:\.\w+)+)`")
+WRITTEN = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
 
 
 @pytest.mark.parametrize("name", sorted(reference.pages()))
@@ -40,3 +46,14 @@ def test_links_in_the_documentation_lead_somewhere() -> None:
         page = ROOT / name
         for target in LINK.findall(page.read_text()):
             assert (page.parent / target).exists(), f"{name} links to {target}"
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_documents_name_only_what_is_in_the_code(page: Path) -> None:
+    for name in NAMED.findall(page.read_text()):
+        assert pkgutil.resolve_name(f"nexus.{name}")
+
+
+def test_each_decision_has_the_number_of_its_file() -> None:
+    for page in (ROOT / "docs" / "decisions").glob("*.md"):
+        assert page.read_text().startswith(f"# {int(page.name[:4])}. ")

@@ -11,9 +11,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import uvicorn
 from sqlalchemy import select
 
 from nexus.app import build
+from nexus.cli.server import Server
 from nexus.db.session import Statement, wall_clock
 from nexus.db.tables import libraries
 from nexus.states.media import MediaStatus
@@ -162,6 +164,17 @@ def test_a_stopped_import_commits_nothing_and_leaves_its_folder_to_the_next_star
     assert left not in workspaces(nexus)
     assert wait_for_import(caller, "IDLE")["batches"] == []
     assert again.stop() == 0
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_cancels_imports_before_the_server_begins_to_wait_for_requests(
+    sign: signal.Signals,
+) -> None:
+    waits: list[bool] = []
+    server = Server(uvicorn.Config("no:app", log_config=None), lambda: None)
+    server.stopping = lambda: waits.append(server.should_exit)
+    server.handle_exit(sign, None)
+    assert (waits, server.should_exit) == ([False], True)
 
 
 class TestStoppedWhileAWorkerIsAtWork:

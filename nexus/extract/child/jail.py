@@ -55,7 +55,7 @@ class Jail:
     used: int
     #: Landlock's rules, as an open file.
     rules: int | None
-    #: Whether the readers' files can't be read without a power of root's.
+    #: Whether reading the readers' files takes one of root's powers.
     needs_power: bool
     #: The filter of system calls.
     program: bytes | None

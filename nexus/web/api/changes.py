@@ -1,4 +1,4 @@
-"""What people do to an item beside its transitions: they enter its text, refresh it, share it."""
+"""What people do to an item besides its transitions: they enter its text, refresh it, share it."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def enter_text(nexus: Nexus, viewer: Viewer, media_id: UUID, body: TextBody) -> 
 
 @router.get("/{media_id}/changes", responses=answers(Data[ChangeList], 404), summary="What people did to it")
 def get_changes(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
-    """Refreshes that found a new text, entered texts, and into which of your libraries it was put; the oldest first.
+    """Refreshes that found a new text, entered texts, and which of your libraries it was put into; the oldest first.
 
-    What others did is told only inside libraries that you share with them.
+    What others did is listed only for libraries that you share with them.
     """
     with nexus.sessions.read() as session:
         found = list_changes(session, media_id, viewer)

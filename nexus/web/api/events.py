@@ -41,7 +41,7 @@ HEARTBEAT_SECONDS = 15.0
 CHECK_SECONDS = 5.0
 #: A stream ends after this long, and its reader reconnects: anyone who is signed out by then can't.
 STREAM_SECONDS = 300.0
-#: So many events may wait for a slow reader. A reader who is further behind looks for theirs in the history.
+#: How many events may wait for a slow reader. A reader who is further behind gets theirs from the history.
 MOST_WAITING = 1000
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "A stream."}
@@ -68,7 +68,7 @@ class EventReader:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def bring(self, rows: list[HistoryRow], place: StreamPlace) -> None:
-        """Take what is new, or, if too much is waiting for a slow reader, only how far that goes."""
+        """Take new events. If too many wait for a slow reader, remember only how far they go."""
         if len(self.waiting) + len(rows) > MOST_WAITING:
             self.waiting.clear()
             self.until = place
@@ -78,7 +78,7 @@ class EventReader:
             self.woken.set()
 
     async def wait(self, seconds: float) -> None:
-        """Return as soon as something may be new, or after so many seconds."""
+        """Return as soon as something may be new, or when the time is over."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.woken.wait(), seconds)
         self.woken.clear()
@@ -183,7 +183,7 @@ class Feed:
     def _bring(self, asked: list[EventReader], news: News) -> None:
         self.place = news.place
         for reader in self._readers.difference(asked):
-            # They came during the look, which did not look for them.
+            # They connected during the look, which did not include them.
             reader.until = max(reader.until, news.place)
             reader.woken.set()
         for reader in self._readers.intersection(asked):
@@ -203,7 +203,7 @@ class Feed:
 
 
 class _Followed(StreamingResponse):
-    """A stream that counts for its user from the refusal of another to its own end, begun or not."""
+    """A stream that counts towards its user's limit until it ends, even if it never began."""
 
     def __init__(self, counted: ExitStack, content: AsyncIterator[bytes]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -34,7 +34,7 @@ FileName = Annotated[str, Query(max_length=1000, examples=["book.epub"])]
 
 
 class BatchBody(Body):
-    """A library by its id, or yours of this name, which the import creates if there is none."""
+    """A library by its id, or your library of this name, which the import creates if there is none."""
 
     library_id: UUID | None = None
     name: str | None = Field(None, max_length=200, examples=["Research"])

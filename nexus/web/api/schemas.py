@@ -47,7 +47,7 @@ class UrlBody(Body):
 
 
 class UploadBody(Body):
-    """The file to upload. `kind` is pdf or epub."""
+    """The file to upload. `kind` is pdf, epub or text."""
 
     kind: str = Field(examples=["pdf"])
     filename: str = Field(examples=["document.pdf"])

@@ -1,4 +1,4 @@
-"""Personal API tokens: made, listed and taken back by the person whose they are."""
+"""Personal API tokens: made, listed and revoked by their owner."""
 
 from __future__ import annotations
 

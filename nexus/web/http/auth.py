@@ -37,12 +37,12 @@ log = logging.get_logger(__name__)
 REMEMBERED_SECONDS = 60.0
 REMEMBERED = 10_000
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-#: Why a key is refused that is looked up in the database.
+#: Why a key that is looked up in the database is refused.
 UNKNOWN = "It has expired or was revoked, or never existed."
 
 
 def _refused(reason: str, purpose: str = "api") -> Unauthorized:
-    """Make the error to raise. The log has the reason, the caller does not, and neither has the token."""
+    """Make the error to raise. Only the log gets the reason, and nobody gets the token."""
     log.warning("token_refused", purpose=purpose, reason=reason)
     return Unauthorized()
 
@@ -220,7 +220,7 @@ def require_same_origin(request: Request) -> None:
 
 
 def _same_origin(request: Request) -> bool:
-    """Without a word from the browser, it does not."""
+    """False if the browser doesn't say where the request comes from."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in {"same-origin", "none"}

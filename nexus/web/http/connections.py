@@ -11,7 +11,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 from typing import Protocol
 
 Network = IPv4Network | IPv6Network
-#: One caller has a whole network of this size: so many bits name it.
+#: An IPv6 caller has a whole network, which this many bits name.
 IPV6_NETWORK = 64
 
 
@@ -23,10 +23,10 @@ class ConnectionLimits:
     head_bytes: int = 32 * 1024
     head_fields: int = 100
     head_seconds: float = 10.0
-    #: In each span of so many seconds at least so many bytes of a body arrive.
+    #: In each span of this many seconds, at least this many bytes of a body must arrive.
     body_seconds: float = 20.0
     body_bytes: int = 10_000
-    #: In each span of so many seconds the client takes at least so many bytes of an answer.
+    #: In each span of this many seconds, the client must take at least this many bytes of an answer.
     answer_seconds: float = 30.0
     answer_bytes: int = 10_000
     #: How long the rest of a request that is answered already is read and thrown away, so that the client reads the

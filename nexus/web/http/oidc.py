@@ -80,7 +80,7 @@ class _Known(NamedTuple):
 
 
 def _bound_to(secret: str, word: str) -> _Bound:
-    """All of it follows from one random word, so that nothing has to be stored, and the cookie does not tell it."""
+    """Derive all of it from one random word, so that nothing has to be stored and the cookie gives nothing away."""
     made = (
         hmac.digest(secret.encode(), f"{_PURPOSE} {purpose} {word}".encode(), hashlib.sha256)
         for purpose in _Bound._fields

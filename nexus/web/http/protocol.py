@@ -24,7 +24,7 @@ _WHY: dict[int, ApiError] = {
     503: NotReady("There are too many connections. Close some, or try again in a moment."),
 }
 
-#: Waiting no time for what is not sent yet, as the kernel wants to be told.
+#: For SO_LINGER: don't wait until everything is sent.
 _AT_ONCE = struct.pack("ii", 1, 0)
 
 
@@ -33,7 +33,7 @@ class _TooLarge(Exception):
 
 
 class Protocol(HttpToolsProtocol):
-    """httptools sets no limits of its own: an endless header would cost it time by the square of its length.
+    """httptools sets no limits of its own: an endless header would take it quadratic time.
 
     Receiving 512 MiB takes 1.24 s of CPU with `on_body` and 1.37 s without; with neither that nor the kept memory of
     cli/server.py it takes 2.30 s.
@@ -46,7 +46,7 @@ class Protocol(HttpToolsProtocol):
         self._headers = headers
         #: Since when the client has been expected to send something.
         self._since = self.loop.time()
-        #: How much came since then of a body.
+        #: How much of a body has come since then.
         self._arrived = 0
         #: How much was parsed without a result: part of a head, or of what may follow a chunked body.
         self._unfinished = 0
@@ -54,7 +54,7 @@ class Protocol(HttpToolsProtocol):
         self._answering: Any = None
         self._refusal = 400
         self._refused = False
-        #: How much of the answer the client still had to take at a look, and when that was.
+        #: How much of the answer the client had not taken at the last look, and when that was.
         self._unsent: tuple[int, float] | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -67,7 +67,7 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._door.leave(self)
         if self._answering is not None and not self._answering.response_complete:
-            # uvicorn tells only the latest of several requests that were sent at once.
+            # If several requests were sent at once, uvicorn tells only the latest one.
             self._answering.disconnected = True
             self._answering.message_event.set()
         super().connection_lost(exc)

@@ -45,7 +45,7 @@ class Lane:
         self._waiting: dict[User, deque[asyncio.Future[None]]] = {}
 
     def of(self, user: User) -> RunInTurn:
-        """For what has several things to do for one user."""
+        """Return `run` for one user, for callers with several things to run."""
         return partial(self.run, user)
 
     async def run(self, user: User, call: Callable[[], T]) -> T:

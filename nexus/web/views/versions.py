@@ -27,7 +27,7 @@ class ShownVersion:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a reader can choose from, beside the version that the page shows."""
+    """What a reader can choose from, besides the version that the page shows."""
 
     media_id: UUID
     versions: list[ShownVersion]
@@ -42,7 +42,7 @@ class Choice:
 
 
 def show_choice(held: View, versions: Sequence[Version], asked: int | None = None) -> Choice:
-    """Show the versions of an item that a viewer holds at one of them, and may have asked for another."""
+    """Show the versions of an item to a viewer who holds one of them and may have asked for another."""
     shown = [_show(one, held.row.revision) for one in versions]
     newer = next((one for one in shown if one.is_newer and not one.was_held), None)
     other = next((one for one in shown if one.number == asked and not one.is_read), None)

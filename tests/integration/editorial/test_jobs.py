@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,10 +16,11 @@ from nexus.app import App
 from nexus.editorial import jobs, requests, step_claims, steps
 from nexus.editorial.steps import Stepping
 from nexus.errors import EmptyContent, FetchBusy, WorkError
-from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.libraries.quota import Operation
 from nexus.queue import Work
 from nexus.states.job import JobStatus
+from nexus.states.media import Kind
 from nexus.work.turns import Turns
 from tests.kit.articles import ARTICLE, SENTENCES
 from tests.kit.clock import SetClock
@@ -534,7 +536,38 @@ def test_workers_take_jobs_of_all_users_in_turn(app: App, site: Site, pages: Pag
     assert [job_id for job_id in taken if job_id != asked[3]] == asked[:3]
 
 
-def test_a_long_step_keeps_its_lease(app: App, me: Caller, pages: Pages) -> None:
+@pytest.mark.parametrize("where", ["in a request", "in a worker"])
+def test_the_lease_of_a_step_is_renewed_while_it_runs(
+    app: App, me: Caller, pages: Pages, clock: SetClock, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    job_id = begin_job(me, pages)
+    call_step(me, job_id, "fetch")
+    left: list[timedelta] = []
+
+    def note() -> None:
+        with app.sessions.read() as session:
+            job = jobs.job_state(session, UUID(job_id))
+        assert job is not None
+        assert job.lease_expires_at is not None
+        left.append(job.lease_expires_at - clock())
+
+    def extract(source: Source) -> Extraction:
+        note()
+        clock.forward(seconds=50)
+        app.tools.leases.renew()
+        note()
+        return Extraction.plain("Boats", TEXT)
+
+    monkeypatch.setitem(AVAILABLE_EXTRACTORS, Kind.WEB_ARTICLE, extract)
+    if where == "in a request":
+        call_step(me, job_id, "extract")
+    else:
+        assert take_next_step(app.tools)
+    assert left == [timedelta(seconds=60)] * 2
+    assert app.tools.leases.held() == []
+
+
+def test_only_the_present_attempt_at_a_step_renews_its_lease(app: App, me: Caller, pages: Pages) -> None:
     job_id = UUID(begin_job(me, pages))
     with app.sessions.begin() as session:
         claim = start_fetch(session, job_id, LEASE, "test")

@@ -77,6 +77,22 @@ def test_an_address_deleted_while_its_pdf_is_fetched_leaves_no_object(
     assert stored_paths(app) == []
 
 
+def test_an_address_deleted_after_its_pdf_was_stored_leaves_no_object(
+    app: App, uploader: Uploader, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(source: Source) -> Extraction:
+        source.bench.keep(source.bench.fetch(str(source.url)))
+        assert stored_paths(app)
+        uploader.delete(source.media_id)
+        return Extraction.plain("A paper", TEXT)
+
+    monkeypatch.setitem(AVAILABLE_EXTRACTORS, Kind.WEB_ARTICLE, late)
+    pages["/paper"] = PAPER
+    media_id = new_media(app, uploader.id, pages.url("/paper"))
+    assert extract_item(app.tools, media_id) is Outcome.STALE
+    assert stored_paths(app) == []
+
+
 def test_an_address_deleted_while_it_is_refreshed_leaves_no_object(
     app: App, uploader: Uploader, pages: Pages
 ) -> None:
