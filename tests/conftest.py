@@ -3,6 +3,7 @@
 NEXUS_TEST_DATABASE_URL and NEXUS_TEST_REDIS_URL name servers to use instead.
 """
 
+import gc
 import logging
 import os
 import shutil
@@ -18,11 +19,12 @@ import structlog
 from nexus.app import App, build
 from nexus.db import migrate
 from nexus.db.tables import metadata
-from nexus.extract import AVAILABLE_EXTRACTORS
+from nexus.extract import AVAILABLE_EXTRACTORS, Extractor
 from nexus.extract.builtin import READERS
 from nexus.extract.registry import load_installed
 from nexus.extract.sandbox import Sandbox
 from nexus.settings import Settings
+from nexus.states.media import Kind
 from tests.kit import run_storage, servers
 from tests.kit.clock import SetClock
 from tests.kit.databases import copied_postgres, empty_postgres, fresh_postgres
@@ -58,6 +60,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     except servers.ServerError as error:
         # Fails the run with this message alone, without a page of pytest's own frames.
         pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests stay until the end: no garbage collection looks at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -178,10 +187,19 @@ def no_extractors() -> Iterator[None]:
     AVAILABLE_EXTRACTORS.update(before)
 
 
-@pytest.fixture
-def installed_extractors(no_extractors: None) -> None:
-    """The extractors that come with Nexus are registered."""
+@pytest.fixture(scope="session")
+def found_extractors() -> dict[Kind, Extractor]:
+    """The extractors that come with Nexus, looked for once: that reads the metadata of every installed package."""
     load_installed()
+    found = dict(AVAILABLE_EXTRACTORS)
+    AVAILABLE_EXTRACTORS.clear()
+    return found
+
+
+@pytest.fixture
+def installed_extractors(found_extractors: dict[Kind, Extractor], no_extractors: None) -> None:
+    """The extractors that come with Nexus are registered."""
+    AVAILABLE_EXTRACTORS.update(found_extractors)
 
 
 @pytest.fixture
