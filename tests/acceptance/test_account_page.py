@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.kit.browser import CONTRAST, NAMELESS, PHONE, LiveSite, serving, signed_in, without_complaints
+from tests.kit.http import NO_CERTIFICATES
 from tests.kit.servers.oidc_provider import SpoiltProvider, oidc_provider
 
 pytestmark = [
@@ -68,7 +69,9 @@ def test_a_token_is_made_shown_once_and_taken_back(page: Page, live_site: LiveSi
     secret = page.get_by_label("The new token").input_value()
 
     def status() -> int:
-        return httpx2.get(f"{live_site.url}/media", headers={"Authorization": f"Bearer {secret}"}).status_code
+        return httpx2.get(
+            f"{live_site.url}/media", headers={"Authorization": f"Bearer {secret}"}, verify=NO_CERTIFICATES
+        ).status_code
 
     assert status() == 200
     page.goto(f"{live_site.url}/account")

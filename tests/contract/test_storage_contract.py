@@ -34,7 +34,7 @@ from nexus.storage.names import disposition
 from nexus.storage.s3 import S3
 from nexus.storage.supabase import Supabase
 from tests.kit.faults.broken_disks import full_disk, stuck, without_drafts
-from tests.kit.http import serve
+from tests.kit.http import NO_CERTIFICATES, serve
 from tests.kit.media import row_of
 from tests.kit.run_storage import run_prefix
 from tests.kit.servers import object_store, supabase_api
@@ -58,10 +58,10 @@ class Place:
         return f"{run_prefix()}media/{secrets.token_hex(8)}/original.pdf"
 
     def put(self, url: str, body: bytes, headers: dict[str, str]) -> httpx2.Response:
-        return httpx2.put(urljoin(self.base, url), content=body, headers=headers)
+        return httpx2.put(urljoin(self.base, url), content=body, headers=headers, verify=NO_CERTIFICATES)
 
     def get(self, url: str, **more: object) -> httpx2.Response:
-        return httpx2.get(urljoin(self.base, url), **more)  # type: ignore[arg-type]
+        return httpx2.get(urljoin(self.base, url), verify=NO_CERTIFICATES, **more)  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -17,7 +17,18 @@ from nexus.states.media import MediaStatus
 from nexus.upkeep import events as stream_of
 from nexus.web.api import events as web_events
 from nexus.web.http import auth, cookies
-from tests.kit.http import PATIENCE, Caller, Event, Site, Stream, data, follow, problem, serve
+from tests.kit.http import (
+    NO_CERTIFICATES,
+    PATIENCE,
+    Caller,
+    Event,
+    Site,
+    Stream,
+    data,
+    follow,
+    problem,
+    serve,
+)
 from tests.kit.media import fail_media, history_of, new_media, share_media, walk_media_to
 from tests.kit.sign_ins import cookie_of, link_key
 
@@ -274,7 +285,9 @@ def test_progress_of_an_import_causes_no_queries_for_other_readers(
 
 def test_a_stopping_server_does_not_wait_for_open_streams(app: App) -> None:
     with serve(app) as site:
-        client = httpx2.Client(base_url=site.url, timeout=PATIENCE, headers=dict(site.caller().headers))
+        client = httpx2.Client(
+            base_url=site.url, timeout=PATIENCE, headers=dict(site.caller().headers), verify=NO_CERTIFICATES
+        )
         with client, follow(client) as stream:
             site.stop()
             assert ends(stream)

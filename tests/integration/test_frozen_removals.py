@@ -15,7 +15,7 @@ from sqlalchemy import Integer, column, text
 
 from nexus.db.session import Statement
 from tests.kit import servers
-from tests.kit.http import Caller, data, problem
+from tests.kit.http import NO_CERTIFICATES, Caller, data, problem
 from tests.kit.http_uploads import begin_upload, link_to
 from tests.kit.installation import Nexus, installed, start_server
 from tests.kit.plugins.freeze_once import FREEZE_AT, IDLE_SECONDS, MOMENTS, is_frozen
@@ -48,7 +48,9 @@ def serving(nexus: Nexus) -> tuple[Process, str]:
 
 
 def send(begun: dict[str, Any], body: bytes) -> None:
-    sent = httpx2.put(begun["upload_url"], content=body, headers=begun["upload_headers"])
+    sent = httpx2.put(
+        begun["upload_url"], content=body, headers=begun["upload_headers"], verify=NO_CERTIFICATES
+    )
     assert data(sent) == {"done": True}
 
 
@@ -91,4 +93,4 @@ def test_a_server_that_freezes_while_it_refuses_an_upload_never_deletes_the_good
             first.send(signal.SIGCONT)
         again.result(60)
         assert problem(refused.result(60)) == (400, "E_INVALID_FILE_TYPE")
-        assert httpx2.get(link_to(at_second, media_id)).content == good
+        assert httpx2.get(link_to(at_second, media_id), verify=NO_CERTIFICATES).content == good

@@ -25,7 +25,7 @@ from nexus.db.session import connect
 from nexus.settings import Settings
 from nexus.states.media import MediaStatus
 from nexus.web.http import cookies
-from tests.kit.http import PATIENCE, Site, data, headers_of, problem, serve
+from tests.kit.http import NO_CERTIFICATES, PATIENCE, Site, data, headers_of, problem, serve
 from tests.kit.media import walk_media_to
 from tests.kit.settings import make_settings
 from tests.kit.sign_ins import link_key, session_key
@@ -172,7 +172,9 @@ def knock(running: Process, folder: Path) -> list[str]:
     cookie, link = session_key(sessions, user), link_key(sessions, user)
     sessions.dispose()
     url = f"https://example.com/a?key={SECRET}#{SECRET}"
-    with httpx2.Client(base_url=running.url, timeout=PATIENCE, headers=headers) as client:
+    with httpx2.Client(
+        base_url=running.url, timeout=PATIENCE, headers=headers, verify=NO_CERTIFICATES
+    ) as client:
         assert client.post("/media/url", json={"kind": "web_article", "url": url}).status_code == 200
         client.post("/media/url", json={"kind": SECRET, "url": url})
         client.post("/media/url", json={"kind": "web_article", "url": f"ftp://{SECRET}/"})

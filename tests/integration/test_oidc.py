@@ -230,7 +230,7 @@ def test_an_answer_for_another_browser_signs_nobody_in(
     browser: httpx2.Client, site: Site, provider: SpoiltProvider
 ) -> None:
     """Somebody sends the answer of their own sign-in to a victim, who would work in their account."""
-    with httpx2.Client(base_url=site.url) as attacker:
+    with httpx2.Client(base_url=site.url, verify=NO_CERTIFICATES) as attacker:
         brought = provider.sign_in(start(attacker), "mallory")
     refused(browser, come_back(browser, brought), "not started in this browser")
     start(browser)
@@ -253,7 +253,10 @@ def test_a_client_whom_the_provider_does_not_know_is_told_what_to_set(
 ) -> None:
     """This provider wants a secret."""
     app = build(make_settings(sqlite_url, tmp_path, oidc_issuer=provider.url, oidc_client_id=CLIENT))
-    with serve(app) as site, httpx2.Client(base_url=site.url, timeout=PATIENCE) as browser:
+    with (
+        serve(app) as site,
+        httpx2.Client(base_url=site.url, timeout=PATIENCE, verify=NO_CERTIFICATES) as browser,
+    ):
         refused(browser, sign_in(browser, provider, "alice"), "NEXUS_OIDC_CLIENT_SECRET")
     app.close()
 
@@ -396,7 +399,7 @@ def test_signing_out_offers_to_sign_out_at_the_provider_too(
     assert address.startswith(f"{provider.url}/oauth2/end_session?")
     sent = dict(parse_qsl(urlsplit(address).query))
     assert sent == {"client_id": CLIENT, "post_logout_redirect_uri": f"{site.url}/sign-in"}
-    assert httpx2.get(address).status_code == 200
+    assert httpx2.get(address, verify=NO_CERTIFICATES).status_code == 200
     assert not is_in(browser)
 
 

@@ -20,6 +20,7 @@ from nexus.upkeep import clean, doctor
 from nexus.upkeep.doctor import CheckVerdict, Patient
 from tests.kit import servers
 from tests.kit.faults.killed_in_storage import confirm, delete, kill_during, take_in
+from tests.kit.http import NO_CERTIFICATES
 from tests.kit.installation import installed, server_url, start_server
 from tests.kit.media import events_of, row_of, status_of
 from tests.kit.settings import make_settings
@@ -141,7 +142,7 @@ def test_a_server_that_is_killed_during_an_upload_serves_no_half_file(
         assert stored_paths(nexus.app) == []
         start_server(nexus)
         assert storage.head(begun.storage_path) is None
-        answer = httpx2.put(link, content=body, headers=dict(begun.target.headers))
+        answer = httpx2.put(link, content=body, headers=dict(begun.target.headers), verify=NO_CERTIFICATES)
         assert answer.status_code == 200
         assert me.confirm(begun.media_id).media_id == begun.media_id
         assert status_of(nexus.app.sessions, begun.media_id)

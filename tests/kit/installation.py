@@ -20,6 +20,7 @@ from nexus.db.tables import media, refreshes
 from nexus.media.add import add_url
 from nexus.states.media import MediaStatus
 from nexus.web.http.auth import issue_token
+from tests.kit.http import NO_CERTIFICATES
 from tests.kit.media import status_of
 from tests.kit.plugins import extract_by_url
 from tests.kit.processes import Process, nursery
@@ -146,7 +147,7 @@ def start_server(nexus: Nexus, port: int | None = None) -> Process:
     def answers() -> bool:
         assert server.running, server.tail()
         try:
-            return httpx.get(f"http://127.0.0.1:{at}/readyz").status_code == 200
+            return httpx.get(f"http://127.0.0.1:{at}/readyz", verify=NO_CERTIFICATES).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -165,7 +166,7 @@ def post_url(nexus: Nexus, tale: str) -> UUID:
         "X-Nexus-Internal": chosen.internal_secret,
     }
     body = {"kind": "web_article", "url": f"https://example.com/{tale}/{uuid4().hex}"}
-    answer = httpx.post(f"{server_url(nexus)}/media/url", json=body, headers=headers)
+    answer = httpx.post(f"{server_url(nexus)}/media/url", json=body, headers=headers, verify=NO_CERTIFICATES)
     assert answer.status_code == 200, answer.text
     assert answer.json()["data"]["enqueued"]
     return UUID(answer.json()["data"]["media_id"])

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from nexus.app import App
-from nexus.extract.registry import load_installed
 from nexus.extract.sandbox import Sandbox
 from nexus.queue.local import LocalQueue
 from nexus.settings import Settings
@@ -31,7 +30,6 @@ def settings(database_url: str, tmp_path: Path, pages: Pages) -> Settings:
 
 
 @pytest.fixture
-def app(app: App, parsers: Sandbox) -> App:
+def app(app: App, parsers: Sandbox, installed_extractors: None) -> App:
     """With the built-in extractors, and without workers: each step runs when the test asks for it."""
-    load_installed()
     return replace(app, tools=replace(app.tools, sandbox=parsers), queue=LocalQueue())

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from nexus.app import App
-from nexus.extract.registry import load_installed
 from nexus.extract.sandbox import Sandbox
 from nexus.settings import Settings
 from tests.kit.servers.web_pages import Pages
@@ -21,6 +20,5 @@ def settings(database_url: str, tmp_path: Path, pages: Pages) -> Settings:
 
 
 @pytest.fixture
-def app(app: App, parsers: Sandbox) -> App:
-    load_installed()
+def app(app: App, parsers: Sandbox, installed_extractors: None) -> App:
     return replace(app, tools=replace(app.tools, sandbox=parsers))
