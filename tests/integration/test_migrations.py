@@ -376,6 +376,11 @@ def test_texts_become_revisions_and_go_back(empty_url: str) -> None:
     assert asked(empty_url, "SELECT count(*) FROM refreshes WHERE id = media_id") == [(1,)]
     migrate.downgrade_schema(empty_url, OLD)
     after = {table: rows_of(empty_url, table) for table in TEXT_TABLES}
+    for rows in (before, after):
+        # Texts that had no excerpt got one on the way, which stays.
+        rows["documents"] = sorted(
+            ([pair for pair in row if pair[0] != "excerpt"] for row in rows["documents"]), key=str
+        )
     made = [row for row in after["documents"] if row not in before["documents"]]
     assert [dict(row)["extractor"] for row in made] == ["unknown"]
     after["documents"] = [row for row in after["documents"] if row not in made]
