@@ -102,3 +102,57 @@ def test_a_text_is_entered_by_hand(terminal: Terminal) -> None:
     assert (both.code, "only one of" in both.err) == (2, True)
     unreadable = terminal.run("revisions", media_id, "--enter", terminal.folder)
     assert (unreadable.code, "can't be read as text" in unreadable.err) == (1, True)
+
+
+def test_marked_items_are_listed_by_their_marks(terminal: Terminal) -> None:
+    one, two, three = added(terminal, *PAGES)
+    assert terminal.run("mark", one, two, "--read").out.splitlines() == [
+        f"marked\t{media_id}" for media_id in sorted((one, two))
+    ]
+    terminal.run("mark", two, "--favourite", "--title", "My own")
+    terminal.run("mark", three, "--archive")
+
+    def listed(*options: str) -> list[str]:
+        return sorted(item["id"] for item in json.loads(terminal.run("status", "--json", *options).out))
+
+    assert listed() == sorted((one, two))
+    assert listed("--unread") == []
+    assert listed("--favourite") == listed("--read", "--favourite", "--kind", "web_article") == [two]
+    assert listed("--archived") == [three]
+    assert listed("--site", "https://www.example.com/") == sorted((one, two))
+    assert listed("--site", "other.example") == []
+    assert listed("--since", "2999-01-01") == []
+    assert listed("--before", "2999-01-01") == sorted((one, two))
+    assert "My own" in terminal.run("status", two).out
+    assert {"listed=1", "of=1", "pending=1"} <= first_line(terminal.run("status", "--favourite"))
+    terminal.run("mark", one, two, three, "--unread", "--unarchive", "--no-favourite")
+    assert listed("--unread") == sorted((one, two, three))
+    terminal.run("mark", two, "--title", "")
+    assert "My own" not in terminal.run("status", two).out
+
+
+def test_status_sorts_by_what_is_asked_for(terminal: Terminal) -> None:
+    ids = added(terminal, *PAGES)
+    for title, media_id in zip("bca", ids, strict=True):
+        terminal.run("mark", media_id, "--title", title)
+    items = json.loads(terminal.run("status", "--sort", "title", "--json").out)
+    assert [item["title"] for item in items] == ["a", "b", "c"]
+    items = json.loads(terminal.run("status", "--sort", "title", "--reverse", "--limit", "2", "--json").out)
+    assert [item["title"] for item in items] == ["c", "b"]
+
+
+def test_mark_says_what_it_could_not_mark(terminal: Terminal) -> None:
+    [one] = added(terminal, PAGES[0])
+    unknown = str(uuid4())
+    ran = terminal.run("mark", unknown, one, "--read", "--json")
+    assert ran.code == 1
+    told = {line["media_id"]: line for line in map(json.loads, ran.out.splitlines())}
+    assert told[one]["marked"]
+    assert told[unknown]["error"]["code"] == "E_NOT_FOUND"
+    for refused, why in (
+        (["mark", one], "Nothing to mark"),
+        (["mark", one, unknown, "--title", "x"], "one item"),
+    ):
+        ran = terminal.run(*refused)
+        assert ran.code != 0
+        assert why in ran.err

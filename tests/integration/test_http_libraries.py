@@ -235,3 +235,70 @@ def test_simultaneous_first_requests_of_a_new_user_make_one_library(
     assert len(answers) == 1
     assert {status for status, _ in answers} == {200}
     assert found == [1, 1, 1]
+
+
+def sizes(caller: Caller) -> dict[str, tuple[int, int]]:
+    return {
+        item["name"]: (item["members"], item["items"]) for item in data(caller.get("/libraries"))["items"]
+    }
+
+
+def test_libraries_say_how_many_belong_to_them_and_what_they_hold(me: Caller, you: Caller) -> None:
+    library = me.library("Research")
+    me.let_in(library, you.user)
+    media_id = me.add()
+    me.post(f"/libraries/{library}/media", json={"media_id": str(media_id)})
+    assert sizes(me) == {"My library": (1, 1), "Research": (2, 1)}
+    assert sizes(you)["Research"] == (2, 1)
+
+
+def test_admins_rename_a_library_for_all_of_its_members(me: Caller, you: Caller) -> None:
+    library = me.library("Research")
+    me.let_in(library, you.user)
+    assert data(me.patch(f"/libraries/{library}", json={"name": "  The  archive "}))["name"] == "The archive"
+    assert ("The archive", "member") in names(you)
+    assert problem(you.patch(f"/libraries/{library}", json={"name": "Mine"})) == (403, "E_FORBIDDEN")
+    assert problem(me.patch(f"/libraries/{library}", json={"name": " "})) == (400, "E_INVALID_REQUEST")
+    [entry] = data(me.get("/audit", params={"event": "library_renamed"}))["items"]
+    assert entry["about"] == "The archive"
+
+
+def test_an_item_is_moved_from_one_library_to_another(me: Caller) -> None:
+    one, two, media_id = me.library("One"), me.library("Two"), str(me.add())
+    me.post(f"/libraries/{one}/media", json={"media_id": media_id})
+    data(me.post(f"/libraries/{two}/media", json={"media_id": media_id, "from_library_id": one}))
+    data(me.post(f"/libraries/{two}/media", json={"media_id": media_id, "from_library_id": two}))
+    assert sizes(me) == {"My library": (1, 1), "One": (1, 0), "Two": (1, 1)}
+    again = me.post(f"/libraries/{two}/media", json={"media_id": media_id, "from_library_id": one})
+    assert problem(again) == (404, "E_NOT_FOUND")
+    assert sizes(me)["Two"] == (1, 1)
+
+
+def test_the_last_library_that_holds_an_item_can_pass_it_on(me: Caller) -> None:
+    one, media_id = me.library("One"), str(me.add())
+    home = me.default_library()
+    me.patch(f"/media/{media_id}/shelf", json={"favourite": True})
+    data(me.post(f"/libraries/{one}/media", json={"media_id": media_id, "from_library_id": home}))
+    assert sizes(me) == {"My library": (1, 0), "One": (1, 1)}
+    assert data(me.get(f"/media/{media_id}"))["is_favourite"]
+
+
+def test_nothing_is_moved_unless_both_libraries_can_be_changed(me: Caller, you: Caller) -> None:
+    mine, yours, media_id = me.library("Mine"), you.library("Yours"), str(me.add())
+    me.post(f"/libraries/{mine}/media", json={"media_id": media_id})
+    me.let_in(mine, you.user)
+    you.let_in(yours, me.user)
+    move = {"media_id": media_id, "from_library_id": mine}
+    assert problem(me.post(f"/libraries/{yours}/media", json=move)) == (403, "E_FORBIDDEN")
+    assert problem(you.post(f"/libraries/{yours}/media", json=move)) == (403, "E_FORBIDDEN")
+    assert (sizes(me)["Mine"], sizes(you)["Yours"]) == ((2, 1), (2, 0))
+
+
+def test_an_item_with_a_text_of_ones_own_is_copied_and_not_moved(me: Caller) -> None:
+    """The text may be in no other library, so moving would lose it."""
+    one, home, media_id = me.library("One"), me.default_library(), str(me.add())
+    me.post(f"/media/{media_id}/text", json={"text": "My own words."})
+    move = {"media_id": media_id, "from_library_id": home}
+    assert problem(me.post(f"/libraries/{one}/media", json=move)) == (409, "E_CONFLICT")
+    data(me.post(f"/libraries/{one}/media", json={"media_id": media_id}))
+    assert data(me.get(f"/media/{media_id}"))["revision"] == 1

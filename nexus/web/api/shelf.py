@@ -7,7 +7,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Response
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, StrictBool
 
 from nexus.media import bulk, queries, shelving
 from nexus.media.shelving import Marks, ReadingPlace, ReadSoFar, Shelved
@@ -19,18 +19,18 @@ from nexus.web.http.routing import Router
 
 router = Router(prefix="/media", tags=["shelf"])
 
-_Count = Annotated[int, Field(ge=0, lt=2**31)]
-_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 
 
 class MarksBody(Body):
     """What to change; what is left out stays as it is."""
 
-    read: bool | None = Field(
+    read: StrictBool | None = Field(
         None, examples=[True], description="With false, its progress begins at 0 again."
     )
-    archived: bool | None = Field(None, description="Archived items are left out of lists.")
-    favourite: bool | None = None
+    archived: StrictBool | None = Field(None, description="Archived items are left out of lists.")
+    favourite: StrictBool | None = None
     title: str | None = Field(
         None, examples=["What I call it"], description="Your own title; empty for the original one."
     )
@@ -41,9 +41,9 @@ class MarksBody(Body):
 
 class BulkMarksBody(Body):
     media_ids: MediaIds
-    read: bool | None = Field(None, examples=[True])
-    archived: bool | None = None
-    favourite: bool | None = None
+    read: StrictBool | None = Field(None, examples=[True])
+    archived: StrictBool | None = None
+    favourite: StrictBool | None = None
 
 
 class PlaceBody(Body):
@@ -55,7 +55,7 @@ class PlaceBody(Body):
 
 
 class ProgressBody(Body):
-    revision: Annotated[int, Field(ge=1, lt=2**31)] = Field(
+    revision: Annotated[int, Field(ge=1, lt=2**31, strict=True)] = Field(
         examples=[1], description="The version that is read."
     )
     fraction: _Share = Field(examples=[0.4], description="How much of the text lies behind you, from 0 to 1.")

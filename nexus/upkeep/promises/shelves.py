@@ -1,0 +1,37 @@
+"""Promises about lists, and about what people note for themselves."""
+
+from __future__ import annotations
+
+from sqlalchemy import and_, func, or_, select
+
+from nexus.db.list_keys import KEYS_IF_THERE
+from nexus.db.shelves import shelf
+from nexus.db.tables import library_media, media, revisions
+from nexus.libraries import access
+from nexus.upkeep.promises.promise import REPORT, Promise, offenders
+
+_HELD = func.coalesce(library_media.c.revision, media.c.revision)
+_COPIES = {"host": media.c.host, **KEYS_IF_THERE}
+
+PROMISES = (
+    Promise(
+        "lists.keys",
+        "Every library sorts its items by the text that it holds.",
+        "Items that a library sorts by something else than the text that it holds.",
+        REPORT,
+        offenders(
+            select(library_media.c.media_id.label("id"))
+            .join_from(library_media, media, media.c.id == library_media.c.media_id)
+            .outerjoin(revisions, and_(revisions.c.media_id == media.c.id, revisions.c.number == _HELD))
+            .where(or_(*(library_media.c[name] != copied for name, copied in _COPIES.items())))
+            .distinct()
+        ),
+    ),
+    Promise(
+        "shelves.readers",
+        "Whatever somebody noted is about an item that they can read.",
+        "Items about which somebody noted something who can't read them any more.",
+        REPORT,
+        offenders(select(shelf.c.media_id.label("id")).where(~access.STILL_READ).distinct()),
+    ),
+)
