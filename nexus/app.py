@@ -172,11 +172,10 @@ def fetcher(settings: Settings, wait_seconds: float | None = None, book: SiteBoo
 
 def sandbox(settings: Settings) -> Sandbox:
     """Build the pool of parser processes, which start with the first document."""
-    from nexus.extract.builtin import READERS
     from nexus.extract.sandbox import ParserLimits, Sandbox
 
     limits = ParserLimits(seconds=settings.parser_seconds, memory_bytes=settings.parser_memory_mib * MIB)
-    return Sandbox(limits, processes=settings.parser_processes, preload=READERS)
+    return Sandbox(limits, processes=settings.parser_processes)
 
 
 def _extractors(settings: Settings) -> Mapping[Kind, Extractor]:

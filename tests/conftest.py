@@ -21,7 +21,6 @@ from nexus.app import App, build
 from nexus.db import migrate
 from nexus.db.tables import metadata
 from nexus.extract import AVAILABLE_EXTRACTORS, Extractor
-from nexus.extract.builtin import READERS
 from nexus.extract.registry import load_installed
 from nexus.extract.sandbox import Sandbox
 from nexus.settings import Settings
@@ -264,7 +263,7 @@ def pages() -> Iterator[Pages]:
 @pytest.fixture(scope="session")
 def parsers() -> Iterator[Sandbox]:
     """Kept for the whole run: what they import takes a while."""
-    with closing(Sandbox(preload=READERS)) as made:
+    with closing(Sandbox()) as made:
         yield made
 
 

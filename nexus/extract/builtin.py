@@ -8,8 +8,6 @@ ARTICLE = "nexus.extract.article:read_article"
 EPUB = "nexus.extract.epub:read_epub"
 PDF = "nexus.extract.pdf:read_pdf"
 TEXT = "nexus.extract.text:read_text"
-#: The modules that parser processes import before the first document.
-READERS = tuple(reader.partition(":")[0] for reader in (ARTICLE, EPUB, PDF, TEXT))
 
 #: What becomes the item's file if its address answers with it, and what reads it.
 FILE_READERS = {"application/pdf": PDF, "application/epub+zip": EPUB}

@@ -95,19 +95,12 @@ class NoParser(Exception):
 class Sandbox:
     """Shared by all threads. At most `processes` documents are read at once; others wait for their turn.
 
-    `preload` names the modules to import before the first document. Other readers are imported when first used, from
-    wherever this process imports.
+    Readers are imported when first used, from wherever this process imports: few processes need them all.
     """
 
-    def __init__(
-        self,
-        limits: ParserLimits = ParserLimits(),
-        processes: int = 2,
-        preload: tuple[str, ...] = (),
-    ) -> None:
+    def __init__(self, limits: ParserLimits = ParserLimits(), processes: int = 2) -> None:
         self.limits = limits
         self.processes = processes
-        self._preload = preload
         self._turn = threading.Semaphore(processes)
         self._lock = threading.Lock()
         self._spares: list[ParserHandle] = []
@@ -231,17 +224,8 @@ class Sandbox:
             if self._closed:
                 raise SandboxClosed
             if self._nursery is None or self._nursery.gone:
-                self._nursery = self._new_nursery()
+                self._nursery = NurseryHandle()
             return self._nursery
-
-    def _new_nursery(self) -> NurseryHandle:
-        nursery = NurseryHandle()
-        for module in self._preload:
-            try:
-                nursery.learn(module)
-            except UnknownReader as error:
-                log.error("reader_unknown", reader=module, reason=str(error))  # noqa: TRY400
-        return nursery
 
 
 def _refusal(request: ReadRequest, answer: ReadRefused) -> ExtractionFailed:

@@ -26,8 +26,9 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
+    """Not for the session: its workers look for work several times a second, also while other tests run."""
     with serving(tmp_path_factory.mktemp("site")) as running:
         yield running
 

@@ -23,7 +23,10 @@ def queries() -> list[Query[Any]]:
     for module in pkgutil.walk_packages(nexus.__path__, "nexus."):
         if not module.name.endswith("__main__") and ".migrations." not in module.name:
             importlib.import_module(module.name)
-    return [thing for thing in gc.get_objects() if isinstance(thing, Query)]
+    gc.unfreeze()  # what was there when the tests began is frozen, and not among the objects
+    found = [thing for thing in gc.get_objects() if isinstance(thing, Query)]
+    gc.freeze()
+    return found
 
 
 def _columns(query: Query[Any]) -> list[Any]:

@@ -1,13 +1,11 @@
 """One pace for all processes of a Nexus: what is promised to a site holds however many workers there are."""
 
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -19,8 +17,8 @@ from nexus.fetch.limits import FetchDeadline, System
 from nexus.fetch.pace import MemoryBook, SiteBook, SitePace, SiteState
 from nexus.fetch.shared import BUCKETS, FileBook, bucket_of, change_page
 from nexus.work.sites import DatabaseBook
-from tests.kit.fetching import fetching_app
-from tests.kit.processes import ROOT
+from tests.kit.commands import FORKS
+from tests.kit.fetching import fetch_at_once, fetching_app
 from tests.kit.servers.hostile_site import Hostile, Talk, answer
 from tests.kit.waiting import PATIENCE, eventually
 
@@ -48,11 +46,10 @@ class Busy:
         talk.say(answer())
 
 
-def start(
-    url: str, times: int, database_url: str, folder: Path, seconds: float = 30
-) -> subprocess.Popen[bytes]:
-    given = [url, str(times), str(seconds), database_url, os.fspath(folder)]
-    return subprocess.Popen([sys.executable, "-m", "tests.kit.fetching", *given], cwd=ROOT)
+def start(url: str, times: int, database_url: str, folder: Path, seconds: float = 30) -> BaseProcess:
+    process = FORKS.Process(target=fetch_at_once, args=(url, times, database_url, folder, seconds))
+    process.start()
+    return process
 
 
 def target(url: str = "http://a.test/") -> Target:
@@ -65,7 +62,9 @@ def test_several_processes_keep_the_pace_that_one_promises(
     page = Busy()
     url = hostile_site.on(page, "/slow")
     running = [start(url, EACH, database_url, tmp_path) for _ in range(PROCESSES)]
-    assert [process.wait(PATIENCE * 4) for process in running] == [0] * PROCESSES
+    for process in running:
+        process.join(PATIENCE * 4)
+    assert [process.exitcode for process in running] == [0] * PROCESSES
     assert len(page.came) == PROCESSES * EACH
     assert page.most == 2
     # A request may arrive late, which makes the way to the next one shorter, but not all of them together.
@@ -79,8 +78,8 @@ def test_a_killed_process_gives_its_places_back(
     url = hostile_site.on(page, "/slow")
     doomed = start(url, 2, database_url, tmp_path, seconds=0.5)
     eventually(lambda: page.now >= 2, "both places are taken")
-    doomed.send_signal(signal.SIGKILL)
-    doomed.wait(PATIENCE)
+    doomed.kill()
+    doomed.join(PATIENCE)
     page.hold.set()
     with closing(fetching_app(url, database_url, tmp_path)) as other:
         eventually(lambda: other.tools.fetcher.get(url), "a place gets free")

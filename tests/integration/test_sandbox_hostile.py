@@ -30,7 +30,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux offers
 
 @pytest.fixture(scope="module")
 def lone_sandbox() -> Iterator[Sandbox]:
-    made = Sandbox(LIMITS, processes=1, preload=("tests.kit.sandbox_readers",))
+    made = Sandbox(LIMITS, processes=1)
     yield made
     made.close()
 
@@ -127,7 +127,7 @@ def test_a_parser_that_was_taken_over_can_not_change_what_the_next_document_meet
 def test_a_parser_inherits_nothing_from_its_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NEXUS_JWT_SECRET", "a secret")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
-    sandbox = Sandbox(LIMITS, preload=("tests.kit.sandbox_readers",))
+    sandbox = Sandbox(LIMITS)
     with (tmp_path / "open").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         environment, folder, opened, leads_to, gains = texts(sandbox, "belongings")

@@ -14,14 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from nexus.app import sandbox as parser_pool
 from nexus.errors import ExtractionFailed, ParserCrashed, ParserMemory, ParserTimeout
 from nexus.extract import Extraction, Hints
+from nexus.extract.builtin import TEXT
 from nexus.extract.child import frames, handles, messages
 from nexus.extract.child.handles import NurseryHandle
 from nexus.extract.child.messages import ReadRequest
 from nexus.extract.sandbox import ParserLimits, Sandbox, SandboxClosed
 from tests.kit.parsers import OLDER, children, gone, nursery_of, parsers_of, state, waiting
 from tests.kit.processes import ROOT
+from tests.kit.settings import make_settings
 from tests.kit.waiting import eventually
 
 MIB = 1024 * 1024
@@ -31,7 +34,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks at pro
 
 
 def new_sandbox(processes: int = 1) -> Sandbox:
-    return Sandbox(LIMITS, processes, ("tests.kit.sandbox_readers",))
+    return Sandbox(LIMITS, processes)
 
 
 @pytest.fixture
@@ -158,6 +161,14 @@ def test_a_process_waits_for_the_next_document_before_it_comes(own_sandbox: Sand
     assert eventually(lambda: waiting(own_sandbox, 1), "another one waits") != [spare]
 
 
+def test_a_process_imports_only_readers_that_were_used(tmp_path: Path) -> None:
+    """A command that imports books does not load what articles need."""
+    sandbox = parser_pool(make_settings("sqlite://", tmp_path))
+    sandbox.read(TEXT, b"The ferry left the harbour at noon.")
+    assert text(sandbox, "readers") == "text"
+    sandbox.close()
+
+
 def test_closing_a_sandbox_ends_everything_at_once(tmp_path: Path) -> None:
     sandbox = new_sandbox()
     with reading(sandbox, tmp_path / "gate") as (found, parser):
@@ -180,7 +191,7 @@ def test_a_sandbox_that_was_never_used_starts_nothing() -> None:
 ABANDONED = """
 import sys, threading
 from nexus.extract.sandbox import ParserLimits, Sandbox
-sandbox = Sandbox(ParserLimits(seconds=600), 2, ("tests.kit.sandbox_readers",))
+sandbox = Sandbox(ParserLimits(seconds=600), 2)
 sandbox.read("tests.kit.sandbox_readers:nothing", b"")
 print(sandbox._nursery._process.pid, flush=True)
 for reader in ("spin", "ignores_signals"):

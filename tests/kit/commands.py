@@ -24,8 +24,8 @@ from tests.kit.run_storage import run_prefix
 
 PATIENCE = 120.0
 GLANCE = 0.02
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
     [
         "nexus.cli.add",
         "nexus.cli.commands",
@@ -184,7 +184,7 @@ class Terminal:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEXUS_", "XDG_"))}
         own = {"HOME": str(self.folder), "NEXUS_STORAGE_PREFIX": run_prefix()}
         whole = {**kept, **own, **self.environment, **environment}
-        process = _FORKS.Process(
+        process = FORKS.Process(
             target=become, args=([str(a) for a in arguments], whole, self.folder, keyboard, out, err)
         )
         process.start()

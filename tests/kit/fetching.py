@@ -1,12 +1,8 @@
-"""A process that fetches with a Nexus's own fetcher.
-
-python -m tests.kit.fetching URL TIMES SECONDS DATABASE_URL FOLDER
-"""
+"""Fetches with a Nexus's own fetcher, for several processes."""
 
 from __future__ import annotations
 
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,14 +27,10 @@ def fetch_until_answered(app: App, url: str) -> None:
         return
 
 
-def main() -> None:
-    url, times, seconds, database_url, folder = sys.argv[1:]
-    app = fetching_app(url, database_url, Path(folder), fetch_seconds=float(seconds))
-    with ThreadPoolExecutor(int(times)) as threads:
-        for ended in [threads.submit(fetch_until_answered, app, url) for _ in range(int(times))]:
+def fetch_at_once(url: str, times: int, database_url: str, folder: Path, seconds: float) -> None:
+    """Fetch it so often at the same time, and end the process."""
+    app = fetching_app(url, database_url, folder, fetch_seconds=seconds)
+    with ThreadPoolExecutor(times) as threads:
+        for ended in [threads.submit(fetch_until_answered, app, url) for _ in range(times)]:
             ended.result()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -15,7 +15,6 @@ import pytest
 from nexus.app import App
 from nexus.draft import make_drafter
 from nexus.extract import Extraction
-from nexus.extract.builtin import READERS
 from nexus.extract.sandbox import Sandbox
 from nexus.settings import Settings
 from tests.kit.articles import ARTICLE
@@ -48,7 +47,7 @@ class Counted(Sandbox):
 
 @pytest.fixture(scope="module")
 def parsers() -> Iterator[Counted]:
-    with closing(Counted(preload=READERS)) as made:
+    with closing(Counted()) as made:
         yield made
 
 

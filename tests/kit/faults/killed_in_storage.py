@@ -12,7 +12,7 @@ from nexus.app import App, build
 from nexus.media import uploads
 from nexus.settings import Settings
 from nexus.storage.local import LocalStorage
-from tests.kit.commands import _FORKS
+from tests.kit.commands import FORKS
 from tests.kit.uploads import Uploader, expected_upload
 
 
@@ -57,7 +57,7 @@ def run_with_killing_store(
 
 
 def kill_during(settings: Settings, moment: str, act: Callable[..., object], *given: object) -> None:
-    process = _FORKS.Process(target=run_with_killing_store, args=(settings, moment, act, *given))
+    process = FORKS.Process(target=run_with_killing_store, args=(settings, moment, act, *given))
     process.start()
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
