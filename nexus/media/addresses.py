@@ -1,7 +1,7 @@
 """Other addresses of an item: somebody who has the item and adds one of them finds it, instead of a second copy.
 
-They are looked up among the viewer's own items only. So nobody learns which address somebody else used, and no page
-that a stranger added decides what an address means to others.
+They are looked up in the viewer's default library only, which nobody else can put anything into. So nobody learns which
+address somebody else used, and no page that another member added decides what an address means to the viewer.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from sqlalchemy import bindparam, exists, literal_column, select
 
 from nexus.db.addresses import other_addresses
 from nexus.db.session import Query, Session
-from nexus.db.tables import library_media, media, memberships
+from nexus.db.tables import libraries, library_media, media, memberships
 from nexus.db.upserts import insert_or_nothing
-from nexus.libraries import access
 from nexus.media.texts import Readable
 from nexus.states.media import Kind, MediaStatus
 
@@ -43,6 +42,16 @@ _IS_OWN = exists(
         memberships.c.user_id == bindparam("viewer"),
     )
 )
+_IS_IN_DEFAULT = exists(
+    select(library_media.c.media_id)
+    .join(libraries, libraries.c.id == library_media.c.library_id)
+    .where(
+        library_media.c.media_id == media.c.id,
+        libraries.c.owner_user_id == bindparam("viewer"),
+        literal_column("libraries.is_default"),  # as the partial index has it
+    )
+    .correlate(media)
+)
 # Locks the item, as get-or-create does: nobody can delete it before a library holds it.
 _FIND = Query(
     select(media.c.id, media.c.processing_status, media.c.run_after)
@@ -50,7 +59,7 @@ _FIND = Query(
     .where(
         other_addresses.c.url == bindparam("url"),
         media.c.kind == bindparam("kind"),
-        access.READABLE,
+        _IS_IN_DEFAULT,
         ~_IS_OWN,
     )
     .order_by(media.c.created_at, media.c.id)

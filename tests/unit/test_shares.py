@@ -50,11 +50,11 @@ def desk() -> Iterator[Desk]:
 
 
 async def begun(made: Desk, *names: str) -> None:
-    """Wait until exactly these have begun."""
+    """Wait until exactly these have begun, in any order: each says so in a thread of its own."""
     async with asyncio.timeout(PATIENCE):
         while len(made.begun) < len(names):
             await asyncio.sleep(0.001)
-    assert made.begun == list(names)
+    assert sorted(made.begun) == sorted(names)
 
 
 def run(main: Callable[[Desk], Awaitable[None]]) -> None:
@@ -76,6 +76,24 @@ def test_slow_calls_of_one_user_leave_threads_to_others() -> None:
         assert await yours == "yours"
         made.let_go(*(f"my {n}" for n in range(66)))
         assert await asyncio.gather(*mine) == [f"my {n}" for n in range(66)]
+
+    run(main)
+
+
+def test_a_thread_that_others_free_is_not_for_somebody_who_has_a_whole_share() -> None:
+    async def main(made: Desk) -> None:
+        lane = Lane(3, per_user=2)
+        names = ["my 0", "my 1", "my 2"]
+        mine = [asyncio.create_task(lane.run(ME, made.call(name))) for name in names]
+        await begun(made, "my 0", "my 1")
+        yours = asyncio.create_task(lane.run(YOU, made.call("yours")))
+        await begun(made, "my 0", "my 1", "yours")
+        made.let_go("yours")
+        await yours
+        third = asyncio.create_task(lane.run(THIRD, made.call("third")))
+        await begun(made, "my 0", "my 1", "yours", "third")
+        made.let_go("third", *names)
+        await asyncio.gather(third, *mine)
 
     run(main)
 
@@ -117,6 +135,29 @@ def test_a_call_that_is_given_up_frees_its_turn() -> None:
         made.let_go("again")
         assert await again == "again"
         assert made.begun == ["first", "later", "again"]
+
+    run(main)
+
+
+def test_a_call_that_is_given_up_as_its_turn_comes_frees_it() -> None:
+    async def main(made: Desk) -> None:
+        lane = Lane(1, per_user=1)
+
+        async def give_up_after_the_first() -> None:
+            await lane.run(ME, made.call("first"))
+            given_up.cancel()  # its turn has come, and it does not know yet
+
+        first = asyncio.create_task(give_up_after_the_first())
+        await begun(made, "first")
+        given_up = asyncio.create_task(lane.run(YOU, made.call("given up")))
+        await asyncio.sleep(0)
+        made.let_go("first")
+        await first
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        async with asyncio.timeout(PATIENCE):
+            assert await lane.run(THIRD, lambda: 1) == 1
+        assert made.begun == ["first"]
 
     run(main)
 

@@ -87,6 +87,20 @@ def test_only_those_who_have_an_item_find_it_by_another_address(
     assert added(me, pages.url("/boats")) == (media_id, False), "what a stranger adds changes nothing"
 
 
+def test_a_page_that_another_member_shares_claims_no_address(
+    app: App, site: Site, me: Caller, pages: Pages
+) -> None:
+    """On a site with many authors, one's page could take the place of another's for everybody in a library."""
+    pages["/forger"] = naming("/boats")
+    forged = read(app, me, pages, "/forger")
+    library, member = me.library(), site.caller()
+    me.let_in(library, member.user)
+    data(me.post(f"/libraries/{library}/media", json={"media_id": str(forged)}))
+    data(member.get(f"/media/{forged}"))
+    found, is_new = added(member, pages.url("/boats"))
+    assert (found != forged, is_new) == (True, True)
+
+
 def test_other_addresses_go_with_their_item(app: App, me: Caller, pages: Pages) -> None:
     pages["/boats?page=1"] = naming("/boats")
     media_id = read(app, me, pages, "/boats?page=1")
