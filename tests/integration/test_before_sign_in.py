@@ -177,6 +177,8 @@ def test_a_form_with_too_much_is_refused(
         ("127.0.0.1.evil.example", 400),
         ("localhost.evil.example:8000", 400),
         ("evil.example:127.0.0.1", 400),
+        ("[::1].evil.example", 400),
+        ("127.0.0.1:8000@evil.example", 400),
         ("192.0.2.7", 400),
         ("", 400),
     ],

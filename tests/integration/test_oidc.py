@@ -417,6 +417,14 @@ def test_signing_out_works_with_a_provider_that_offers_nothing(
 # --- without a provider ---
 
 
+@pytest.mark.parametrize("site_of", ["cross-site", "same-site"])
+def test_another_site_can_not_start_a_sign_in(browser: httpx2.Client, site_of: str) -> None:
+    """The provider may know the reader, and would sign them in without a word."""
+    answer = browser.get("/sign-in/start?back=/account", headers={"Sec-Fetch-Site": site_of})
+    assert (answer.status_code, answer.headers.get("set-cookie")) == (200, None)
+    assert "/sign-in/start?back=/account" in unescape(answer.text).replace("%2F", "/")
+
+
 AGAIN = "/sign-in/start?back=/account&again=true"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from nexus.settings import Settings
@@ -26,6 +27,10 @@ _ALWAYS: Headers = (
     ),
     (b"cache-control", b"no-store"),
 )
+
+
+#: A name or an address, and maybe a port: nothing may stand behind what is compared.
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s\[\]:@/\\?#]+)(:[0-9]{0,5})?", re.ASCII)
 
 
 def safe_headers(settings: Settings) -> Headers:
@@ -54,8 +59,10 @@ class Hosts:
             return False
         if given in self._known:
             return True
-        name = _bare(given.decode("latin-1"))
-        allowed = self._any or name in self._names or bool(self._endings and name.endswith(self._endings))
+        host = given.decode("latin-1").strip()
+        name = _bare(host)
+        is_ours = self._any or name in self._names or bool(self._endings and name.endswith(self._endings))
+        allowed = is_ours and _HOST.fullmatch(host) is not None
         if allowed and len(self._known) < REMEMBERED:
             self._known.add(given)
         return allowed

@@ -71,6 +71,9 @@ def sign_in_by_link(
 @router.get("/sign-in/start")
 @waits_for_site
 def send_to_provider(request: Request, nexus: Nexus, back: Back = "/", again: bool = False) -> Response:
+    """Another site that leads here gets the page with the button: nobody is signed in who did not ask for it."""
+    if request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}:
+        return sign_in_page(request, 200, back=local_path(back))
     try:
         errand = _provider(request).begin(_return_address(request, nexus), local_path(back), again=again)
     except ApiError as error:
