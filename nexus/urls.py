@@ -116,15 +116,12 @@ def _parse(url: str) -> can_ada.URL:
 
 def _canonical(parsed: can_ada.URL) -> str:
     """The parser lowercases scheme and host and drops default ports; the rest keeps its order and case."""
-    query = "&".join(pair for pair in parsed.search.removeprefix("?").split("&") if not _is_tracking(pair))
+    pairs = parsed.search.removeprefix("?").split("&")
+    query = "&".join(pair for pair in pairs if not TRACKING.fullmatch(pair.partition("=")[0]))
     canonical = parsed.origin + parsed.pathname + (f"?{query}" if query else "")
     if len(canonical) > MAX_LENGTH:
         raise InvalidUrl(f"This URL is longer than {MAX_LENGTH} characters once encoded. Give a shorter one.")
     return canonical
-
-
-def _is_tracking(pair: str) -> bool:
-    return TRACKING.fullmatch(pair.partition("=")[0]) is not None
 
 
 def _youtube_id(parsed: can_ada.URL) -> str:

@@ -19,7 +19,7 @@ from nexus.cli.failures import Refused
 from nexus.cli.follow import INTERRUPTED
 from nexus.cli.import_progress import Shown, shown
 from nexus.errors import ApiError, CancellationFailed, Internal, InvalidState, WorkspaceFailed
-from nexus.imports.progress import FileOutcome, FileProgress
+from nexus.imports.progress import FileOutcome
 from nexus.imports.service import CLOSE_SECONDS, ImportDesk
 from nexus.imports.staging import KINDS
 from nexus.libraries import catalog
@@ -136,7 +136,8 @@ def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
         screen.failed(failed)
         if (trouble := desk.trouble) is not None:
             say.problem(f"{trouble.message} ({trouble.code})")
-        if _choice(failed) == DISCARD:
+        question = ("Continue without them?", LEAVE_OUT) if failed else ("Paused. Continue?", GO_ON)
+        if _asked(*question) == DISCARD:
             screen.given_up(desk.progress.lines())
             desk.staging.discard(batch_id)
             say.hint(NOTHING)
@@ -172,12 +173,6 @@ def _pause(desk: ImportDesk) -> None:
 def _watch(desk: ImportDesk, screen: Shown) -> None:
     while not desk.wait(TICK):
         screen.tick()
-
-
-def _choice(failed: list[FileProgress]) -> str:
-    if failed:
-        return _asked("Continue without them?", LEAVE_OUT)
-    return _asked("Paused. Continue?", GO_ON)
 
 
 def _asked(question: str, yes: str) -> str:

@@ -315,7 +315,12 @@ def _write(session: Session, files: Files, viewer: UUID, library_id: UUID, group
     mark_all_ready_for_reading(
         session,
         [
-            Readable.of(one.media_id, attempts[one.media_id] + 1, _found(files, one), one.cut.words)
+            Readable.of(
+                one.media_id,
+                attempts[one.media_id] + 1,
+                Found(one.extraction, one.extractor, kept=_kept(files, one)),
+                one.cut.words,
+            )
             for one in texts
         ],
     )
@@ -349,10 +354,6 @@ def _row(session: Session, viewer: UUID, one: Candidate) -> dict[str, object]:
         "created_at": session.now,
         "updated_at": session.now,
     }
-
-
-def _found(files: Files, one: Prepared) -> Found:
-    return Found(one.extraction, one.extractor, kept=_kept(files, one))
 
 
 def _kept(files: Files, one: Prepared) -> Kept:

@@ -17,7 +17,7 @@ from sqlalchemy import Integer, Text, bindparam, column, func, make_url, select,
 from nexus.db import migrate, triggers
 from nexus.db.editorial import UNBEGUN, jobs
 from nexus.db.moves import SUBJECTS
-from nexus.db.session import Query, Session, Sessions
+from nexus.db.session import Query, Sessions
 from nexus.db.tables import WAITING, media
 from nexus.extract import Extractor
 from nexus.libraries import audit
@@ -259,7 +259,9 @@ def _integrity(patient: Patient) -> Finding:
     name = "database.integrity"
     with patient.sessions.read() as session:
         if session.is_sqlite:
-            broken = _sqlite_damage(session)
+            broken = [row.says for row in session.all(_INTEGRITY) if row.says != "ok"]
+            dangling = session.all(_DANGLING)
+            broken += [f"{row.child} refers to a missing row of {row.parent}" for row in dangling]
         else:
             broken = [f"{row.conname} was never checked" for row in session.all(_UNCHECKED)]
     if broken:
@@ -267,11 +269,6 @@ def _integrity(patient: Patient) -> Finding:
             name, "The database is damaged.", "Stop Nexus and restore the database from a backup.", broken
         )
     return _ok(name, "The database is undamaged, and every reference leads somewhere.")
-
-
-def _sqlite_damage(session: Session) -> list[str]:
-    broken = [row.says for row in session.all(_INTEGRITY) if row.says != "ok"]
-    return broken + [f"{row.child} refers to a missing row of {row.parent}" for row in session.all(_DANGLING)]
 
 
 def _triggers(patient: Patient) -> Finding:

@@ -8,20 +8,34 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from sqlalchemy import Boolean, column, text
 
-from nexus.app import App
+from nexus.app import App, build
+from nexus.db.drivers import postgres
+from nexus.db.session import Statement
 from nexus.errors import InvalidFileType, InvalidState, NotFound
 from nexus.media.uploads import Confirmed
 from nexus.settings import Settings
+from nexus.storage.local import LocalStorage
 from tests.kit.crowd import THREADS, Crowd
 from tests.kit.media import assert_media_replays, events_of, everything_of, row_of
 from tests.kit.run_storage import run_prefix
 from tests.kit.settings import make_settings
-from tests.kit.uploads import Uploader, count_media, stored_paths, unique_pdf
+from tests.kit.uploads import Uploader, count_media, failed_upload, stored_paths, unique_pdf
+from tests.kit.waiting import eventually
 
 pytestmark = pytest.mark.wall_clock
 
 ROUNDS = 15
+#: PostgreSQL ends transactions that are idle for longer than this many seconds, unless told otherwise.
+IDLE_SECONDS = 0.2
+#: Transactions that are idle now, and whether each has outlived that limit.
+_IDLE = Statement(
+    text(
+        f"SELECT clock_timestamp() - state_change > interval '{4 * IDLE_SECONDS} seconds' AS is_old"
+        " FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"
+    ).columns(column("is_old", Boolean))
+)
 
 
 @pytest.fixture
@@ -132,3 +146,28 @@ def test_a_file_deleted_while_its_duplicate_is_confirmed_leaves_one_media_or_non
         assert len(stored_paths(app)) == (kept is not None)
         if kept is not None:
             me.delete(second)
+
+
+def test_an_upload_that_is_begun_again_stays_locked_however_slowly_its_old_bytes_go(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its lock, a frozen server would delete the file that came through another one meanwhile."""
+    limit = f" -c idle_in_transaction_session_timeout={int(IDLE_SECONDS * 1000)}ms"
+    monkeypatch.setitem(postgres.PATIENCE, "options", postgres.PATIENCE["options"] + limit)
+    frozen = build(app.settings)
+    me = Uploader(frozen)
+    media_id = failed_upload(me)
+    delete = LocalStorage.delete
+
+    def is_over() -> bool:
+        with app.sessions.read() as session:
+            idle = session.all(_IDLE)
+        return not idle or any(row.is_old for row in idle)
+
+    def delete_late(store: LocalStorage, path: str) -> None:
+        eventually(is_over, "PostgreSQL has ended the transaction, or lets it wait")
+        delete(store, path)
+
+    monkeypatch.setattr(LocalStorage, "delete", delete_late)
+    assert me.begin_again(media_id).media_id == media_id
+    frozen.close()

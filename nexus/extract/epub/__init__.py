@@ -38,15 +38,18 @@ def _clean(found: list[Chapter], pictures: Pictures) -> _Book:
 
 def _picture_book(found: list[Chapter], pictures: Pictures) -> _Book:
     """Number the pages of a book that has only pictures, such as a comic, so that each has a text to find it by."""
-    book = _Book([_numbered(chapter, number) for number, chapter in enumerate(found, 1)], pictures)
+    pages = [
+        replace(
+            chapter,
+            html=f"<figure>{chapter.html}<figcaption>Page {number}</figcaption></figure>",
+            has_text=True,
+        )
+        for number, chapter in enumerate(found, 1)
+    ]
+    book = _Book(pages, pictures)
     if not pictures.assets():
         raise EmptyContent
     return book
-
-
-def _numbered(chapter: Chapter, number: int) -> Chapter:
-    html = f"<figure>{chapter.html}<figcaption>Page {number}</figcaption></figure>"
-    return replace(chapter, html=html, has_text=True)
 
 
 class _Book:

@@ -39,8 +39,9 @@ _REASONS: dict[type[Exception], str] = {
 
 def issue_token(settings: Settings, user_id: UUID, hours: float = 24) -> str:
     """Make a bearer token with the configured secret, for the CLI and for tests."""
-    claims = {"iss": settings.jwt_issuer, "aud": settings.jwt_audience, "sub": str(user_id)}
-    return jwt.encode({**claims, "exp": _in(timedelta(hours=hours))}, settings.jwt_secret, "HS256")
+    expires = datetime.now(UTC) + timedelta(hours=hours)
+    claims = {"iss": settings.jwt_issuer, "aud": settings.jwt_audience, "sub": str(user_id), "exp": expires}
+    return jwt.encode(claims, settings.jwt_secret, "HS256")
 
 
 def user_of(issuer: str, subject: str) -> UUID:
@@ -55,10 +56,6 @@ def user_of(issuer: str, subject: str) -> UUID:
     if _UUID.fullmatch(subject) and UUID(subject).version != MADE_FROM_A_NAME:
         return UUID(subject)
     return uuid5(uuid5(NAMESPACE_URL, issuer), subject)
-
-
-def _in(life: timedelta) -> datetime:
-    return datetime.now(UTC) + life
 
 
 def open_token(settings: Settings, token: str, key: Any, algorithms: list[str]) -> dict[str, Any]:

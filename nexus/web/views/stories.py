@@ -135,16 +135,13 @@ class ShownStory:
         lacking = [(_lack(point.support), point.number) for point in self.points if not point.support.is_full]
         for words, same in groupby(sorted(lacking, reverse=True), key=lambda lack: lack[0]):
             numbers = [number for _, number in same]
-            found.append((str(min(numbers)), f"{_counted(len(numbers), 'claim')} {words}"))
+            claims = "1 claim" if len(numbers) == 1 else f"{len(numbers)} claims"
+            found.append((str(min(numbers)), f"{claims} {words}"))
         return found
 
 
 def _lack(support: Support) -> str:
     return "to check" if support.is_found else "without support"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def show_story(row: ShownStoryRow) -> ShownStory:
