@@ -48,6 +48,7 @@ from nexus.web.pages import bulk as page_bulk
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
+from nexus.web.pages import marks as page_marks
 from nexus.web.pages import reader as page_reader
 from nexus.web.pages import sharing as page_sharing
 from nexus.web.pages import sign_in as page_sign_in
@@ -84,6 +85,8 @@ ROUTERS = (
     health.router,
     storage_links.router,
     page_bulk.router,
+    page_marks.router,
+    page_marks.script,
     page_reader.router,
     page_versions.router,
     page_versions.text,

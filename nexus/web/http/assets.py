@@ -12,7 +12,6 @@ from pathlib import Path
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import get_route_path
 from starlette.types import Receive, Scope, Send
 
 FOLDER = Path(__file__).parents[1] / "static"
@@ -61,7 +60,7 @@ class Assets:
         if scope["method"] not in {"GET", "HEAD"}:
             raise HTTPException(405)
         try:
-            found = asset(get_route_path(scope).lstrip("/"))
+            found = asset(scope["path"].removeprefix(scope["root_path"]).lstrip("/"))
         except KeyError:
             raise HTTPException(404) from None
         await _answer(found, scope)(scope, receive, send)
