@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from nexus.db.session import Sessions
+from nexus.db.session import Session, Sessions
 from nexus.errors import InvalidRequest
 from nexus.imports.service import ImportDesk
 from nexus.imports.staging import Batch
@@ -37,9 +37,21 @@ def current_batch(sessions: Sessions, desk: ImportDesk, viewer: UUID) -> Batch:
     return open_batch(sessions, desk, viewer, None, None)
 
 
-def retarget_batch(sessions: Sessions, desk: ImportDesk, viewer: UUID, name: str) -> None:
-    """Send the current batch to the library of this name, made if there is none; to the default one without a name."""
+def retarget_batch(
+    sessions: Sessions, desk: ImportDesk, viewer: UUID, library_id: UUID | None, name: str = ""
+) -> None:
+    """Send the current batch to a library, or without an id to that of a name, which is made if there is none.
+
+    Without either it goes to the default library. Raises NotFound or Forbidden if the library is not the viewer's to
+    change.
+    """
     with sessions.begin() as session:
-        default = access.ensure_user(session, viewer)
-        library_id = catalog.find_own_library(session, viewer, name) if name.strip() else default
-    desk.staging.retarget(library_id, None if library_id else catalog.clean_name(name))
+        chosen = library_id or _library_named(session, viewer, name)
+        if chosen is not None:
+            access.require_admin(session, chosen, viewer)
+    desk.staging.retarget(chosen, None if chosen else catalog.clean_name(name))
+
+
+def _library_named(session: Session, viewer: UUID, name: str) -> UUID | None:
+    default = access.ensure_user(session, viewer)
+    return catalog.find_own_library(session, viewer, name) if name.strip() else default

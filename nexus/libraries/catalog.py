@@ -95,6 +95,12 @@ _ONE = Query(
     _SELECTED.where(memberships.c.user_id == bindparam("viewer"), libraries.c.id == bindparam("library_id")),
     MyLibrary,
 )
+_HOLDING = Query(
+    _SELECTED.join(library_media, library_media.c.library_id == libraries.c.id)
+    .where(memberships.c.user_id == bindparam("viewer"), library_media.c.media_id == bindparam("media_id"))
+    .order_by(libraries.c.is_default.desc(), libraries.c.created_at, libraries.c.id),
+    MyLibrary,
+)
 _HELD = Query(
     select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id")), _Held
 )
@@ -208,6 +214,11 @@ def get_library(session: Session, library_id: UUID, viewer: UUID) -> MyLibrary:
     if found is None:
         raise NotFound
     return found
+
+
+def list_holding(session: Session, media_id: UUID, viewer: UUID) -> list[MyLibrary]:
+    """Return those of the viewer's libraries that hold a media, the default one first."""
+    return session.all(_HOLDING, media_id=media_id, viewer=viewer)
 
 
 def create_library(session: Session, viewer: UUID, name: str) -> UUID:

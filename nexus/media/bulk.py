@@ -8,6 +8,7 @@ from uuid import UUID
 
 from nexus.db.session import Sessions
 from nexus.errors import ApiError
+from nexus.libraries import catalog
 from nexus.media import files, shelving, submit
 from nexus.media.files import Files
 from nexus.media.shelving import Marks
@@ -53,6 +54,37 @@ def mark_each(sessions: Sessions, viewer: UUID, media_ids: Iterable[UUID], marks
     """
     with sessions.begin() as session:
         return _each(sorted(media_ids), lambda media_id: shelving.mark_item(session, media_id, viewer, marks))
+
+
+def remove_each(
+    sessions: Sessions, stored: Files, viewer: UUID, library_id: UUID, media_ids: Iterable[UUID]
+) -> BulkResult:
+    """Take items out of one library."""
+    return _each(
+        media_ids, lambda one: files.remove_media_and_files(sessions, stored, viewer, library_id, one)
+    )
+
+
+def copy_each(sessions: Sessions, viewer: UUID, library_id: UUID, media_ids: Iterable[UUID]) -> BulkResult:
+    """Put items into a library."""
+
+    def copy(media_id: UUID) -> None:
+        with sessions.begin() as session:
+            catalog.add_media(session, library_id, media_id, viewer)
+
+    return _each(media_ids, copy)
+
+
+def move_each(
+    sessions: Sessions, viewer: UUID, from_id: UUID, to_id: UUID, media_ids: Iterable[UUID]
+) -> BulkResult:
+    """Put items into a library, and take them out of another."""
+
+    def move(media_id: UUID) -> None:
+        with sessions.begin() as session:
+            catalog.move_media(session, media_id, viewer, from_id, to_id)
+
+    return _each(media_ids, move)
 
 
 def _each(media_ids: Iterable[UUID], act: Callable[[UUID], object]) -> BulkResult:

@@ -6,10 +6,10 @@ from collections import Counter
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from nexus.db.session import Query, Session
-from nexus.db.tables import media
+from nexus.db.tables import library_media, media
 from nexus.errors import public_code
 from nexus.libraries import access
 from nexus.states.media import MediaStatus, Stage
@@ -21,7 +21,7 @@ class _Failed(NamedTuple):
 
 
 #: What the viewer may retry. Only its user has the file of a failed upload.
-_FAILED = Query(
+_MAY_RETRY = (
     select(media.c.id, media.c.last_error_code)
     .where(
         media.c.processing_status == MediaStatus.FAILED.value,
@@ -29,18 +29,32 @@ _FAILED = Query(
         access.READABLE,
         access.MANAGED,
     )
-    .order_by(media.c.failed_at, media.c.id),
+    .order_by(media.c.failed_at, media.c.id)
+)
+_FAILED = Query(_MAY_RETRY, _Failed)
+_FAILED_IN = Query(
+    _MAY_RETRY.join(library_media, library_media.c.media_id == media.c.id).where(
+        library_media.c.library_id == bindparam("library_id")
+    ),
     _Failed,
 )
 
 
-def count_failed_items(session: Session, viewer: UUID) -> dict[str, int]:
+def count_failed_items(session: Session, viewer: UUID, library_id: UUID | None = None) -> dict[str, int]:
     """Return how many items failed with each error, of those that the viewer may retry; the most frequent first."""
-    codes = Counter(public_code(row.last_error_code) or "" for row in session.all(_FAILED, viewer=viewer))
+    codes = Counter(public_code(row.last_error_code) or "" for row in _failed(session, viewer, library_id))
     return dict(codes.most_common())
 
 
-def failed_items(session: Session, viewer: UUID, error_code: str | None = None) -> list[UUID]:
+def failed_items(
+    session: Session, viewer: UUID, error_code: str | None = None, library_id: UUID | None = None
+) -> list[UUID]:
     """Return what failed and the viewer may retry, with one error or with any; the longest failed first."""
-    rows = session.all(_FAILED, viewer=viewer)
+    rows = _failed(session, viewer, library_id)
     return [row.id for row in rows if error_code is None or public_code(row.last_error_code) == error_code]
+
+
+def _failed(session: Session, viewer: UUID, library_id: UUID | None) -> list[_Failed]:
+    if library_id is None:
+        return session.all(_FAILED, viewer=viewer)
+    return session.all(_FAILED_IN, viewer=viewer, library_id=library_id)

@@ -7,12 +7,13 @@ from uuid import UUID
 
 from nexus.db.session import Sessions
 from nexus.errors import InvalidState
+from nexus.libraries import access, catalog
 from nexus.libraries.quota import Allowances
 from nexus.media.add import add_url
 from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.files import Files
 from nexus.media.lifecycle import retry_media
-from nexus.media.uploads import Begun, Expected, begin_again, upload_failed
+from nexus.media.uploads import Begun, Confirmed, Expected, begin_again, confirm_upload, upload_failed
 from nexus.queue import Queue
 from nexus.states.media import MediaStatus
 
@@ -32,12 +33,39 @@ def url(
     kind: str,
     url: str,
     request_id: str | None = None,
+    library_id: UUID | None = None,
 ) -> Submitted:
-    """Add an address, and tell a worker if there is work to do."""
+    """Add an address to the default library, and to another one if its id is given; tell a worker if there is work."""
     with sessions.begin() as session:
+        if library_id is not None:
+            access.require_admin(session, library_id, viewer)
+            access.keep_library(session, library_id)
         added = add_url(session, viewer, kind, url, limits, request_id)
+        if library_id is not None:
+            catalog.add_media(session, library_id, added.media_id, viewer)
     enqueued = added.due and maybe_enqueue_extraction(queue, added.kind, added.media_id)
     return Submitted(added.media_id, added.created, enqueued)
+
+
+def confirm_into_library(
+    sessions: Sessions,
+    files: Files,
+    queue: Queue,
+    viewer: UUID,
+    media_id: UUID,
+    library_id: UUID,
+    request_id: str | None = None,
+) -> Confirmed:
+    """Confirm an upload, and put its item into another library as well.
+
+    A library that the viewer can't change is refused before anything is done.
+    """
+    with sessions.read() as session:
+        access.require_admin(session, library_id, viewer)
+    done = confirm_upload(sessions, files, queue, viewer, media_id, request_id)
+    with sessions.begin() as session:
+        catalog.add_media(session, library_id, done.media_id, viewer)
+    return done
 
 
 def retry_failed_item(

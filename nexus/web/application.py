@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.staticfiles import StaticFiles
 from starlette.routing import BaseRoute
-from starlette.types import Scope
 
 import nexus
 from nexus.app import App
@@ -37,6 +33,7 @@ from nexus.web.api import (
 )
 from nexus.web.api.events import Feed
 from nexus.web.http import middleware
+from nexus.web.http.assets import Assets
 from nexus.web.http.auth import Gate
 from nexus.web.http.envelope import refuse_in_envelope
 from nexus.web.http.metrics import Metrics
@@ -51,6 +48,7 @@ from nexus.web.pages import bulk as page_bulk
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
+from nexus.web.pages import marks as page_marks
 from nexus.web.pages import reader as page_reader
 from nexus.web.pages import sharing as page_sharing
 from nexus.web.pages import sign_in as page_sign_in
@@ -59,7 +57,6 @@ from nexus.web.pages import uploads as page_uploads
 from nexus.web.pages import versions as page_versions
 from nexus.web.views.render import refuse_as_page
 
-STATIC = Path(__file__).parent / "static"
 DESCRIPTION = """
 Every call carries `Authorization: Bearer …`. A personal token, which you make on your account page or with
 `nexus token --new`, is all it takes. Services send the JWT of a user, and with it `X-Nexus-Internal: …`;
@@ -88,6 +85,8 @@ ROUTERS = (
     health.router,
     storage_links.router,
     page_bulk.router,
+    page_marks.router,
+    page_marks.script,
     page_reader.router,
     page_versions.router,
     page_versions.text,
@@ -131,7 +130,7 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
     api.state.shares = Shares.of(app.settings)
-    api.mount("/static", Assets(directory=STATIC), name="static")
+    api.mount("/static", Assets(), name="static")
     middleware.install(
         api,
         api.state.metrics,
@@ -142,18 +141,6 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     )
     api.openapi = openapi_document  # type: ignore[method-assign]
     return api
-
-
-class Assets(StaticFiles):
-    """Our scripts and styles. Pages name them with a digest of their content, so browsers may keep those for good."""
-
-    def file_response(
-        self, full_path: Any, stat_result: os.stat_result, scope: Scope, status_code: int = 200
-    ) -> Response:
-        answer = super().file_response(full_path, stat_result, scope, status_code)
-        dated = scope["query_string"].startswith(b"v=")
-        answer.headers["Cache-Control"] = "public, max-age=31536000, immutable" if dated else "no-cache"
-        return answer
 
 
 def _refuse_unrouted(request: Request, error: ApiError, status: int) -> Response:

@@ -292,12 +292,6 @@ def test_https_is_promised_for_a_public_address_with_https(database_url: str, tm
     assert NEEDED | {"strict-transport-security"} <= set(refused.headers)
 
 
-def test_static_files_with_a_digest_are_kept_for_good(site: Site) -> None:
-    client = site.anyone()
-    assert "immutable" in client.get("/static/app.js?v=0123456789").headers["cache-control"]
-    assert client.get("/static/app.js").headers["cache-control"] == "no-cache"
-
-
 # --- about Nexus itself ---
 
 ABOUT = ("/metrics", "/docs", "/openapi.json")

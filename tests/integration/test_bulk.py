@@ -81,15 +81,20 @@ def test_the_library_page_retries_and_removes_what_is_selected(app: App, site: S
     page = browser.get("/?show=failed").text
     assert all(f'name="chosen" value="{one}"' in page for one in (slow, gone, kept))
     assert page.count("Retry all") == 1, "two items failed with the same error"
-    sent = browser.post("/items/retry-failed", data={"error": SLOW.code})
-    assert (sent.status_code, sent.headers["location"]) == (303, "/?show=failed&retried=1&refused=0")
+    sent = browser.post("/items/retry-failed", data={"error": SLOW.code, "list": "show=failed"})
+    assert (sent.status_code, sent.headers["location"]) == (
+        303,
+        "/?show=failed&done=retried&count=1&refused=0",
+    )
     assert status_of(app.sessions, slow) is MediaStatus.PENDING
-    sent = browser.post("/items/retry-selected", data={"chosen": [str(gone), str(slow)], "show": "failed"})
-    assert sent.headers["location"] == "/?show=failed&retried=1&refused=1"
+    sent = browser.post(
+        "/items/retry-selected", data={"chosen": [str(gone), str(slow)], "list": "show=failed"}
+    )
+    assert sent.headers["location"] == "/?show=failed&done=retried&count=1&refused=1"
     said = " ".join(browser.get(sent.headers["location"]).text.split())
     assert "1 item is being retried. 1 could not be retried: open it to see why." in said
     sent = browser.post("/items/delete-selected", data={"chosen": [str(kept), str(slow)]})
-    assert sent.headers["location"] == "/?removed=2&refused=0"
+    assert sent.headers["location"] == "/?done=removed&count=2&refused=0"
     assert [item["id"] for item in data(me.get("/media"))["items"]] == [str(gone)]
-    nothing = browser.post("/items/delete-selected", data={"show": "all"}).headers["location"]
+    nothing = browser.post("/items/delete-selected", data={"list": ""}).headers["location"]
     assert "Select items first." in browser.get(nothing).text

@@ -17,6 +17,7 @@ from nexus.imports.progress import FileOutcome
 from nexus.imports.service import ImportDesk
 from nexus.imports.staging import Batch
 from nexus.libraries import catalog
+from nexus.libraries.access import Role
 from nexus.states.attempt import AttemptStatus
 from nexus.web.api import imports
 from nexus.web.api.imports import OrderBody
@@ -26,6 +27,7 @@ from nexus.web.http.forms import posted_files
 from nexus.web.http.routing import Router
 from nexus.web.http.threads import threads_of
 from nexus.web.views.imports import show_import
+from nexus.web.views.lists import ItemList
 from nexus.web.views.render import go, page, page_router
 
 router = page_router(prefix="/import")
@@ -37,6 +39,8 @@ script_files = Router(most_body=None, prefix="/import", include_in_schema=False)
 
 HOME = "/import"
 LibraryName = Annotated[str, Form(max_length=200)]
+#: An id, or empty for a new library: what a drop-down sends.
+LibraryId = Annotated[str, Form(max_length=50)]
 
 
 @router.get("")
@@ -45,13 +49,16 @@ def import_page(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
 
 
 @router.post("/batch")
-def import_target(request: Request, nexus: Nexus, viewer: PageViewer, name: LibraryName = "") -> Response:
-    """Import into the library of this name, or into the default one without a name."""
+def import_target(
+    request: Request, nexus: Nexus, viewer: PageViewer, library: LibraryId = "", name: LibraryName = ""
+) -> Response:
+    """Import into this library, or without one into that of this name, or without a name into the default one."""
+    chosen = ItemList.asked({"library": library}).library
     return _act(
         request,
         nexus,
         viewer,
-        lambda desk, _: targets.retarget_batch(nexus.sessions, desk, viewer, name),
+        lambda desk, _: targets.retarget_batch(nexus.sessions, desk, viewer, chosen, name),
     )
 
 
@@ -99,7 +106,7 @@ def import_start(request: Request, nexus: Nexus, viewer: PageViewer, name: Libra
 
     def begin(desk: ImportDesk, batch: Batch) -> None:
         if name:
-            targets.retarget_batch(nexus.sessions, desk, viewer, name)
+            targets.retarget_batch(nexus.sessions, desk, viewer, None, name)
         desk.start(batch.id)
 
     return _act(request, nexus, viewer, begin)
@@ -176,13 +183,14 @@ def _import_page(request: Request, nexus: App, viewer: UUID, said: str = "", sta
     version, state = desk.version, desk.state
     batch = targets.current_batch(nexus.sessions, desk, viewer)
     with nexus.sessions.read() as session:
-        names = {row.id: row.name for row in catalog.list_libraries(session, viewer)}
-    look = show_import(desk, batch, names, version, state)
+        mine = catalog.list_libraries(session, viewer)
+    look = show_import(desk, batch, {row.id: row.name for row in mine}, version, state)
     return page(
         request,
         "import.html",
         status,
         look=look,
+        libraries=[row for row in mine if row.role is Role.ADMIN],
         running=look.status in {AttemptStatus.RUNNING, AttemptStatus.STOPPING},
         said=said,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 from uuid import UUID
 
@@ -14,24 +13,24 @@ from nexus.app import App
 from nexus.editorial.job_lists import FailureCount
 from nexus.errors import InvalidRequest as Invalid
 from nexus.errors import RateLimited
-from nexus.libraries import invitations
+from nexus.libraries import catalog, invitations
+from nexus.libraries.sizes import size_libraries
 from nexus.media import files, queries, submit
 from nexus.media.add import guess_kind
 from nexus.media.failures import count_failed_items
 from nexus.media.listing import list_items
-from nexus.media.wanted import Wanted
 from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.threads import waits_for_store
-from nexus.web.views.items import FILTERS, show_item
+from nexus.web.views.items import show_item
 from nexus.web.views.jobs import show_failed
+from nexus.web.views.lists import DONE, KIND_NAMES, SORTS, TABS, BulkDone, ItemList, show_menu
 from nexus.web.views.openapi import read_openapi
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 
 router = page_router()
 
-Count = Annotated[int | None, Query(ge=0, lt=2**31)]
-_NOTHING_DONE: Mapping[str, int | None] = dict.fromkeys(("retried", "removed", "refused"))
+Count = Annotated[int, Query(ge=0, lt=2**31)]
 _EMPTY_FORM = {"url": "", "error": "", "done": ""}
 
 
@@ -40,15 +39,14 @@ def library(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
-    show: str = "all",
     cursor: Cursor = None,
-    retried: Count = None,
-    removed: Count = None,
-    refused: Count = None,
+    done: str = "",
+    count: Count = 0,
+    refused: Count = 0,
 ) -> Response:
     """The counts say what became of the items that were selected on the page before."""
-    done = {"retried": retried, "removed": removed, "refused": refused}
-    return _library(request, nexus, viewer, show if show in FILTERS else "all", cursor, done=done)
+    told = BulkDone(DONE[done], count, refused) if done in DONE else None
+    return _library(request, nexus, viewer, ItemList.asked(request.query_params), cursor, done=told)
 
 
 @router.post("/items")
@@ -57,30 +55,35 @@ def add_by_form(
     nexus: Nexus,
     viewer: PageViewer,
     url: Annotated[str, Form()] = "",
+    library: Annotated[UUID | None, Form()] = None,
 ) -> Response:
     """If the address can't be added, it comes back with the reason."""
     address = urls.with_scheme(url)
-    kind = guess_kind(address).value
+    kind, known_as = guess_kind(address).value, request_id(request)
+    shown = ItemList(library=library)
     try:
-        done = submit.url(
-            nexus.sessions, nexus.queue, nexus.limits, viewer, kind, address, request_id(request)
-        )
+        done = submit.url(nexus.sessions, nexus.queue, nexus.limits, viewer, kind, address, known_as, library)
     except (Invalid, RateLimited) as error:
         form = {"url": url, "error": error.message, "done": ""}
         if by_htmx(request):
-            return fragment(request, "add.html", error.status, form=form)
-        return _library(request, nexus, viewer, "all", None, form, error.status)
+            return fragment(request, "add.html", error.status, form=form, target=library)
+        return _library(request, nexus, viewer, shown, None, form, error.status)
     if not by_htmx(request):
-        return go(f"/#item-{done.media_id}" if done.created else f"/items/{done.media_id}")
+        return go(f"{shown.address()}#item-{done.media_id}" if done.created else f"/items/{done.media_id}")
     said = "Added." if done.created else "This is already in your library."
-    return fragment(request, "add.html", headers=changed(done.media_id), form={**_EMPTY_FORM, "done": said})
+    form = {**_EMPTY_FORM, "done": said}
+    return fragment(request, "add.html", headers=changed(done.media_id), form=form, target=library)
 
 
 @router.get("/items/{media_id}/row")
 def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+    """A row for static/app.js. The query is that of the list; the row says whether it belongs there."""
+    shown = ItemList.asked(request.query_params)
     with nexus.sessions.read() as session:
         view = queries.get_media(session, media_id, viewer)
-    return fragment(request, "row.html", item=show_item(view, nexus.tools.extractors, viewer))
+        holders = {one.id for one in catalog.list_holding(session, media_id, viewer)}
+    item, elsewhere = show_item(view, nexus.tools.extractors, viewer), not shown.fits(view, holders)
+    return fragment(request, "row.html", item=item, elsewhere=elsewhere, shown=shown)
 
 
 @router.get("/items/{media_id}/file")
@@ -97,18 +100,23 @@ def retry_by_form(
     viewer: PageViewer,
     media_id: UUID,
     back: Annotated[str, Form()] = "list",
+    list_: Annotated[str, Form(alias="list")] = "",
 ) -> Response:
     submit.retry_received(nexus.sessions, nexus.queue, media_id, viewer, request_id(request))
     if by_htmx(request):
         return Response(status_code=204, headers=changed(media_id))
-    return go(f"/items/{media_id}" if back == "item" else f"/#item-{media_id}")
+    return go(
+        f"/items/{media_id}" if back == "item" else f"{ItemList.typed(list_).address()}#item-{media_id}"
+    )
 
 
 @router.post("/items/{media_id}/delete")
 @waits_for_store
-def delete(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+def delete(
+    nexus: Nexus, viewer: PageViewer, media_id: UUID, list_: Annotated[str, Form(alias="list")] = ""
+) -> Response:
     files.delete_media_and_files(nexus.sessions, nexus.files, viewer, media_id)
-    return go("/")
+    return go(ItemList.typed(list_).address())
 
 
 @router.get("/docs")
@@ -121,28 +129,33 @@ def _library(
     request: Request,
     nexus: App,
     viewer: UUID,
-    show: str,
+    shown: ItemList,
     cursor: str | None,
     form: dict[str, str] = _EMPTY_FORM,
     status: int = 200,
-    done: Mapping[str, int | None] = _NOTHING_DONE,
+    done: BulkDone | None = None,
 ) -> Response:
-    statuses = FILTERS[show][1]
+    """Raises NotFound for a library that is not the viewer's."""
     with nexus.sessions.read() as session:
-        found = list_items(session, viewer, Wanted(statuses=frozenset(statuses)), cursor)
+        found = list_items(session, viewer, shown.wanted(), cursor)
         offers = len(invitations.list_offers(session, viewer))
-        failures = count_failed_items(session, viewer) if show == "failed" else {}
+        failures = count_failed_items(session, viewer, shown.library) if shown.show == "failed" else {}
+        libraries = catalog.list_libraries(session, viewer)
+        sizes = size_libraries(session, viewer)
     return page(
         request,
         "library.html",
         status,
         form=form,
-        show=show,
-        statuses=statuses,
-        filters=FILTERS,
+        shown=shown,
+        tabs=TABS,
+        sorts=SORTS,
+        kinds=KIND_NAMES,
         offers=offers,
         failures=[show_failed(FailureCount(code, count)) for code, count in failures.items()],
         done=done,
+        elsewhere=False,
+        menu=show_menu(libraries, sizes, shown),
         items=[show_item(view, nexus.tools.extractors, viewer) for view in found.items],
         next_cursor=found.next_cursor,
     )

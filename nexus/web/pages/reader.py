@@ -11,8 +11,8 @@ from fastapi.responses import Response, StreamingResponse
 from nexus.db.rows import FileRow
 from nexus.db.session import Session
 from nexus.errors import NotFound
-from nexus.libraries import people
-from nexus.media import history, holdings, queries, reader, refresh
+from nexus.libraries import catalog, people
+from nexus.media import history, holdings, queries, reader, refresh, shelving
 from nexus.media.changes import list_changes
 from nexus.media.history import KnownEvent
 from nexus.media.queries import View
@@ -24,7 +24,7 @@ from nexus.web.http.context import Nexus, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.files import picture_response
 from nexus.web.http.threads import taken_in_turn, threads_of, waits_for_store
-from nexus.web.views.items import show_history, show_item, show_reading, show_refresh
+from nexus.web.views.items import show_history, show_item, show_place, show_reading, show_refresh
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 from nexus.web.views.versions import show_choice
 
@@ -71,6 +71,8 @@ def item(
         events = _events(session, media_id, viewer)
         changes = list_changes(session, media_id, viewer).items
         uploader = _uploader(session, found, viewer)
+        holders = catalog.list_holding(session, media_id, viewer)
+        place = show_place(shelving.read_shelf(session, media_id, viewer), found.row.revision)
     return page(
         request,
         "item.html",
@@ -83,6 +85,8 @@ def item(
         refresh=show_refresh(found, asked, nexus.tools.extractors),
         history=show_history(events, changes, viewer),
         uploader=uploader,
+        holders=holders,
+        place=place,
     )
 
 

@@ -1,4 +1,4 @@
-"""People: invitations to you, the libraries that you share, who is in each, and inviting more."""
+"""Libraries and people: making, renaming and deleting libraries, who is in each, and inviting more."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from fastapi import Form, Request
 from fastapi.responses import Response
 
 from nexus.app import App
-from nexus.errors import ApiError, Conflict, DefaultLibrary, InvalidRequest
+from nexus.errors import ApiError, Conflict, InvalidRequest
 from nexus.libraries import catalog, invitations, members, people
 from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitee
+from nexus.libraries.sizes import size_libraries, size_library
+from nexus.media import files
 from nexus.web.http.context import Nexus, PageViewer
+from nexus.web.http.threads import waits_for_store
 from nexus.web.views.render import go, page, page_router
 
 router = page_router(prefix="/sharing")
@@ -65,6 +68,27 @@ def decline_by_form(nexus: Nexus, viewer: PageViewer, invitation_id: UUID) -> Re
 @router.get("/{library_id}")
 def people_of(request: Request, nexus: Nexus, viewer: PageViewer, library_id: UUID) -> Response:
     return _people(request, nexus, viewer, library_id)
+
+
+@router.post("/{library_id}/rename")
+def rename_library_by_form(
+    request: Request, nexus: Nexus, viewer: PageViewer, library_id: UUID, name: Text = ""
+) -> Response:
+    try:
+        with nexus.sessions.begin() as session:
+            catalog.rename_library(session, library_id, viewer, name)
+    except InvalidRequest as error:
+        return _people(
+            request, nexus, viewer, library_id, problem=error, status=error.status, typed_name=name
+        )
+    return go(f"/sharing/{library_id}")
+
+
+@router.post("/{library_id}/delete")
+@waits_for_store
+def delete_library_by_form(nexus: Nexus, viewer: PageViewer, library_id: UUID) -> Response:
+    files.delete_library_and_files(nexus.sessions, nexus.files, viewer, library_id)
+    return go("/sharing")
 
 
 @router.post("/{library_id}/invitations")
@@ -130,8 +154,8 @@ def _sharing(
 ) -> Response:
     """If something was refused, what was typed comes back with the reason."""
     with nexus.sessions.read() as session:
-        libraries = [row for row in catalog.list_libraries(session, viewer) if not row.is_default]
-        crowds = {row.id: len(members.list_members(session, row.id, viewer)) for row in libraries}
+        libraries = catalog.list_libraries(session, viewer)
+        sizes = size_libraries(session, viewer)
         offers = invitations.list_offers(session, viewer)
         me = people.get_person(session, viewer)
     return page(
@@ -141,7 +165,7 @@ def _sharing(
         problem=problem and problem.message,
         typed={"name": None, "library": "", **(typed or {})},
         libraries=libraries,
-        crowds=crowds,
+        sizes=sizes,
         offers=offers,
         me=me,
     )
@@ -155,14 +179,15 @@ def _people(
     form: dict[str, str] = _EMPTY_FORM,
     problem: ApiError | None = None,
     status: int = 200,
+    typed_name: str | None = None,
 ) -> Response:
     with nexus.sessions.read() as session:
         library = catalog.get_library(session, library_id, viewer)
-        if library.is_default:
-            raise DefaultLibrary
         is_admin = library.role is Role.ADMIN
         everyone = members.list_members(session, library_id, viewer)
-        waiting = invitations.list_invitations(session, library_id, viewer) if is_admin else []
+        can_share = is_admin and not library.is_default
+        waiting = invitations.list_invitations(session, library_id, viewer) if can_share else []
+        items = size_library(session, library_id).items
     return page(
         request,
         "sharing_library.html",
@@ -172,6 +197,8 @@ def _people(
         viewer=viewer,
         everyone=everyone,
         waiting=waiting,
+        items=items,
+        typed_name=typed_name,
         form=form,
         problem=problem and problem.message,
     )

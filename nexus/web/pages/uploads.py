@@ -6,12 +6,12 @@ from uuid import UUID
 
 from fastapi import Request, Response
 
-from nexus.media import uploads
+from nexus.media import submit, uploads
 from nexus.media.uploads import Begun
 from nexus.web.api import uploads as api
-from nexus.web.api.schemas import BegunOut, UploadBody
+from nexus.web.api.schemas import BegunOut, ConfirmedOut, UploadBody
 from nexus.web.http.context import Nexus, PageViewer
-from nexus.web.http.envelope import answer
+from nexus.web.http.envelope import answer, request_id
 from nexus.web.http.routing import Router
 from nexus.web.http.threads import waits_for_store
 
@@ -26,8 +26,16 @@ def begin_upload_on_page(nexus: Nexus, viewer: PageViewer, body: UploadBody) -> 
 
 @router.post("/{media_id}/ingest")
 @waits_for_store
-def confirm_upload_on_page(nexus: Nexus, viewer: PageViewer, media_id: UUID, request: Request) -> Response:
-    return api.confirm_upload(nexus, viewer, media_id, request)
+def confirm_upload_on_page(
+    nexus: Nexus, viewer: PageViewer, media_id: UUID, request: Request, library: UUID | None = None
+) -> Response:
+    """The item goes into the library that is open, too."""
+    if library is None:
+        return api.confirm_upload(nexus, viewer, media_id, request)
+    done = submit.confirm_into_library(
+        nexus.sessions, nexus.files, nexus.queue, viewer, media_id, library, request_id(request)
+    )
+    return answer(ConfirmedOut.model_validate(done))
 
 
 @router.post("/{media_id}/retry-upload")

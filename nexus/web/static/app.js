@@ -12,7 +12,8 @@
     if (!shown) return false;
     // Answers can arrive out of order. A piece that has not changed stays, and keeps the focus.
     const later = Number(fresh.dataset.at) - Number(shown.dataset.at);
-    if (later < 0 || (later === 0 && badgeOf(fresh) === badgeOf(shown))) return true;
+    const isSame = badgeOf(fresh) === badgeOf(shown) && fresh.dataset.noted === shown.dataset.noted;
+    if (later < 0 || (later === 0 && isSame)) return true;
     // A text that someone is reading stays while its version is the same.
     if (fresh.dataset.version !== undefined && fresh.dataset.version === shown.dataset.version) return true;
     if (hasTyped(shown)) return true;
@@ -58,14 +59,15 @@
 
   const busy = new Map();
 
-  async function refresh(id, mayInsert) {
+  async function refresh(id, mayInsert, mayLeave = false) {
     const running = busy.get(id);
     if (running) {
       running.again = true;
       running.mayInsert ||= mayInsert;
+      running.mayLeave ||= mayLeave;
       return;
     }
-    const turn = { again: true, mayInsert };
+    const turn = { again: true, mayInsert, mayLeave };
     busy.set(id, turn);
     try {
       while (turn.again) {
@@ -82,16 +84,30 @@
   async function look(id, turn) {
     const reading = byId("reader")?.dataset.media === id;
     if (!reading && !byId(`item-${id}`) && !turn.mayInsert) return;
-    const { status, pieces } = await piecesOf(reading ? location.href : `/items/${id}/row`);
+    const list = byId("items")?.dataset.list;
+    const { status, pieces } = await piecesOf(reading ? location.href : `/items/${id}/row?${list ?? ""}`);
     const shown = byId(`item-${id}`);
     // The row of an upload stays while it shows something.
     if (status === 404 && !reading && shown?.dataset.at !== "Infinity") shown?.remove();
-    for (const fresh of pieces) if (!put(fresh) && turn.mayInsert) insert(fresh);
+    for (const fresh of pieces) {
+      if (fresh.dataset.elsewhere !== undefined && turn.mayLeave) leaveList(fresh.id);
+      else if (!put(fresh) && turn.mayInsert && fresh.dataset.elsewhere === undefined) insert(fresh);
+    }
+  }
+
+  // What the reader has just put elsewhere leaves the list, and the focus goes on to the next row.
+  function leaveList(id) {
+    const row = byId(id);
+    if (!row) return;
+    const next = row.nextElementSibling ?? row.previousElementSibling;
+    if (row.contains(document.activeElement)) (next?.querySelector("a") ?? byId("main")).focus();
+    row.remove();
   }
 
   function belongsHere(event) {
     const list = byId("items");
     if (!list || new URLSearchParams(location.search).has("cursor")) return false;
+    if (list.dataset.sorted !== undefined) return false; // the top is not its place
     const statuses = list.dataset.statuses.split(" ").filter(Boolean);
     return statuses.length ? statuses.includes(event.to_status) : event.event === "create";
   }
@@ -240,8 +256,10 @@
 
   document.addEventListener("nexus:changed", (event) => {
     const id = event.detail.id;
-    refresh(id, Boolean(byId("items"))).then(() => {
+    const isNew = !byId(`item-${id}`);
+    refresh(id, Boolean(byId("items")), true).then(() => {
       const row = byId(`item-${id}`);
+      if (!isNew && row?.dataset.at !== "0") return;
       row?.classList.remove("is-new");
       row?.getAnimations(); // settles the style, so that the highlight starts again
       row?.classList.add("is-new");
@@ -292,7 +310,16 @@
     "?": () => byId("keys").showModal(),
     j: () => step(1),
     k: () => step(-1),
+    f: () => press("favourite"),
+    r: () => press("read"),
+    a: () => press("archived"),
   };
+
+  // The switch of the item that is read, or of the row that has the focus.
+  function press(name) {
+    const place = byId("reader") ?? document.activeElement.closest?.(".item");
+    place?.querySelector(`.mark-${name}`)?.click();
+  }
 
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input:not([type=radio], [type=file]), textarea, select, dialog, [contenteditable]");
@@ -303,6 +330,35 @@
     event.preventDefault();
     if (!taken) keys[event.key]();
   });
+  // What is not chosen stays out of the address.
+  document.addEventListener("submit", ({ target }) => {
+    if (!target.matches("[data-filter]")) return;
+    const empty = [...target.elements].filter((field) => field.name && !field.value);
+    for (const field of empty) field.disabled = true;
+    setTimeout(() => empty.forEach((field) => (field.disabled = false)));
+  });
+
+  // ── Lists: the menu of libraries is open where there is room, and what leaves a list leads back to it ──
+
+  const wide = matchMedia("(min-width: 64rem)");
+  function openMenus() {
+    for (const menu of document.querySelectorAll(".shelves")) menu.open = wide.matches;
+  }
+  wide.addEventListener("change", openMenus);
+  document.addEventListener("nexus:put", ({ detail }) => detail.id === "main" && openMenus());
+  openMenus();
+
+  try {
+    if (byId("items")) sessionStorage.setItem("nexus:list", byId("items").dataset.list);
+    const list = sessionStorage.getItem("nexus:list") ?? "";
+    for (const back of document.querySelectorAll("[data-back]")) {
+      if (back.matches("a")) back.href = list ? `/?${list}` : "/";
+      else back.value = list;
+    }
+  } catch {
+    // storage is disabled: back is the whole library
+  }
+
   byId("keys-button")?.addEventListener("click", () => byId("keys").showModal());
   byId("keys-button")?.removeAttribute("hidden");
   if (location.hash === "#url") byId("url")?.focus();

@@ -161,12 +161,17 @@
     }).then((answer) => answer.ok || undo());
   });
 
-  // ── Start: a name that was typed counts, whether or not it was set ──
+  // ── The library: choosing one sets it. A name that was typed counts, whether or not it was set ──
+
+  document.addEventListener("change", ({ target }) => {
+    if (target.id === "library" && target.value) target.form.requestSubmit();
+    else if (target.id === "library") byId("library-name").focus();
+  });
 
   document.addEventListener(
     "submit",
     (event) => {
-      const name = byId("library");
+      const name = byId("library").value ? null : byId("library-name");
       if (event.target.id === "start" && name && name.value !== name.defaultValue) event.target.elements.name.value = name.value;
     },
     true,

@@ -1,5 +1,5 @@
 // For reading: settings, the table of contents, the place where the reader left off, and the keyboard.
-// The page can be read without it. What it remembers stays in this browser.
+// The page can be read without it. Settings stay in this browser; the place goes to the server, for other devices.
 "use strict";
 
 (() => {
@@ -108,8 +108,54 @@
 
   function remember() {
     waiting = 0;
-    if (settled && byId("prose")) keep(PLACE, here());
+    if (!settled || !byId("prose")) return;
+    const place = here();
+    keep(PLACE, place && { ...place, at: Date.now() });
+    if (!place || sameSpot(place, told)) return;
+    later ||= setTimeout(tell, TELL_AFTER);
   }
+
+  // ── The place on the server ──
+
+  const TELL_AFTER = 2000;
+  let later = 0;
+  let told = placeThere();
+  const sameSpot = (one, other) => Boolean(other) && one.fragment === other.fragment && one.block === other.block && Math.abs(one.far - other.far) < 0.01;
+
+  function placeThere() {
+    return JSON.parse(byId("reader").dataset.place ?? "null");
+  }
+
+  // The later of the two, by the clock of the device that was there.
+  function lastPlace() {
+    const [own, there] = [recall(PLACE), placeThere()];
+    return there && (own.fragment === undefined || (own.at ?? 0) < there.at) ? there : own;
+  }
+
+  // How much of the whole text lies above the line, or all of it once its end is seen.
+  function fraction(place) {
+    const pieces = Number(byId("reader").dataset.pieces) || 1;
+    const box = byId(`f${place.fragment}`).getBoundingClientRect();
+    const seenAll = !byId("more") && byId("prose").getBoundingClientRect().bottom <= innerHeight + 8;
+    if (seenAll) return 1;
+    const inside = box.height ? (READING_LINE - box.top) / box.height : 0;
+    return Math.min(Math.max((place.fragment + Math.min(Math.max(inside, 0), 1)) / pieces, 0), 1);
+  }
+
+  // With keepalive it is sent even if the page is left. Another version than the reader's own has no place.
+  function tell() {
+    clearTimeout(later);
+    later = 0;
+    const { revision, version } = byId("reader").dataset;
+    const place = settled && !version && byId("prose") ? here() : null;
+    if (!place || sameSpot(place, told)) return;
+    const body = JSON.stringify({ revision: Number(revision), fraction: fraction(place), place, at: new Date().toISOString() });
+    const headers = { "Content-Type": "application/json" };
+    fetch(`/items/${media}/progress`, { method: "POST", headers, body, keepalive: true }).catch(() => (told = null));
+    told = place;
+  }
+  addEventListener("pagehide", tell);
+  document.addEventListener("visibilitychange", () => document.hidden && tell());
 
   addEventListener("scroll", () => {
     waiting ||= setTimeout(remember, 200);
@@ -122,7 +168,7 @@
   function resume() {
     settled = true;
     if (!byId("prose")) return;
-    const place = recall(PLACE);
+    const place = lastPlace();
     const arrived = performance.getEntriesByType("navigation")[0]?.type === "navigate";
     const named = asked.has("from") || asked.has("before") || location.hash;
     const wanted = place.fragment !== undefined && (!named || !arrived || asked.get("from") === String(place.fragment));
@@ -151,6 +197,7 @@
 
   function startOver(event) {
     keep(PLACE, null);
+    delete byId("reader").dataset.place;
     byId("resumed").hidden = true;
     if (byId("earlier")) {
       settled = false; // the next page starts at the beginning
@@ -282,7 +329,7 @@
   document.addEventListener("nexus:put", (event) => {
     if (event.detail.id === "bar") prepare();
     if (event.detail.id !== "text") return;
-    const place = recall(PLACE);
+    const place = lastPlace();
     if (place.fragment !== undefined && !goTo(place)) loadFrom(place);
     mark();
     awaitPictures();

@@ -7,6 +7,8 @@
   const TYPES = { pdf: "application/pdf", epub: "application/epub+zip", text: "text/plain" };
   const ENDINGS = { pdf: "pdf", epub: "epub", txt: "text", text: "text", md: "text", markdown: "text" };
   const place = document.querySelector("[data-uploads]");
+  // The library that is open gets them, too.
+  const into = place.dataset.library ? `?library=${place.dataset.library}` : "";
   const going = new Set();
   const byId = (id) => document.getElementById(id);
   const say = (text) => (byId("said").textContent = text);
@@ -104,7 +106,7 @@
 
   async function check(upload) {
     show(upload, "checking");
-    const { media_id: id, duplicate } = await ask(`/items/${upload.id}/ingest`);
+    const { media_id: id, duplicate } = await ask(`/items/${upload.id}/ingest${into}`);
     if (!duplicate) return settle(upload);
     upload.row.removeAttribute("id");
     upload.row.querySelector("[data-open]").href = `/items/${id}`;

@@ -50,9 +50,12 @@ class ShownImport:
     status: AttemptStatus
     phase: str
     percent: int
-    #: The names of the library that it goes to, and of that of the last import.
+    #: The library that it goes to; without an id, a new one of this name.
     target: str
+    target_id: UUID | None
+    #: The library of the last import.
     went_to: str
+    went_to_id: UUID | None
     #: What stopped the whole import.
     trouble: str
     rows: list[ShownFile]
@@ -85,6 +88,8 @@ def show_import(
         phase=PHASES[state.phase.value],
         percent=round(desk.share * 100),
         target=names.get(batch.library_id, "") if batch.library_id else batch.name or "",
+        target_id=batch.library_id if batch.library_id in names else None,
+        went_to_id=desk.library_id,
         went_to=names.get(desk.library_id, "") if desk.library_id else "",
         trouble=_trouble(desk, state, failed),
         rows=rows,

@@ -20,7 +20,8 @@ from nexus.media.illustrations import ASSET, name_image
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
-from nexus.states.media import FILE_KINDS, PUBLISHED, STAGE_WORDS, STATE_WORDS, Kind, MediaStatus, Stage
+from nexus.media.shelving import Shelved
+from nexus.states.media import FILE_KINDS, STAGE_WORDS, STATE_WORDS, Kind, MediaStatus, Stage
 from nexus.urls import host_of
 from nexus.web.api.schemas import actor_of
 from nexus.web.views.passages import address_within, asset_address, fragments_as_html, same_words
@@ -83,14 +84,6 @@ UNAVAILABLE = Badge("Queued (processor unavailable)", "waiting")
 ENTERED = Badge("Entered by hand", "ready")
 AWAITED = Badge("Waiting for upload", "upload")
 
-#: The links above the list, and the statuses that each shows. An item being indexed is both working and ready.
-FILTERS: dict[str, tuple[str, tuple[MediaStatus, ...]]] = {
-    "all": ("All", ()),
-    "working": ("In progress", (MediaStatus.PENDING, MediaStatus.EXTRACTING, MediaStatus.EMBEDDING)),
-    "failed": ("Failed", (MediaStatus.FAILED,)),
-    "ready": ("Ready", tuple(sorted(PUBLISHED))),
-}
-
 
 @dataclass(frozen=True)
 class Failure:
@@ -138,6 +131,10 @@ class ShownItem:
     file_size: int | None
     can_download: bool
     has_text: bool
+    #: The address of the picture that stands for it.
+    picture: str | None
+    #: How much of it the viewer has read.
+    percent: int
 
 
 @dataclass(frozen=True)
@@ -219,6 +216,8 @@ def show_item(view: View, processors: Container[Kind], viewer: UUID) -> ShownIte
         file_size=row.file_size,
         can_download=view.capabilities.can_download_file,
         has_text=view.capabilities.can_read and row.has_text,
+        picture=asset_address(row.id, view.lead, None) if view.lead else None,
+        percent=round(row.progress * 100),
     )
 
 
@@ -263,6 +262,14 @@ def show_refresh(
         failure=failure,
         said=said,
     )
+
+
+def show_place(noted: Shelved, revision: int) -> dict[str, float] | None:
+    """Where the viewer has left off in a revision, and when in milliseconds: for static/reader.js."""
+    place = noted.place_in(revision)
+    if place is None or noted.progress_at is None:
+        return None
+    return {**place._asdict(), "at": round(noted.progress_at.timestamp() * 1000)}
 
 
 def show_event(known: KnownEvent, viewer: UUID) -> ShownEvent:

@@ -13,7 +13,7 @@ from nexus.media.reader import Passage
 
 _BLANK_LINES = re.compile(r"(\n\s*\n)")
 #: The tags that are not shown as they are. Text is escaped, so nothing else looks like a tag.
-_PLACED = re.compile(r"""<(?:a|img|/?table)\b(?:[^>"']|"[^"]*"|'[^']*')*+>""", re.IGNORECASE)
+_PLACED = re.compile(r"""<(?:a|img|pre|/?table)\b(?:[^>"']|"[^"]*"|'[^']*')*+>""", re.IGNORECASE)
 _HEADING = re.compile(r"\s*<(h[12])\b([^>]*)>(.*?)</\1>", re.DOTALL)
 _ASSET = re.compile(r"""(\ssrc=)"asset:([^"]*)(?=")""")
 _WITHIN = re.compile(r"""(\shref=)"\#(f(\d{1,9})(?:-[^"]*)?)(?=")""")
@@ -39,7 +39,7 @@ def fragments_as_html(
 
 
 def _placed(html: str, media_id: UUID, passage: Passage, revision: int | None) -> Markup:
-    """Give pictures and links within the document their addresses, and tables a frame to scroll in."""
+    """Give pictures and links within the document their addresses. What may be wide can be scrolled by keyboard."""
 
     def written(attributes: dict[str, str], picture: Illustration | None) -> str:
         numbered = {} if picture is None else {"data-picture": str(picture.place)}
@@ -54,7 +54,9 @@ def _placed(html: str, media_id: UUID, passage: Passage, revision: int | None) -
         if tag.startswith("</"):
             return f"{tag}</div>"
         if tag[:6].lower() == "<table":
-            return f'<div class="table-frame">{tag}'
+            return f'<div class="table-frame" tabindex="0" role="group" aria-label="Table">{tag}'
+        if tag[:4].lower() == "<pre":
+            return f'{tag[:4]} tabindex="0" role="group" aria-label="Preformatted text"{tag[4:]}'
         if tag[:4].lower() == "<img":
             tag = replace_images(tag, passage.pictures, written)
         tag = _ASSET.sub(lambda name: f'{name[1]}"{asset_address(media_id, name[2], revision)}', tag)

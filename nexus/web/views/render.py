@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from nexus.command_line import sign_in_command
 from nexus.errors import ApiError
 from nexus.libraries.sign_ins import SignIn
 from nexus.settings import Settings
+from nexus.web.http.assets import asset
 from nexus.web.http.auth import Gate
 from nexus.web.http.context import app_of
 from nexus.web.http.envelope import request_id, retry_after
@@ -184,8 +184,5 @@ def environment() -> Environment:
     return made
 
 
-@cache
 def static(name: str) -> str:
-    """The address of a static file. It changes with the content, so browsers never show an outdated one."""
-    digest = hashlib.sha256((WEB / "static" / name).read_bytes()).hexdigest()
-    return f"/static/{name}?v={digest[:10]}"
+    return asset(name).address
