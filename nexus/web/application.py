@@ -33,7 +33,6 @@ from nexus.web.api import (
 )
 from nexus.web.api.events import Feed
 from nexus.web.http import middleware
-from nexus.web.http.assets import Assets
 from nexus.web.http.auth import Gate
 from nexus.web.http.envelope import refuse_in_envelope
 from nexus.web.http.metrics import Metrics
@@ -42,6 +41,7 @@ from nexus.web.http.readiness import Readiness
 from nexus.web.http.routing import Route
 from nexus.web.http.safety import Hosts, safe_headers
 from nexus.web.http.shares import Shares
+from nexus.web.http.static_files import StaticFolder
 from nexus.web.http.threads import Threads
 from nexus.web.pages import account as page_account
 from nexus.web.pages import bulk as page_bulk
@@ -130,7 +130,7 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
     api.state.shares = Shares.of(app.settings)
-    api.mount("/static", Assets(), name="static")
+    api.mount("/static", StaticFolder(), name="static")
     middleware.install(
         api,
         api.state.metrics,

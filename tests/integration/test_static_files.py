@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from nexus.web.http.assets import FOLDER, asset, takes_gzip
+from nexus.web.http.static_files import FOLDER, static_file, takes_gzip
 from tests.kit.http import Site
 
 SCRIPT = (FOLDER / "app.js").read_bytes()
@@ -46,7 +46,7 @@ def test_another_address_of_a_file_is_asked_for_again(query: str, site: Site) ->
 
 
 def test_the_address_changes_with_the_content() -> None:
-    shown = asset("app.js")
+    shown = static_file("app.js")
     assert (
         type(shown)("app.js", SCRIPT + b"\n").address
         != shown.address

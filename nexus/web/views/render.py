@@ -19,11 +19,11 @@ from nexus.command_line import sign_in_command
 from nexus.errors import ApiError
 from nexus.libraries.sign_ins import SignIn
 from nexus.settings import Settings
-from nexus.web.http.assets import asset
 from nexus.web.http.auth import Gate
 from nexus.web.http.context import app_of
 from nexus.web.http.envelope import request_id, retry_after
 from nexus.web.http.routing import MOST_BODY, Router
+from nexus.web.http.static_files import static_file
 from nexus.web.views import filters
 
 if TYPE_CHECKING:
@@ -185,4 +185,4 @@ def environment() -> Environment:
 
 
 def static(name: str) -> str:
-    return asset(name).address
+    return static_file(name).address

@@ -19,7 +19,7 @@ FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True)
-class Asset:
+class StaticFile:
     name: str
     content: bytes
 
@@ -42,9 +42,9 @@ class Asset:
 
 
 @cache
-def asset(name: str) -> Asset:
+def static_file(name: str) -> StaticFile:
     """Read a file of ours. Raises KeyError if there is none of this name."""
-    return Asset(name, _files()[name].read_bytes())
+    return StaticFile(name, _files()[name].read_bytes())
 
 
 @cache
@@ -53,20 +53,20 @@ def _files() -> dict[str, Path]:
     return {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob("*") if path.is_file()}
 
 
-class Assets:
+class StaticFolder:
     """Serves the files below /static."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in {"GET", "HEAD"}:
             raise HTTPException(405)
         try:
-            found = asset(scope["path"].removeprefix(scope["root_path"]).lstrip("/"))
+            found = static_file(scope["path"].removeprefix(scope["root_path"]).lstrip("/"))
         except KeyError:
             raise HTTPException(404) from None
         await _answer(found, scope)(scope, receive, send)
 
 
-def _answer(found: Asset, scope: Scope) -> Response:
+def _answer(found: StaticFile, scope: Scope) -> Response:
     asked = Headers(scope=scope)
     is_packed = takes_gzip(asked.get("accept-encoding", ""))
     tag = f'"{found.digest}-gzip"' if is_packed else f'"{found.digest}"'
