@@ -98,6 +98,7 @@ def read_page(html: str, url: str | None) -> PageReading:
     if root is None:
         raise EmptyContent
     head, base_url, body = read_head(root), _base(root, url), body_of(root)
+    url = url or head.own_address()
     lighten(root)
     blocks, scopes = cut_blocks(body)
     kept_by = ask_libraries(root, html)
