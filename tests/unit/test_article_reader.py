@@ -9,7 +9,8 @@ import pytest
 
 from nexus.errors import BlockedPage, EmptyContent, LoginWall, PageTooLarge
 from nexus.extract import Extraction, Hints
-from nexus.extract.article import LARGEST, read_article
+from nexus.extract.article import LARGEST, read_article, read_page
+from nexus.extract.article.forest import Forest
 from nexus.extract.charsets import decode_page
 
 ENGLISH = [
@@ -124,6 +125,16 @@ def test_hidden_text_of_a_page_is_left_out(how: str) -> None:
 def test_a_page_that_hides_all_of_its_text_keeps_it() -> None:
     found = text(page(f'<div style="display:none">{paragraphs(ENGLISH)}</div>'))
     assert ENGLISH[3] in found
+
+
+@pytest.mark.parametrize(("times", "is_kept"), [(1, False), (9, True)])
+def test_hidden_text_is_kept_if_it_is_nearly_all_there_is(times: int, is_kept: bool) -> None:
+    keeps_all = Forest(lambda _: 5.0, 0.5)
+    shown, hidden = paragraphs(GERMAN, 1), paragraphs(ENGLISH, times)
+    html = f'<main>{shown}<div style="display:none">{hidden}</div></main>'
+    found = read_page(html, None, keeps_all).extraction.fragments[0].text
+    assert GERMAN[3] in found
+    assert (ENGLISH[3] in found) == is_kept
 
 
 OG = '<meta property="og:title" content="From og">'
