@@ -1,7 +1,9 @@
-"""Grow the forest that judges the blocks of a page: `python -m tools.train_article [--folds N] [--check]`.
+"""Grow the forest that judges the blocks of a page: `python -m tools.train_article [--check]`.
 
 It reads the labelled pages in the folder `articles` of DATA (default: ../shared/data), prints how well it reads pages
-that the forest has not seen, and writes nexus/extract/article/model.json. It needs what requirements/bench.txt lists.
+of sites that the forest has not seen, and writes nexus/extract/article/model.json and, for the gate, the forests that
+have not seen some sites, bench/folds.json. The same pages give the same files. It needs what requirements/bench.txt
+lists.
 
 A block's label is the share of its words that the truth has in the same place when the two are aligned, so that only
 one copy of repeated text is content. If the truth is a list of sentences that must and must not be there, only blocks
@@ -12,19 +14,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from bisect import bisect_left
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
+from bench import folds
 from bench.scorer import NoData, data_folder, scorer
-from nexus.extract.article import features
+from nexus.extract.article import LEAST_SEEN, features
 from nexus.extract.article.blocks import cut_blocks
 from nexus.extract.article.heads import read_head
 from nexus.extract.article.page import body_of, lighten, parse_page
@@ -34,7 +36,7 @@ from nexus.extract.charsets import decode_page
 MODEL = Path(__file__).parent.parent / "nexus/extract/article/model.json"
 #: How much a page of each set counts. Small sets are not unimportant.
 WEIGHTS = {"scrapinghub": 2.5, "trafilatura": 1.0, "readability": 2.5, "wcxb": 1.0, "magic": 2.0}
-THRESHOLD = 0.5
+THRESHOLD = 0.45
 #: Most of a page is light blocks that are not content. A part of them is enough to learn from.
 LIGHT, LIGHT_SHARE = 0.01, 0.2
 OPTIONS = {
@@ -61,7 +63,7 @@ class Example:
 
     name: str
     key: str
-    site: str
+    fold: int
     texts: list[str]
     hidden: list[bool]
     rows: list[list[float]]
@@ -80,24 +82,12 @@ def example(name: str, key: str, html: str, truth: dict[str, Any]) -> Example | 
     blocks = [block for block in blocks if block.text]
     if not blocks:
         return None
-    page = features.PageFeatures(
-        features.squeeze(head.title or ""),
-        tuple(map(features.squeeze, kept)),
-        features.page_kinds(head, truth.get("url")),
-    )
+    page = features.describe_page(head, truth.get("url") or head.own_address(), kept)
     texts = [block.text for block in blocks]
     wanted, unwanted = _sentences(truth, texts) if name == "trafilatura" else _words(truth, texts)
     rows = features.describe_blocks(blocks, scopes, page)
     hidden = [block.scope.hidden for block in blocks]
-    return Example(name, key, _site(name, key, truth), texts, hidden, rows, wanted, unwanted)
-
-
-def _site(name: str, key: str, truth: dict[str, Any]) -> str:
-    """Return the site of a page. Pages of one set have no addresses, but their names tell."""
-    if name == "readability":
-        return re.sub(r"-?\d+$", "", key)
-    labels = (urlsplit(truth.get("url") or "").hostname or key).split(".")
-    return ".".join(labels[-3:] if len(labels[-1]) == 2 and len(labels[-2:][0]) <= 3 else labels[-2:])
+    return Example(name, key, folds.fold_of(name, key, truth), texts, hidden, rows, wanted, unwanted)
 
 
 def _words(truth: dict[str, Any], texts: list[str]) -> tuple[list[float], list[float]]:
@@ -191,18 +181,10 @@ def judged(grown: Any, matrix: Matrix) -> list[float]:
     return [float(value) for value in grown.predict_proba(matrix)[:, 1]]
 
 
-def unseen(examples: list[Example], matrices: list[Matrix], folds: int) -> list[list[float]]:
-    """Judge each page's blocks by forests grown without pages of its site."""
-    sites, numbers = np.unique([one.site for one in examples], return_inverse=True)
-    fold = (np.random.RandomState(0).permutation(len(sites)) % folds)[numbers]
-    found: list[list[float]] = [[] for _ in examples]
-    for number in range(folds):
-        inside = [at for at in range(len(examples)) if fold[at] != number]
-        grown = grow([examples[at] for at in inside], [matrices[at] for at in inside])
-        for at in range(len(examples)):
-            if fold[at] == number:
-                found[at] = judged(grown, matrices[at])
-    return found
+def grow_without(fold: int, examples: list[Example], matrices: list[Matrix]) -> Any:
+    """Grow a forest that does not see the pages of a fold."""
+    inside = [at for at, one in enumerate(examples) if one.fold != fold]
+    return grow([examples[at] for at in inside], [matrices[at] for at in inside])
 
 
 def scores(examples: list[Example], values: list[list[float]], threshold: float) -> dict[str, float]:
@@ -222,10 +204,11 @@ def scores(examples: list[Example], values: list[list[float]], threshold: float)
 
 
 def _kept(one: Example, judgement: list[float], threshold: float) -> list[str]:
-    """Keep blocks as the reader does if there are enough of them."""
+    """Keep blocks nearly as the reader does: it has rules for tables, figures and notes too."""
     kept = [at for at, value in enumerate(judgement) if value > threshold]
     seen = [at for at in kept if not one.hidden[at]]
-    return [one.texts[at] for at in seen or kept]
+    sizes = [sum(len(one.texts[at]) for at in part) for part in (seen, kept)]
+    return [one.texts[at] for at in (seen if sizes[0] >= LEAST_SEEN * sizes[1] else kept)]
 
 
 _TRUTHS: dict[str, dict[str, Any]] = {}
@@ -273,7 +256,12 @@ def tree_of(nodes: Any, at: int = 0) -> Any:
 def forest_of(grown: Any) -> dict[str, Any]:
     trees = [tree_of(predictors[0].nodes) for predictors in grown._predictors]  # noqa: SLF001
     base = float(grown._baseline_prediction[0][0])  # noqa: SLF001
-    return {"base": round(base, 4), "trees": trees}
+    return {
+        "base": round(base, 4),
+        "threshold": THRESHOLD,
+        "features": int(grown.n_features_in_),
+        "trees": trees,
+    }
 
 
 def _show(title: str, found: dict[str, float]) -> None:
@@ -282,28 +270,31 @@ def _show(title: str, found: dict[str, float]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.train_article", description=__doc__)
-    parser.add_argument("--folds", type=int, default=4, help="how often to leave pages out (0: not at all)")
     parser.add_argument("--check", action="store_true", help="only print scores, write nothing")
     given = parser.parse_args()
     try:
         examples = load()
     except NoData as missing:
         parser.exit(1, f"{missing}\n")
-    train(examples, given.folds, write=not given.check)
+    with threadpool_limits(1):  # so that numbers are added up in the same order everywhere
+        train(examples, write=not given.check)
 
 
-def train(examples: list[Example], folds: int, write: bool) -> None:
+def train(examples: list[Example], write: bool) -> None:
     matrices = [np.array(one.rows, np.float32) for one in examples]
-    if folds:
-        values = unseen(examples, matrices, folds)
-        for threshold in (0.45, THRESHOLD, 0.55):
-            _show(f"unseen, {threshold}:", scores(examples, values, threshold))
+    without = [grow_without(fold, examples, matrices) for fold in range(folds.FOLDS)]
+    values = [judged(without[one.fold], matrix) for one, matrix in zip(examples, matrices, strict=True)]
+    for threshold in (THRESHOLD - 0.05, THRESHOLD, THRESHOLD + 0.05):
+        _show(f"unseen, {threshold:.2f}:", scores(examples, values, threshold))
     if write:
-        grown = grow(examples, matrices)
-        _show("seen:", scores(examples, [judged(grown, matrix) for matrix in matrices], THRESHOLD))
-        model = {**forest_of(grown), "threshold": THRESHOLD}
-        MODEL.write_text(json.dumps(model, separators=(",", ":")) + "\n", "utf-8")
-        print(f"{MODEL.name}: {MODEL.stat().st_size // 1024} kB, {len(examples)} pages")
+        _write(folds.PATH, [forest_of(grown) for grown in without])
+        _write(MODEL, forest_of(grow(examples, matrices)))
+        print(f"{len(examples)} pages")
+
+
+def _write(path: Path, forests: Any) -> None:
+    path.write_text(json.dumps(forests, separators=(",", ":")) + "\n", "utf-8")
+    print(f"{path.name}: {path.stat().st_size // 1024} kB")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import pytest
 
 from nexus.errors import BlockedPage, EmptyContent, LoginWall, PageTooLarge
 from nexus.extract import Extraction, Hints
-from nexus.extract.article import LARGEST, read_article
+from nexus.extract.article import LARGEST, read_article, read_page
+from nexus.extract.article.forest import Forest
 from nexus.extract.charsets import decode_page
 
 ENGLISH = [
@@ -126,6 +127,16 @@ def test_a_page_that_hides_all_of_its_text_keeps_it() -> None:
     assert ENGLISH[3] in found
 
 
+@pytest.mark.parametrize(("times", "is_kept"), [(1, False), (9, True)])
+def test_hidden_text_is_kept_if_it_is_nearly_all_there_is(times: int, is_kept: bool) -> None:
+    keeps_all = Forest(lambda _: 5.0, 0.5)
+    shown, hidden = paragraphs(GERMAN, 1), paragraphs(ENGLISH, times)
+    html = f'<main>{shown}<div style="display:none">{hidden}</div></main>'
+    found = read_page(html, None, keeps_all).extraction.fragments[0].text
+    assert GERMAN[3] in found
+    assert (ENGLISH[3] in found) == is_kept
+
+
 OG = '<meta property="og:title" content="From og">'
 TWITTER = '<meta name="twitter:title" content="From twitter">'
 SITE = '<meta property="og:site_name" content="The Daily Boat">'
@@ -137,6 +148,22 @@ TITLES = {
     "the site's name goes": (f"{SITE}<title>The ferry | The Daily Boat</title>", "Other", "The ferry"),
     "what the h1 shows goes": ("<title>The ferry - some newspaper</title>", "The ferry", "The ferry"),
     "a seam inside a title stays": ("<title>Love - a short story</title>", "Other", "Love - a short story"),
+    "a name like the domain goes": ("<title>The ferry | Example News</title>", "Other", "The ferry"),
+    "the heading says it in its own words": (
+        '<meta property="og:title" content="Old ferry runs again: all you need to know">',
+        "The old ferry runs<br>again ¶",
+        "The old ferry runs again",
+    ),
+    "a heading with few of its words is another": (
+        '<meta property="og:title" content="The old ferry runs again">',
+        "The old harbour sleeps",
+        "The old ferry runs again",
+    ),
+    "the heading ends what the title cuts short": (
+        "<title>Ferry stops...</title>",
+        "Ferry stops forever",
+        "Ferry stops forever",
+    ),
 }
 
 
@@ -158,6 +185,24 @@ def test_metadata_of_an_article_is_read() -> None:
     assert (facts.published or "").startswith("2025-10-03")
     assert facts.lead_image == "https://example.com/lead.jpg"
     assert facts.excerpt == "The old ferry runs again after a long repair, twice a day."
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<link rel="canonical" href="https://www.boats.example/2025/10/the-ferry">',
+        '<meta property="og:url" content="https://www.boats.example/2025/10/the-ferry">',
+        '<link rel="canonical" href="/the-ferry"><meta property="og:url" content="https://boats.example/2025/10/a">',
+    ],
+)
+def test_a_file_without_an_address_is_of_the_site_that_it_names(head: str) -> None:
+    found = article(page(paragraphs(ENGLISH), f"<title>The ferry | Boats</title>{head}"), url=None)
+    assert (found.facts.site, found.title) == ("boats.example", "The ferry")
+
+
+def test_what_a_page_says_of_its_address_does_not_replace_where_it_came_from() -> None:
+    head = '<title>The ferry</title><link rel="canonical" href="https://boats.example/">'
+    assert article(page(paragraphs(ENGLISH), head)).facts.site == "example.com"
 
 
 CHARSETS: dict[str, tuple[bytes, str | None, str]] = {

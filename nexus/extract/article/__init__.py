@@ -6,7 +6,7 @@ forest    judges which blocks are content    render       writes those blocks as
 figures   pictures with their captions       notes        footnotes
 embeds    players and posts in frames        heads        meta tags and linked data
 facts     title, author, date and the like   class_names  what classes and ids say
-gates     refuses pages that are no article
+gates     refuses pages that are no article  cues         words of the lines around articles
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from nexus.extract.article import features, gates
 from nexus.extract.article.blocks import Block, BlockScope, cut_blocks, upwards
 from nexus.extract.article.facts import FactSources, gather_facts, page_title
 from nexus.extract.article.figures import with_figures
-from nexus.extract.article.forest import load_forest
-from nexus.extract.article.heads import PageHead, read_head
+from nexus.extract.article.forest import Forest, load_forest
+from nexus.extract.article.heads import read_head
 from nexus.extract.article.notes import notes_of
 from nexus.extract.article.page import body_of, lighten, parse_page, without_ballast
 from nexus.extract.article.referees import ask_libraries
@@ -36,6 +36,8 @@ from nexus.extract.markup import clean_markup
 LARGEST = 2 * 1024 * 1024
 CELLS = frozenset({"td", "th"})
 LONGEST_CELL = 200
+#: With a smaller share of the article in sight, what is hidden is the article.
+LEAST_SEEN = 0.3
 LONGEST_ADDRESS = 2048
 
 FOREST = load_forest()
@@ -92,17 +94,22 @@ def warm_up() -> None:
     read_article(SAMPLE.encode(), Hints("https://example.com/tides", "text/html", "utf-8"))
 
 
-def read_page(html: str, url: str | None) -> PageReading:
+def read_page(html: str, url: str | None, forest: Forest = FOREST) -> PageReading:
     """Read a page as an article, whatever it is; the gates come after. Raises EmptyContent if nothing is there."""
     root, html = parse_page(html)
     if root is None:
         raise EmptyContent
     head, base_url, body = read_head(root), _base(root, url), body_of(root)
+    url = url or head.own_address()
     lighten(root)
     blocks, scopes = cut_blocks(body)
     kept_by = ask_libraries(root, html)
-    likely = _judged(blocks, scopes, head, url, kept_by)
-    content = _content(PageBlocks(body, blocks, scopes), likely, kept_by)
+    texts = [block for block in blocks if block.text]
+    judged = forest.likelihoods(
+        features.describe_blocks(texts, scopes, features.describe_page(head, url, kept_by))
+    )
+    likely = dict(zip(texts, judged, strict=True))
+    content = _content(PageBlocks(body, blocks, scopes), likely, kept_by, forest.threshold)
     fragment, outline = clean_markup(content, base_url, 0)
     title, text = page_title(head, body, url), fragment.text
     visible = " ".join(block.text for block in blocks)
@@ -135,26 +142,10 @@ def _base(root: Element, url: str | None) -> str | None:
         return url
 
 
-def _judged(
-    blocks: list[Block], scopes: list[BlockScope], head: PageHead, url: str | None, kept_by: tuple[str, ...]
-) -> dict[Block, float]:
-    """Return for each block with text how likely it is content."""
-    texts = [block for block in blocks if block.text]
-    if not texts:
-        return {}
-    page = features.PageFeatures(
-        features.squeeze(head.title or ""),
-        tuple(map(features.squeeze, kept_by)),
-        features.page_kinds(head, url),
-    )
-    likely = FOREST.likelihoods(features.describe_blocks(texts, scopes, page))
-    return dict(zip(texts, likely, strict=True))
-
-
-def _content(page: PageBlocks, likely: dict[Block, float], kept_by: tuple[str, ...]) -> str:
+def _content(page: PageBlocks, likely: dict[Block, float], kept_by: tuple[str, ...], threshold: float) -> str:
     """Return the html of what is kept: never nothing, if the page has text."""
-    for threshold in (FOREST.threshold, FOREST.threshold / 3):
-        kept = _visible({block for block in likely if likely[block] > threshold})
+    for least in (threshold, threshold / 3):
+        kept = _visible({block for block in likely if likely[block] > least})
         if _size(kept) >= gates.LEAST:
             return page.render(kept | _rest_of_tables(likely, kept))
     # Text that a page carries only in scripts is in no block.
@@ -169,9 +160,12 @@ def _size(kept: Iterable[Block]) -> int:
 
 
 def _visible(kept: set[Block]) -> set[Block]:
-    """Drop what the page hides, if the rest is enough. It is for later, or for machines."""
+    """Drop what the page hides, if the rest is enough. It is for later, or for machines.
+
+    If nearly everything is hidden, a script would show it: to leave it out would be to leave out the article.
+    """
     seen = {block for block in kept if not block.scope.hidden}
-    return seen if _size(seen) >= gates.LEAST else kept
+    return seen if _size(seen) >= max(gates.LEAST, LEAST_SEEN * _size(kept)) else kept
 
 
 def _rest_of_tables(blocks: Iterable[Block], kept: set[Block]) -> set[Block]:

@@ -27,6 +27,12 @@ LONGEST_BYLINE = 120
 #: Bylines stand near the beginning.
 MOST_BLOCKS = 150
 MOST_HEADINGS = 5
+#: What some sites put behind a heading, to be clicked on.
+PERMALINKS = " ¶#"
+#: Shorter parts of a domain are no names of sites.
+SHORTEST_NAME = 3
+#: With so many words in common, and half of the shorter one's, a heading and a title are the same.
+LEAST_SHARED = 4
 #: Pages older than the web have a wrong date.
 OLDEST = "1991-01-01"
 MOST_TIMES = 20
@@ -60,8 +66,10 @@ EXCERPTS = ("og:description", "description", "twitter:description", "dc.descript
 
 #: What sites put between a title and their name.
 _SEAM = re.compile(r"\s+[|–—\-·•»«›‹:/~]+\s+|\s*[|｜_]\s*|:\s+|\s*[–—]\s+|\s+[–—]\s*")
+_WORD = re.compile(r"\w+")
 #: Meta tags that say when a page was changed, not when it was published.
 _CHANGED = re.compile(r"modif|updat|revis|expir")
+_HEADING = etree.XPath(".//text() | .//br")
 _TIMES = etree.XPath("//time[@datetime] | //*[@itemprop='datePublished']")
 _BYLINES = etree.XPath("//*[@rel='author' or @itemprop='author']")
 _BY = re.compile(
@@ -101,21 +109,68 @@ def gather_facts(sources: FactSources) -> Facts:
 
 
 def page_title(head: PageHead, body: Element, url: str | None) -> str | None:
-    """Return og:title, twitter:title, the title tag or the first h1, without the name of the site."""
-    shown = (" ".join("".join(one.itertext()).split()) for one in islice(body.iter("h1"), MOST_HEADINGS))
+    """Return og:title, twitter:title, the title tag or the first h1, without the name of the site.
+
+    If a heading says nearly the same, it is the title as readers see it: the others are written for search engines.
+    """
+    shown = map(_heading_text, islice(body.iter("h1"), MOST_HEADINGS))
     headings = [text for text in shown if text]
     given = head.first("og:title") or head.first("twitter:title") or head.title
     if not given:
         return headings[0] if headings else None
     sites = [*head.site_names(), *_domain_names(url)]
-    return _without_site(given, headings, sites)[:LONGEST_TITLE].strip() or None
+    title = _without_domain(_without_site(given, headings, sites), url)
+    return _as_shown(title, headings)[:LONGEST_TITLE].strip() or None
+
+
+def _heading_text(heading: Element) -> str:
+    """Return the words of a heading. A line break stands between words."""
+    pieces = (piece if isinstance(piece, str) else " " for piece in _HEADING(heading))
+    return " ".join("".join(pieces).split()).rstrip(PERMALINKS)
+
+
+def _host_of(url: str | None) -> str:
+    return ((urlsplit(url).hostname if url else None) or "").removeprefix("www.")
 
 
 def _domain_names(url: str | None) -> list[str]:
     """Return what a site may be called by its domain: example.com, and example."""
-    host = ((urlsplit(url).hostname if url else None) or "").removeprefix("www.")
+    host = _host_of(url)
     labels = host.split(".")[:-1]
     return [host, *(".".join(labels[at:]) for at in range(len(labels)))]
+
+
+def _without_domain(title: str, url: str | None) -> str:
+    """Drop the last part of a title if it and a label of the domain are alike: Koia, of drinkkoia.com."""
+    seams = [seam for seam in _SEAM.finditer(title) if ":" not in seam[0]]
+    seam = seams[-1] if seams else None
+    if seam is None or not title[: seam.start()].strip():
+        return title
+    name = _folded(title[seam.end() :])
+    labels = (_folded(label) for label in _host_of(url).split(".")[:-1])
+    is_named = len(name) >= SHORTEST_NAME and any(
+        len(label) >= SHORTEST_NAME and (label in name or name in label) and len(name) <= 3 * len(label)
+        for label in labels
+    )
+    return title[: seam.start()].strip() if is_named else title
+
+
+def _as_shown(title: str, headings: list[str]) -> str:
+    """Return the heading that says the same as the title, or nearly the same, or what the title cuts short."""
+    folded, said = _folded(title), _spoken(title)
+    for heading in headings:
+        whole = _folded(heading)
+        if whole == folded or (title.endswith(("...", "…")) and whole.startswith(folded)):
+            return heading
+    for heading in headings:
+        words = _spoken(heading)
+        if len(words & said) >= max(LEAST_SHARED, min(len(words), len(said)) / 2):
+            return heading
+    return title
+
+
+def _spoken(text: str) -> set[str]:
+    return set(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 def _without_site(given: str, headings: list[str], sites: list[str]) -> str:
@@ -184,8 +239,7 @@ def _site(head: PageHead, url: str | None) -> str | None:
     named = next(iter(head.site_names()), None)
     if named:
         return named[:200]
-    host = urlsplit(url).hostname if url else None
-    return host.removeprefix("www.") if host else None
+    return _host_of(url) or None
 
 
 def _published(root: Element, head: PageHead, url: str | None) -> str | None:

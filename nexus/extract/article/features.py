@@ -1,6 +1,7 @@
 """Describes each block in numbers: the block itself, what is around it, and what the referees kept.
 
-Nothing here depends on a language. The order of the numbers is part of the model: retrain it after a change.
+Only the words of the lines around articles (cues.py) depend on a language. The order of the numbers is part of the
+model: retrain it after a change.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import lru_cache
 from nexus.extract.article import referees
 from nexus.extract.article.blocks import TAG_BITS, Block, BlockScope, upwards
 from nexus.extract.article.class_names import BIT
+from nexus.extract.article.cues import count_cues
 from nexus.extract.article.heads import ARTICLES, PageHead
 from nexus.extract.article.referees import RivalVerdict
 from nexus.extract.article.tally import Tally, count_commas, tally_scopes
@@ -40,6 +42,8 @@ TAGS = {
     "header": 12,
     "aside": 12,
 }
+#: A shorter text proves nothing by being in another.
+SHORT = 12
 #: What an address says about its page.
 ADDRESSES = tuple(
     re.compile(words, re.IGNORECASE)
@@ -71,9 +75,18 @@ class PageFeatures:
     kept: tuple[str, ...]
     #: What kind of page it and its address say it is.
     kinds: tuple[float, ...]
+    #: The text that the page gives to machines, and its description, without spaces; "" if it has none.
+    told: tuple[str, str]
 
 
-def page_kinds(head: PageHead, url: str | None) -> tuple[float, ...]:
+def describe_page(head: PageHead, url: str | None, kept: tuple[str, ...]) -> PageFeatures:
+    """Describe a page by its head, its address, and the text that each library keeps of it."""
+    return PageFeatures(
+        squeeze(head.title or ""), tuple(map(squeeze, kept)), _page_kinds(head, url), _told_texts(head)
+    )
+
+
+def _page_kinds(head: PageHead, url: str | None) -> tuple[float, ...]:
     given = (head.first("og:type") or "").lower()
     types = head.types()
     path = (url or "").partition("://")[2]
@@ -88,6 +101,14 @@ def page_kinds(head: PageHead, url: str | None) -> tuple[float, ...]:
         float(path.rstrip("/").count("/")),
         float(last.count("-") + last.count("_")),
     )
+
+
+def _told_texts(head: PageHead) -> tuple[str, str]:
+    """Return the text of the article in the linked data, and the description of the page."""
+    bodies = (thing.get("articleBody") for thing in head.things)
+    body = max((one for one in bodies if isinstance(one, str)), key=len, default="")
+    given = head.first("og:description") or head.first("description") or ""
+    return squeeze(body), squeeze(given)
 
 
 def squeeze(text: str) -> str:
@@ -108,6 +129,8 @@ def _vote(text: str, kept: str) -> float:
 
 def describe_blocks(blocks: list[Block], scopes: list[BlockScope], page: PageFeatures) -> list[list[float]]:
     """Return a row of numbers for each block. Every block must have text."""
+    if not blocks:
+        return []
     squeezed = [squeeze(block.text) for block in blocks]
     marks = [count_commas(block.text) for block in blocks]
     votes = [[_vote(text, kept) for kept in page.kept] for text in squeezed]
@@ -115,7 +138,7 @@ def describe_blocks(blocks: list[Block], scopes: list[BlockScope], page: PageFea
     verdict = referees.ask_rival(blocks, scopes, tallies, marks)
     for block, given in zip(blocks, votes, strict=True):
         given.append(float(verdict.kept[block.scope.order]))
-    places = _places(scopes, tallies, verdict)
+    places = _places(scopes, tallies, verdict, _titled(blocks, squeezed, page.title))
     seen, alike = Counter(squeezed), Counter(block.scope.signature for block in blocks)
     own = [
         [
@@ -124,6 +147,7 @@ def describe_blocks(blocks: list[Block], scopes: list[BlockScope], page: PageFea
             seen[text],
             alike[block.scope.signature],
             *places(block.scope),
+            *_hints(block, text, page.told),
         ]
         for block, text, pauses in zip(blocks, squeezed, marks, strict=True)
     ]
@@ -153,11 +177,38 @@ def _text(block: Block, text: str, pauses: int) -> list[float]:
     ]
 
 
+def _hints(block: Block, text: str, told: tuple[str, str]) -> list[float]:
+    """Describe what a text looks like at its ends, what its words are about, and whether machines are told it."""
+    shown = block.text
+    body, description = told
+    return [
+        _vote(text, body) if body else -1.0,
+        float(len(text) > SHORT and text[:SHORT] in description),
+        float(shown.endswith(("...", "…", "[…]", "»", "›", "→", ">"))),
+        float(shown[-1] in ":：|"),
+        *count_cues(shown),
+    ]
+
+
+def _titled(blocks: list[Block], squeezed: list[str], title: str) -> BlockScope | None:
+    """Return the element that shows the title, or the first large heading."""
+    first = None
+    for block, text in zip(blocks, squeezed, strict=True):
+        if block.scope.tag in ("h1", "h2"):
+            if len(text) > SHORT and (text in title or title in text):
+                return block.scope
+            if first is None and block.scope.tag == "h1":
+                first = block.scope
+    return first
+
+
 def _places(
-    scopes: list[BlockScope], tallies: list[Tally], verdict: RivalVerdict
+    scopes: list[BlockScope], tallies: list[Tally], verdict: RivalVerdict, titled: BlockScope | None
 ) -> Callable[[BlockScope], tuple[float, ...]]:
     """Return a function that describes the elements around a block. Blocks share them, so each is described once."""
     near_best = _steps(scopes, verdict.best)
+    near_title = _steps(scopes, titled) if titled else [-1.0] * len(scopes)
+    articles = _articles(scopes, tallies)
     known: dict[int, tuple[float, ...]] = {}
 
     def place(scope: BlockScope) -> tuple[float, ...]:
@@ -177,6 +228,8 @@ def _places(
                 *_named(scope.around, scope.own | parent.own | above.own),
                 *_held(tallies[parent.order]),
                 *_held(tallies[above.order]),
+                near_title[scope.order],
+                *articles[scope.order],
             )
         return found
 
@@ -191,6 +244,20 @@ def _steps(scopes: list[BlockScope], best: BlockScope) -> list[float]:
         own = line.get(scope.order)
         steps.append(own if own is not None else steps[scope.parent.order] if scope.parent else 99.0)
     return steps
+
+
+def _articles(scopes: list[BlockScope], tallies: list[Tally]) -> list[tuple[float, float]]:
+    """Return for each scope which `article` of the page it is in, and how its text compares with the largest one's."""
+    largest = max((tallies[scope.order].chars for scope in scopes if scope.tag == "article"), default=0) or 1
+    found: list[tuple[float, float]] = []
+    count = 0
+    for scope in scopes:
+        if scope.tag == "article":
+            count += 1
+            found.append((float(count), tallies[scope.order].chars / largest))
+        else:
+            found.append(found[scope.parent.order] if scope.parent else (0.0, -1.0))
+    return found
 
 
 @lru_cache(maxsize=4096)

@@ -54,6 +54,9 @@ def _expression(tree: Any) -> str:
     return f"({_expression(left)} if f{int(feature)} <= {float(limit)!r} else {_expression(right)})"
 
 
-def load_forest() -> Forest:
-    data = json.loads(files("nexus.extract.article").joinpath("model.json").read_text("utf-8"))
+def forest_from(data: dict[str, Any]) -> Forest:
     return Forest(compile_forest(data), float(data["threshold"]))
+
+
+def load_forest() -> Forest:
+    return forest_from(json.loads(files("nexus.extract.article").joinpath("model.json").read_text("utf-8")))

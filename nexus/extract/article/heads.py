@@ -23,6 +23,7 @@ ARTICLES = words(
     "LiveBlogPosting ScholarlyArticle Report Review SocialMediaPosting DiscussionForumPosting Recipe"
 )
 
+_ADDRESS = re.compile(r"https?://[^/\s]+\.[^\s]{1,2000}\Z", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f]+")
 
 
@@ -39,6 +40,11 @@ class PageHead:
 
     def first(self, *names: str) -> str | None:
         return next((value for name in names for value in self.meta.get(name, ())), None)
+
+    def own_address(self) -> str | None:
+        """Return the address that the page gives itself, if it is one: a file has no other."""
+        given = (self.canonical, self.first("og:url"))
+        return next((one for one in given if one and _ADDRESS.match(one)), None)
 
     def types(self) -> set[str]:
         return {name for thing in self.things for name in types_of(thing)}
