@@ -189,7 +189,7 @@ def test_progress_is_kept_shown_in_the_list_and_given_to_other_devices(
     place = {"fragment": 0, "block": 0, "far": 0.4}
     sent = browser.post(f"/items/{item}/progress", json={"revision": 1, "fraction": 0.4, "place": place})
     assert data(sent)["progress"] == 0.4
-    assert "40 % read" in browser.get("/").text
+    assert "40% read" in browser.get("/").text
     kept = re.search(r'data-place="([^"]+)"', browser.get(f"/items/{item}").text)
     assert kept is not None
     given = json.loads(unescape(kept[1]))
