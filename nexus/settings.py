@@ -160,10 +160,10 @@ class Settings(ShareSettings):
         description="The URL of the RS256 and ES256 keys of bearer tokens, used instead of the secret.",
     )
     rsa_bits: int = Field(
-        3072,
+        2048,
         ge=2048,
-        description="The shortest RSA key that Nexus takes from an identity provider. 2048 for providers that have no "
-        "longer one.",
+        description="The shortest RSA key that Nexus takes from an identity provider. Set 3072 if yours has keys of "
+        "that length, or none but ES256.",
     )
     jwt_issuer: str = Field("nexus", description="The `iss` that a bearer token must carry.")
     jwt_audience: str = Field("nexus", description="The `aud` that a bearer token must carry.")

@@ -129,9 +129,9 @@ def _published_keys(settings: Settings) -> Finding:
     name = "secrets.published"
     if settings.rsa_bits < LONG_ENOUGH and (settings.jwks_url or settings.oidc_issuer):
         says = f"RSA keys of {settings.rsa_bits} bits may sign people in."
-        advice = "If your identity provider can sign with ES256 or a longer key, unset NEXUS_RSA_BITS."
+        advice = f"If your identity provider can sign with ES256 or a longer key, set NEXUS_RSA_BITS={LONG_ENOUGH}."
         return _note(name, says, advice)
-    return _ok(name, f"RSA keys that sign people in have at least {LONG_ENOUGH} bits.")
+    return _ok(name, "No short RSA key can sign people in.")
 
 
 # TLS

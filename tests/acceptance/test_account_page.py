@@ -109,7 +109,6 @@ def team_site(tmp_path_factory: pytest.TempPathFactory, provider: SpoiltProvider
         "NEXUS_OIDC_CLIENT_ID": "nexus",
         "NEXUS_OIDC_CLIENT_SECRET": "a secret of the client",
         "NEXUS_OIDC_NAME": "Example ID",
-        "NEXUS_RSA_BITS": "2048",
     }
     folder: Path = tmp_path_factory.mktemp("team")
     with serving(folder, **given) as running:

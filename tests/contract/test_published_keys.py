@@ -45,7 +45,7 @@ def issuer(rsa_key: rsa.RSAPrivateKey, ec_key: ec.EllipticCurvePrivateKey) -> It
 @contextmanager
 def published(database_url: str, folder: Path, url: str) -> Iterator[Site]:
     """Nexus that knows no secret of tokens, only where keys are published."""
-    app = build(make_settings(database_url, folder, jwks_url=url, rsa_bits=2048))
+    app = build(make_settings(database_url, folder, jwks_url=url))
     with serve(app) as site:
         yield site
     app.close()
@@ -57,17 +57,22 @@ def keyed(issuer: Issuer, sqlite_url: str, tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-def test_a_published_rsa_key_has_3072_bits_unless_told_otherwise(
+def test_a_published_rsa_key_is_as_long_as_the_operator_asks_for(
     issuer: Issuer, rsa_key: rsa.RSAPrivateKey, ec_key: ec.EllipticCurvePrivateKey
 ) -> None:
-    """One of 2048 has 112 bits of security, less than everything else here."""
+    """Most identity providers sign with 2048 bits, which is 112 bits of security."""
     issuer.publish("long", rsa.generate_private_key(65537, 3072))
-    strict = keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", make_settings("", Path("/")).rsa_bits)
+    strict = keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", 3072)
     with capture_logs() as logged, pytest.raises(jwt.PyJWKClientError):
         strict.find("rsa")
     assert [(line["event"], line["bits"]) for line in logged] == [("key_too_short", 2048)]
     assert (strict.find("long").key_id, strict.find("ec").key_id) == ("long", "ec")
-    assert keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", 2048).find("rsa").key_id == "rsa"
+    assert (
+        keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", make_settings("", Path("/")).rsa_bits)
+        .find("rsa")
+        .key_id
+        == "rsa"
+    )
 
 
 def ask(site: Site, key: Any, algorithm: str, kid: str | None, **changes: object) -> httpx2.Response:

@@ -47,7 +47,6 @@ def settings(sqlite_url: str, tmp_path: Path, provider: SpoiltProvider) -> Setti
         oidc_client_id=CLIENT,
         oidc_client_secret="a secret of the client",
         oidc_name="Example ID",
-        rsa_bits=2048,
     )
 
 

@@ -45,10 +45,10 @@ def found(findings: list[Finding], name: str) -> Finding:
         ("secrets.strength", {"jwt_secret": "changeme" * 8}, PROBLEM),
         ("secrets.apart", {}, OK),
         ("secrets.apart", {"session_secret": STRONG["jwt_secret"]}, PROBLEM),
-        ("secrets.published", {"jwks_url": "https://keys.example.com"}, OK),
-        ("secrets.published", {"jwks_url": "https://keys.example.com", "rsa_bits": 2048}, NOTE),
-        ("secrets.published", {"oidc_issuer": "https://idp.example.com", "rsa_bits": 2048}, NOTE),
-        ("secrets.published", {"rsa_bits": 2048}, OK),
+        ("secrets.published", {"jwks_url": "https://keys.example.com", "rsa_bits": 3072}, OK),
+        ("secrets.published", {"jwks_url": "https://keys.example.com"}, NOTE),
+        ("secrets.published", {"oidc_issuer": "https://idp.example.com"}, NOTE),
+        ("secrets.published", {}, OK),
     ],
 )
 def test_secrets_are_set_hard_to_guess_and_apart(
