@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 from nexus.app import build
 from tests.kit import documents
 from tests.kit.accessibility import violations
-from tests.kit.browser import LiveSite, signed_in
+from tests.kit.browser import LiveSite, serving, signed_in
 from tests.kit.http import Caller, data
 from tests.kit.jobs import jobs_in_every_state, stories_in_every_state
 from tests.kit.waiting import eventually
@@ -25,6 +25,17 @@ SHORTER = """() => {
 }"""
 CHAPTERS = {"one.xhtml": documents.chapter(f"<h1>One</h1><p>{'The ferry left at noon. ' * 20}</p>")}
 STRANGE: FilePayload = {"name": "a.exe", "mimeType": "application/x", "buffer": b"MZ"}
+#: What covers other parts of the page is looked at on its own.
+OPEN_ALL = """() => {
+  for (const one of document.querySelectorAll("main details:not(#contents, #settings)")) one.open = true;
+}"""
+WRONG = """() => {
+  document.body.insertAdjacentHTML("beforeend", `<p id="pale">Pale</p><img src="/static/icon.svg">
+    <div role="main"><h1>A</h1><h5>B</h5><button class="tiny">+</button><button class="tiny">-</button>
+    <nav aria-label="X"><a href="/">1</a></nav><nav aria-label="X"><a href="/">2</a></nav></div>`);
+  Object.assign(document.getElementById("pale").style, { color: "#999", background: "#aaa" });
+  for (const one of document.querySelectorAll(".tiny")) one.style.cssText = "width: 9px; height: 9px; padding: 0";
+}"""
 PLACES = (
     "rich/tides",
     "book/almanac",
@@ -34,6 +45,13 @@ PLACES = (
     "renewed/news",
     "held/slow",
 )
+
+
+@pytest.fixture(scope="module")
+def live_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
+    plugin = "tests.kit.plugins.page_articles_and_files"
+    with serving(tmp_path_factory.mktemp("accessible"), NEXUS_PLUGINS=plugin) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -145,9 +163,22 @@ def test_an_item_in_each_state_breaks_no_rule(
     place: str, page: Page, live_site: LiveSite, items: dict[str, UUID]
 ) -> None:
     page.goto(f"{live_site.url}/items/{items[place]}")
-    for summary in page.locator("main details:not([open]) > summary:visible").all():
-        summary.click()
+    page.evaluate(OPEN_ALL)
     assert violations(page) == []
+
+
+def test_the_reading_settings_break_no_rule(page: Page, live_site: LiveSite, items: dict[str, UUID]) -> None:
+    page.goto(f"{live_site.url}/items/{items['rich/tides']}")
+    page.locator("#settings > summary").click()
+    assert violations(page) == []
+
+
+def test_what_is_wrong_is_found(page: Page, live_site: LiveSite) -> None:
+    page.goto(live_site.url)
+    page.evaluate(WRONG)
+    found = " ".join(violations(page))
+    for rule in ("heading-order", "image-alt", "landmark-unique", "target-size", "color-contrast", "region"):
+        assert rule in found
 
 
 def test_the_views_and_versions_of_an_item_break_no_rule(
