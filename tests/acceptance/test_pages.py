@@ -188,7 +188,7 @@ def test_the_library_works_without_scripts(browser: Browser, live_site: LiveSite
 def test_a_hostile_title_is_only_text(page: Page) -> None:
     added = add(page, address("hostile/page"))
     hostile = page.locator(".item").filter(has_text="window.ran")
-    expect(hostile.locator("h3").first).to_have_text(HOSTILE)
+    expect(hostile.locator("h2").first).to_have_text(HOSTILE)
     opened(page, hostile.first)
     expect(page.locator("h1")).to_have_text(HOSTILE)
     expect(page.locator("#prose")).to_contain_text(HOSTILE)

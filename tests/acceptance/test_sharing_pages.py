@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -75,7 +76,7 @@ def test_an_invitation_is_announced_accepted_and_gone(page: Page, other: Page, l
     other.goto(live_site.url)
     other.get_by_role("link", name="You have an invitation").click()
     expect(other.locator(".offer")).to_contain_text(f"Ann First invites you to the library {name}.")
-    expect(other.locator(".person")).to_have_count(0)
+    expect(other.locator(".person")).to_have_text([re.compile("My library")])
     other.get_by_role("button", name="Accept").click()
     expect(person(other, "Ann First")).to_contain_text("Admin")
     expect(person(other, "Ben Other")).to_contain_text("Member")
@@ -118,7 +119,7 @@ def test_admins_change_roles_and_remove_people(page: Page, other: Page) -> None:
     other.get_by_role("button", name="Remove them").click()
     expect(other.locator(".person")).to_have_count(1)
     go_to_people(page)
-    expect(page.locator(".person")).to_have_count(0)
+    expect(page.locator(".person")).to_have_text([re.compile("My library")])
 
 
 def test_the_last_admin_is_told_why_they_can_not_leave(page: Page, other: Page) -> None:
@@ -129,7 +130,7 @@ def test_the_last_admin_is_told_why_they_can_not_leave(page: Page, other: Page) 
     person(other, "Ben Other").get_by_text("Leave…").click()
     other.get_by_role("button", name="Leave the library").click()
     expect(other.get_by_role("heading", level=1, name="People")).to_be_visible()
-    expect(other.locator(".person")).to_have_count(0)
+    expect(other.locator(".person")).to_have_text([re.compile("My library")])
 
 
 def test_a_stranger_can_not_open_the_people_of_a_library(page: Page, other: Page) -> None:
