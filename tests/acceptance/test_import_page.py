@@ -79,10 +79,15 @@ def expect_done(page: Page) -> None:
     expect(page.locator("#import-state")).to_contain_text("Done")
 
 
+def name_new_library(page: Page, library: str) -> None:
+    page.get_by_label("Library", exact=True).select_option("New library…")
+    page.get_by_label("Name of the new library").fill(library)
+
+
 def into(page: Page, library: str) -> None:
-    page.get_by_label("Library", exact=True).fill(library)
-    page.get_by_role("button", name="Set").click()
-    expect(page.get_by_label("Library", exact=True)).to_have_value(library)
+    name_new_library(page, library)
+    page.get_by_role("button", name="Use this library").click()
+    expect(page.get_by_label("Name of the new library")).to_have_value(library)
 
 
 def times_read(site: LiveSite, name: str) -> int:
@@ -259,7 +264,7 @@ def test_a_second_import_can_follow_the_first(page: Page) -> None:
 
 def test_a_typed_library_name_counts_even_if_it_was_not_saved(page: Page, live_site: LiveSite) -> None:
     staged(page, text("typed.txt"))
-    page.get_by_label("Library", exact=True).fill("Typed")
+    name_new_library(page, "Typed")
     button(page, "Start").click()
     expect_done(page)
     found = page.request.get(f"{live_site.url}/libraries", headers=live_site.headers(page)).json()["data"][

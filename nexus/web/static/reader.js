@@ -129,7 +129,8 @@
   // The later of the two, by the clock of the device that was there.
   function lastPlace() {
     const [own, there] = [recall(PLACE), placeThere()];
-    return there && (own.fragment === undefined || (own.at ?? 0) < there.at) ? there : own;
+    const last = there && (own.fragment === undefined || (own.at ?? 0) < there.at) ? there : own;
+    return last.fragment || last.block || last.far ? last : {};
   }
 
   // How much of the whole text lies above the line, or all of it once its end is seen.
@@ -146,10 +147,14 @@
   function tell() {
     clearTimeout(later);
     later = 0;
+    const place = settled && byId("prose") ? here() : null;
+    if (place && !sameSpot(place, told)) report(place, fraction(place));
+  }
+
+  function report(place, fraction) {
     const { revision, version } = byId("reader").dataset;
-    const place = settled && !version && byId("prose") ? here() : null;
-    if (!place || sameSpot(place, told)) return;
-    const body = JSON.stringify({ revision: Number(revision), fraction: fraction(place), place, at: new Date().toISOString() });
+    if (version) return;
+    const body = JSON.stringify({ revision: Number(revision), fraction, place, at: new Date().toISOString() });
     const headers = { "Content-Type": "application/json" };
     fetch(`/items/${media}/progress`, { method: "POST", headers, body, keepalive: true }).catch(() => (told = null));
     told = place;
@@ -198,6 +203,7 @@
   function startOver(event) {
     keep(PLACE, null);
     delete byId("reader").dataset.place;
+    report({ fragment: 0, block: 0, far: 0 }, 0);
     byId("resumed").hidden = true;
     if (byId("earlier")) {
       settled = false; // the next page starts at the beginning
