@@ -156,6 +156,7 @@ def _document(media_id: object, at: object) -> dict[str, object]:
         "characters": 4,
         "seen_at": at,
         "seen_by": "bench",
+        "title_key": "",
     }
     return {**empty, **said, **also, "media_id": media_id}
 

@@ -52,8 +52,12 @@ def shelf(browser: Browser, live_site: LiveSite) -> Shelf:
 
 @pytest.fixture
 def shelf_page(browser: Browser, live_site: LiveSite, shelf: Shelf) -> Iterator[Page]:
-    """A page of that user, in a fresh profile."""
+    """A page of that user, in a fresh profile, with everything still to be read."""
     with browser.new_context(storage_state=shelf.session) as context:
+        for item in shelf.of.values():
+            headers = {"Sec-Fetch-Site": "same-origin"}
+            answer = context.request.post(f"{item}/marks", form={"read": "false"}, headers=headers)
+            assert answer.ok, answer.text()
         opened = context.new_page()
         with without_complaints(opened):
             yield opened

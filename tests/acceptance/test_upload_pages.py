@@ -117,7 +117,7 @@ def test_a_duplicate_is_reported_even_after_its_row_is_gone(page: Page) -> None:
         is_sent(page, file, "**/ingest")
         loser = (upload(page, "twin.pdf").get_attribute("id") or "").removeprefix("item-")
         gone = held[0].fetch()
-        with page.expect_response(f"**/{loser}/row") as asked:
+        with page.expect_response(f"**/{loser}/row?*") as asked:
             page.evaluate(CHANGED, loser)
         assert asked.value.status == 404
         expect(upload(page, "twin.pdf")).to_contain_text("Checking…")

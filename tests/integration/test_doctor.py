@@ -334,7 +334,13 @@ def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
         "DELETE FROM history WHERE subject_id = :id AND event = 'start'",
         id=made[MediaStatus.READY_FOR_READING],
     )
-    assert set(complaints(app)) == {"media.text", "media.held", "history.chain", "history.attempts"}
+    assert set(complaints(app)) == {
+        "media.text",
+        "media.held",
+        "lists.keys",
+        "history.chain",
+        "history.attempts",
+    }
 
 
 def test_damage_of_jobs_and_stories_is_found_on_both_databases(app: App, owner: UUID) -> None:

@@ -40,7 +40,6 @@ IMPORTED_ONCE = (
     "sqlalchemy.dialects.sqlite.pysqlite",
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.httptools_impl",
-    "uvicorn.protocols.websockets.websockets_sansio_impl",
     "uvloop",
 )
 

@@ -16,7 +16,7 @@ from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.routing import Router
 from nexus.web.pages.bulk import Chosen, Shown, lead_back
 from nexus.web.views.lists import ItemList
-from nexus.web.views.render import by_htmx, changed, go, page_router
+from nexus.web.views.render import by_htmx, go, noted, page_router
 
 router = page_router(prefix="/items")
 #: What static/reader.js sends.
@@ -48,7 +48,7 @@ def mark_by_form(
     with nexus.sessions.begin() as session:
         shelving.mark_item(session, media_id, viewer, Marks(read, archived, favourite))
     if by_htmx(request):
-        return Response(status_code=204, headers=changed(media_id))
+        return Response(status_code=204, headers=noted(media_id))
     return go(f"/items/{media_id}" if back == "item" else ItemList.typed(shown).address())
 
 

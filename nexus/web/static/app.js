@@ -254,12 +254,12 @@
 
   document.addEventListener("nexus:stale", () => lookAgain());
 
+  document.addEventListener("nexus:noted", ({ detail }) => refresh(detail.id, false, true));
+
   document.addEventListener("nexus:changed", (event) => {
     const id = event.detail.id;
-    const isNew = !byId(`item-${id}`);
     refresh(id, Boolean(byId("items")), true).then(() => {
       const row = byId(`item-${id}`);
-      if (!isNew && row?.dataset.at !== "0") return;
       row?.classList.remove("is-new");
       row?.getAnimations(); // settles the style, so that the highlight starts again
       row?.classList.add("is-new");

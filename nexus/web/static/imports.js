@@ -171,8 +171,9 @@
   document.addEventListener(
     "submit",
     (event) => {
-      const name = byId("library").value ? null : byId("library-name");
-      if (event.target.id === "start" && name && name.value !== name.defaultValue) event.target.elements.name.value = name.value;
+      if (event.target.id !== "start" || byId("library")?.value !== "") return;
+      const name = byId("library-name");
+      if (name.value !== name.defaultValue) event.target.elements.name.value = name.value;
     },
     true,
   );

@@ -133,8 +133,13 @@ def go(address: str) -> RedirectResponse:
 
 
 def changed(media_id: UUID) -> dict[str, str]:
-    """Headers that make static/app.js look at this item again, whether or not the stream of events is up."""
+    """Headers that make static/app.js look at this item again and point it out, whether or not events arrive."""
     return {"HX-Trigger": json.dumps({"nexus:changed": {"id": str(media_id)}})}
+
+
+def noted(media_id: UUID) -> dict[str, str]:
+    """The same for what only its reader noted: they know which item it is."""
+    return {"HX-Trigger": json.dumps({"nexus:noted": {"id": str(media_id)}})}
 
 
 def policy(settings: Settings) -> str:
