@@ -11,7 +11,7 @@ from nexus.cli import say
 from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import MISUSED, Refused
 from nexus.errors import ApiError
-from nexus.media import differences, holdings, queries, reader
+from nexus.media import differences, queries, reader, versions
 from nexus.media.differences import Span
 
 SAME, REMOVED, ADDED = " ", "-", "+"
@@ -37,9 +37,9 @@ def show_revisions(
                 _compare(app, viewer, media_id, *diff, as_json=as_json)
                 return
             if use is not None:
-                holdings.use_version(app.sessions, media_id, viewer, use)
+                versions.use_version(app.sessions, media_id, viewer, use)
             if enter is not None:
-                holdings.enter_own_text(app.sessions, media_id, viewer, "", _text_in(enter))
+                versions.enter_own_text(app.sessions, media_id, viewer, "", _text_in(enter))
             _list(app, viewer, media_id, as_json=as_json)
         except ApiError as error:
             raise Refused(error.message) from error
@@ -57,7 +57,7 @@ def _text_in(path: Path) -> str:
 def _list(app: App, viewer: UUID, media_id: UUID, *, as_json: bool) -> None:
     with app.sessions.read() as session:
         held = queries.get_media(session, media_id, viewer)
-        found = holdings.list_versions(session, held, viewer)
+        found = versions.list_versions(session, held, viewer)
     for one in found:
         is_read = one.number == held.row.revision
         if as_json:

@@ -35,7 +35,7 @@ from nexus.errors import (
 )
 from nexus.libraries import catalog
 from nexus.libraries.catalog import Gone
-from nexus.media import holdings, revisions
+from nexus.media import revisions, versions
 from nexus.media.shares import FileShares
 from nexus.scan import MalwareFound, Scanner, ScannerAway
 from nexus.states.capabilities import Capabilities
@@ -184,7 +184,7 @@ def link_for(
     Raises NotFound.
     """
     with sessions.read() as session:
-        view = holdings.view_version(session, media_id, viewer, number)
+        view = versions.view_version(session, media_id, viewer, number)
         found = revisions.file_of(session, media_id, view.row.revision)
     if found is None:
         raise NotFound("This item has no file to download.")

@@ -17,7 +17,7 @@ from nexus.db.session import Query, Session
 from nexus.db.tables import assets, fragments
 from nexus.errors import NotFound, NotReady
 from nexus.extract import Heading
-from nexus.media import holdings, illustrations, refresh, revisions
+from nexus.media import illustrations, refresh, revisions, versions
 from nexus.media.files import CONTENT_TYPES, Files
 from nexus.media.illustrations import Illustrations
 from nexus.media.queries import WORDS_PER_MINUTE, View
@@ -178,7 +178,7 @@ def beginning(session: Session, media_id: UUID, number: int, most: int) -> str:
 
 def whole_text(session: Session, media_id: UUID, viewer: UUID, number: int) -> str:
     """Return the text of a version of an item, as one. Raises NotFound if the viewer may not read it."""
-    holdings.find_version(session, media_id, viewer, number)
+    versions.find_version(session, media_id, viewer, number)
     return beginning(session, media_id, number, sys.maxsize)
 
 

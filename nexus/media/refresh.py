@@ -28,7 +28,7 @@ from nexus.errors import ExtractorNotImplemented, InvalidState, JobTimeout, Work
 from nexus.extract.registry import extractor_origin
 from nexus.libraries import access
 from nexus.libraries.access import Role
-from nexus.media import extraction, holdings, revisions
+from nexus.media import extraction, revisions, versions
 from nexus.media.addresses import record_addresses
 from nexus.media.extraction import Nothing
 from nexus.media.files import discard_object
@@ -144,7 +144,7 @@ def request(
     readable.
     """
     with sessions.begin() as session:
-        holdings.require_holder(session, media_id, viewer)
+        versions.require_holder(session, media_id, viewer)
         if session.first(_AT_REST, media_id=media_id) is None:
             raise InvalidState("Only items that are ready can be refreshed. Retry those that have failed.")
         (asked,) = session.all(
@@ -266,7 +266,7 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
                 return "stale"
             number = revisions.add_revision(session, ready, user_id) if ready else present.newest_revision
             record_addresses(session, [ready] if ready else [])
-            moved = holdings.move_libraries(session, media_id, user_id, number)
+            moved = versions.move_libraries(session, media_id, user_id, number)
         return f"revision {number}" if moved else "unchanged"
 
 

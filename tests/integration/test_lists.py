@@ -14,7 +14,7 @@ from nexus.db.tables import library_media, media_file, revisions
 from nexus.errors import InvalidRequest
 from nexus.extract import Extraction, Facts
 from nexus.libraries import access, catalog
-from nexus.media import holdings, shelving
+from nexus.media import shelving, versions
 from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.listing import count_items, list_items
 from nexus.media.queries import WALKS, View
@@ -149,7 +149,7 @@ def test_an_item_in_several_libraries_is_listed_once_in_every_order(
                 catalog.add_media(session, library, media_id, user)
     mark(app, user, made[3], Marks(title="Own"))
     for number in (2, 5):
-        holdings.enter_own_text(app.sessions, made[number], user, f"Zulu {number}", "a text of my own")
+        versions.enter_own_text(app.sessions, made[number], user, f"Zulu {number}", "a text of my own")
     whole = ids(app, user, Wanted(sort=sort))
     assert sorted(whole) == sorted(made)
     for most in (1, 3):
@@ -257,7 +257,7 @@ def test_the_keys_follow_the_text_that_a_library_holds(app: App) -> None:
     publish(app, media_id, "First", 5)
     new_media(app, later, "https://example.com/a")
     assert broken_keys(app) == []
-    holdings.enter_own_text(app.sessions, media_id, later, "Second", "one two three")
+    versions.enter_own_text(app.sessions, media_id, later, "Second", "one two three")
     assert broken_keys(app) == []
     with app.sessions.begin() as session:
         library = access.default_library(session, user)

@@ -15,7 +15,7 @@ from nexus.errors import NotFound, StorageFull
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries import access
 from nexus.libraries.catalog import hold_media
-from nexus.media import files, holdings, illustrations, reader, refresh
+from nexus.media import files, illustrations, reader, refresh, versions
 from nexus.media.pictures import PICTURE, FetchingPictures
 from nexus.media.runner import Outcome
 from nexus.queue import Work
@@ -284,8 +284,8 @@ def test_a_saved_text_keeps_its_own_pictures_until_nobody_holds_it(
 ) -> None:
     media_id, user, (old, new) = two_revisions(app, pages)
     with app.sessions.read() as session:
-        before = holdings.view_version(session, media_id, user, 1)
-        after = holdings.view_version(session, media_id, user, 2)
+        before = versions.view_version(session, media_id, user, 1)
+        after = versions.view_version(session, media_id, user, 2)
         assert reader.find_picture(session, before, old).size_bytes == len(png(3))
         assert reader.find_picture(session, after, new).size_bytes == len(png(4))
         for view, name in ((before, new), (after, old)):

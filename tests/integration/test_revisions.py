@@ -21,7 +21,7 @@ from nexus.errors import Forbidden, InvalidRequest, NotFound
 from nexus.extract import AVAILABLE_EXTRACTORS, Asset, Extraction, Facts, Fragment, Source
 from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
-from nexus.media import add, files, holdings, queries, reader, refresh
+from nexus.media import add, files, queries, reader, refresh, versions
 from nexus.media.fragments import read_text_page
 from nexus.media.listing import list_items
 from nexus.media.runner import Outcome
@@ -106,11 +106,11 @@ def numbers(app: App, media_id: UUID) -> list[int]:
         return [row.number for row in session.all(_NUMBERS, media_id=media_id)]
 
 
-def versions(app: App, media_id: UUID, user: UUID) -> list[int]:
+def numbers_known(app: App, media_id: UUID, user: UUID) -> list[int]:
     with app.sessions.read() as session:
         return [
             one.number
-            for one in holdings.list_versions(session, queries.get_media(session, media_id, user), user)
+            for one in versions.list_versions(session, queries.get_media(session, media_id, user), user)
         ]
 
 
@@ -133,10 +133,10 @@ def test_a_newer_version_is_offered_and_taken_only_on_request(app: App) -> None:
     with app.sessions.read() as session:
         assert queries.get_media(session, media_id, ann).newer_revision == 2
         assert queries.get_media(session, media_id, bob).newer_revision is None
-    assert versions(app, media_id, ann) == [2, 1]
-    assert holdings.use_version(app.sessions, media_id, ann, 2) == 1
+    assert numbers_known(app, media_id, ann) == [2, 1]
+    assert versions.use_version(app.sessions, media_id, ann, 2) == 1
     assert text_of(app, media_id, ann) == "the second text"
-    assert holdings.use_version(app.sessions, media_id, ann, 1) == 1, "and back again"
+    assert versions.use_version(app.sessions, media_id, ann, 1) == 1, "and back again"
     assert text_of(app, media_id, ann) == "the first text"
     assert text_of(app, media_id, bob) == "the second text"
 
@@ -146,9 +146,9 @@ def test_somebody_who_adds_the_address_later_gets_the_newest_text(app: App) -> N
     refreshed(app, media_id, ann, "the second text")
     late = holder(app)
     assert text_of(app, media_id, late) == "the second text"
-    assert versions(app, media_id, late) == [2], "what others held before is not theirs to see"
+    assert numbers_known(app, media_id, late) == [2], "what others held before is not theirs to see"
     with pytest.raises(NotFound):
-        holdings.use_version(app.sessions, media_id, late, 1)
+        versions.use_version(app.sessions, media_id, late, 1)
 
 
 def test_the_first_extraction_and_a_retry_serve_everyone(app: App) -> None:
@@ -178,7 +178,7 @@ def test_a_plain_member_cannot_change_what_an_admin_holds(app: App) -> None:
     with pytest.raises(Forbidden):
         refresh.request(app.sessions, LocalQueue(), media_id, member, None)
     with pytest.raises(Forbidden):
-        holdings.use_version(app.sessions, media_id, member, 1)
+        versions.use_version(app.sessions, media_id, member, 1)
 
 
 def test_a_shared_librarys_refresh_leaves_its_members_own_copy(app: App) -> None:
@@ -209,7 +209,7 @@ def entered(app: App) -> tuple[UUID, UUID, UUID]:
     media_id, ann = readable(app)
     bob = holder(app)
     share_media(app, ann, media_id, (bob, Role.ADMIN))
-    assert holdings.enter_own_text(app.sessions, media_id, ann, "Mine", SECRET) == 2
+    assert versions.enter_own_text(app.sessions, media_id, ann, "Mine", SECRET) == 2
     return media_id, ann, bob
 
 
@@ -217,13 +217,13 @@ def test_an_entered_text_is_its_users_alone(app: App) -> None:
     media_id, ann, bob = entered(app)
     assert text_of(app, media_id, ann) == SECRET
     assert text_of(app, media_id, bob) == "the first text"
-    assert versions(app, media_id, ann) == [2, 1]
-    assert versions(app, media_id, bob) == [1]
+    assert numbers_known(app, media_id, ann) == [2, 1]
+    assert numbers_known(app, media_id, bob) == [1]
     with app.sessions.read() as session:
         assert queries.get_media(session, media_id, bob).newer_revision is None
-        assert holdings.find_version(session, media_id, ann, 2).origin is Origin.ENTERED
-    holdings.use_version(app.sessions, media_id, ann, 1)
-    holdings.use_version(app.sessions, media_id, ann, 2)
+        assert versions.find_version(session, media_id, ann, 2).origin is Origin.ENTERED
+    versions.use_version(app.sessions, media_id, ann, 1)
+    versions.use_version(app.sessions, media_id, ann, 2)
     assert text_of(app, media_id, bob) == "the first text", "it goes only into her default library"
 
 
@@ -261,7 +261,7 @@ def test_a_job_takes_the_revision_that_its_editor_holds(app: App) -> None:
     extract_item(app.tools, media_id)
     bob = holder(app)
     secret = f"{SECRET} {BODY}"
-    holdings.enter_own_text(app.sessions, media_id, ann, "Mine", secret)
+    versions.enter_own_text(app.sessions, media_id, ann, "Mine", secret)
     jobs = [requests.create_job(app.tools, user, NewJob(media_id=media_id)) for user in (ann, bob)]
     assert [job.extracted_text for job in jobs] == [secret, BODY]
     assert [job.media_revision for job in jobs] == [2, 1]
@@ -272,7 +272,7 @@ def test_another_admin_of_a_shared_library_cannot_change_what_its_admins_read(ap
     refreshed(app, media_id, bob, "the third text")
     assert (text_of(app, media_id, ann), text_of(app, media_id, bob)) == (SECRET, "the third text")
     assert numbers(app, media_id) == [1, 2, 3]
-    assert versions(app, media_id, bob) == [3, 1]
+    assert numbers_known(app, media_id, bob) == [3, 1]
 
 
 def test_a_text_can_be_entered_for_an_item_that_failed(app: App) -> None:
@@ -283,7 +283,7 @@ def test_a_text_can_be_entered_for_an_item_that_failed(app: App) -> None:
     bob = holder(app, "https://example.com/other")
     with app.sessions.begin() as session:
         add.hold_article(session, bob, URL)
-    holdings.enter_own_text(app.sessions, media_id, ann, "", SECRET)
+    versions.enter_own_text(app.sessions, media_id, ann, "", SECRET)
     with app.sessions.read() as session:
         assert queries.get_media(session, media_id, ann).capabilities.can_quote
         assert not queries.get_media(session, media_id, bob).capabilities.can_read
@@ -292,18 +292,18 @@ def test_a_text_can_be_entered_for_an_item_that_failed(app: App) -> None:
     assert text_of(app, media_id, ann) == SECRET, "a retry by another leaves it alone"
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "\x00", "x" * (holdings.TEXT_LENGTH + 1)])
+@pytest.mark.parametrize("text", ["", " \n ", "\x00", "x" * (versions.TEXT_LENGTH + 1)])
 def test_an_empty_or_endless_text_cannot_be_entered(app: App, text: str) -> None:
     media_id, ann = readable(app)
     with pytest.raises(InvalidRequest):
-        holdings.enter_own_text(app.sessions, media_id, ann, "Mine", text)
+        versions.enter_own_text(app.sessions, media_id, ann, "Mine", text)
     assert numbers(app, media_id) == [1]
 
 
 def test_a_stranger_cannot_enter_a_text(app: App) -> None:
     media_id, _ = readable(app)
     with pytest.raises(NotFound):
-        holdings.enter_own_text(app.sessions, media_id, uuid4(), "Mine", SECRET)
+        versions.enter_own_text(app.sessions, media_id, uuid4(), "Mine", SECRET)
     assert numbers(app, media_id) == [1]
 
 
@@ -319,7 +319,7 @@ def test_versions_that_nobody_holds_go_after_a_while(app: App, clock: SetClock) 
     assert cleaned(app) == []
     clock.forward(days=2)
     assert cleaned(app) == ["revisions"] * 3
-    assert (numbers(app, media_id), versions(app, media_id, ann)) == ([4], [4])
+    assert (numbers(app, media_id), numbers_known(app, media_id, ann)) == ([4], [4])
     row = row_of(app.sessions, media_id)
     assert (row.revision, row.newest_revision, row.last_revision) == (4, 4, 4)
     assert text_of(app, media_id, ann) == text_of(app, media_id, holder(app)) == "text 4"
@@ -330,7 +330,7 @@ def test_a_held_version_stays_however_old_it_is(app: App, clock: SetClock) -> No
     media_id, ann = readable(app)
     bob = holder(app)
     refreshed(app, media_id, bob, "the second text")
-    holdings.use_version(app.sessions, media_id, bob, 1)
+    versions.use_version(app.sessions, media_id, bob, 1)
     clock.forward(days=400)
     assert cleaned(app) == []
     assert text_of(app, media_id, ann) == text_of(app, media_id, bob) == "the first text"
@@ -341,14 +341,14 @@ def test_a_version_let_go_lately_stays_though_it_is_old(app: App, clock: SetCloc
     clock.forward(days=400)
     refreshed(app, media_id, ann, "the second text")
     assert cleaned(app) == []
-    holdings.use_version(app.sessions, media_id, ann, 1)
+    versions.use_version(app.sessions, media_id, ann, 1)
     assert text_of(app, media_id, ann) == "the first text"
 
 
 def test_deleting_an_item_removes_every_version_of_it(app: App) -> None:
     media_id, ann = readable(app)
     refreshed(app, media_id, ann, "the second text")
-    holdings.enter_own_text(app.sessions, media_id, ann, "Mine", SECRET)
+    versions.enter_own_text(app.sessions, media_id, ann, "Mine", SECRET)
     files.delete_media_and_files(app.sessions, app.files, ann, media_id)
     assert (numbers(app, media_id), stored_paths(app)) == ([], [])
 
@@ -453,7 +453,7 @@ def test_using_and_deleting_at_once_leave_nothing_half_done(crowded: App) -> Non
         extract_item(app.tools, media_id)
         refreshed(app, media_id, ann, "the second text")
         used, _ = all_at_once(
-            partial(holdings.use_version, app.sessions, media_id, ann, 1),
+            partial(versions.use_version, app.sessions, media_id, ann, 1),
             partial(files.delete_media_and_files, app.sessions, app.files, ann, media_id),
         )
         assert used == 1 or isinstance(used, NotFound), used
@@ -470,7 +470,7 @@ def test_no_version_is_removed_while_somebody_takes_it_up(crowded: App) -> None:
     )
     for number in range(ROUNDS):
         used, _ = all_at_once(
-            lambda: holdings.use_version(app.sessions, media_id, ann, 2),
+            lambda: versions.use_version(app.sessions, media_id, ann, 2),
             lambda: list(clean.find_leftovers(later.sessions, later.files, remove=True)),
         )
         assert isinstance(used, int | NotFound), used

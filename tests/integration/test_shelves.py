@@ -15,7 +15,7 @@ from nexus.errors import InvalidRequest, NotFound
 from nexus.extract import Extraction
 from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
-from nexus.media import files, holdings, queries, shelving
+from nexus.media import files, queries, shelving, versions
 from nexus.media.bulk import mark_each
 from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.listing import list_items
@@ -124,7 +124,7 @@ def test_the_fraction_stays_in_another_version_and_the_place_does_not(
     app: App, user: UUID, item: UUID
 ) -> None:
     report(app, item, user, HALF)
-    holdings.enter_own_text(app.sessions, item, user, "Another", "another text")
+    versions.enter_own_text(app.sessions, item, user, "Another", "another text")
     with app.sessions.read() as session:
         row = queries.get_media(session, item, user).row
         found = shelving.read_shelf(session, item, user)

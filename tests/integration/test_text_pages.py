@@ -10,7 +10,7 @@ import pytest
 
 from nexus.app import App
 from nexus.extract import Extraction, Fragment
-from nexus.media import fragments, holdings
+from nexus.media import fragments, versions
 from nexus.media.fragments import PAGE_BYTES, SLICE, LargeFragment
 from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.texts import Found
@@ -102,7 +102,7 @@ def test_a_large_fragment_is_read_as_its_reader_takes_it(
 
     monkeypatch.setattr(LargeFragment, "_slices", slices)
     with app.sessions.read() as session:
-        page = fragments.read_text_page(session, holdings.view_version(session, media_id, me.user, None))
+        page = fragments.read_text_page(session, versions.view_version(session, media_id, me.user, None))
     assert page.large is not None
     pieces = texts._in_pieces(app.sessions, FragmentPage.model_validate(page), page.large)
     for _ in range(3):

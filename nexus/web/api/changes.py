@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Response
 from pydantic import Field
 
-from nexus.media import holdings
+from nexus.media import versions
 from nexus.media.changes import Change, list_changes
 from nexus.web.api.schemas import Body, CapabilitiesOut
 from nexus.web.http.context import Nexus, Viewer
@@ -15,7 +15,7 @@ from nexus.web.http.envelope import Answer, Data, Moment, answer, answers
 from nexus.web.http.routing import Router
 
 #: What an entered text and its title may take: a character has up to six bytes in JSON.
-MOST_TEXT = 6 * (holdings.TEXT_LENGTH + holdings.TITLE_LENGTH) + 1024
+MOST_TEXT = 6 * (versions.TEXT_LENGTH + versions.TITLE_LENGTH) + 1024
 router = Router(most_body=MOST_TEXT, prefix="/media", tags=["media"])
 
 
@@ -58,7 +58,7 @@ class ChangeList(Answer):
 )
 def enter_text(nexus: Nexus, viewer: Viewer, media_id: UUID, body: TextBody) -> Response:
     """The text of a page that Nexus can't read becomes a version of your own: nobody else can ever read it."""
-    number = holdings.enter_own_text(nexus.sessions, media_id, viewer, body.title, body.text)
+    number = versions.enter_own_text(nexus.sessions, media_id, viewer, body.title, body.text)
     return answer(EnteredOut(media_id=media_id, revision=number))
 
 

@@ -10,12 +10,12 @@ from nexus.media import (
     differences,
     files,
     history,
-    holdings,
     illustrations,
     queries,
     reader,
     refresh,
     submit,
+    versions,
 )
 from nexus.media.fragments import read_text_page
 from nexus.media.listing import list_items
@@ -104,7 +104,7 @@ def get_fragments(
 ) -> Response:
     """In reading order. A page holds at most 256 KiB of it, or a single larger fragment."""
     with nexus.sessions.read() as session:
-        found = holdings.view_version(session, media_id, viewer, revision)
+        found = versions.view_version(session, media_id, viewer, revision)
         part = read_text_page(session, found, cursor, limit)
     return answer_text(request, viewer, FragmentPage.model_validate(part), part.large)
 
@@ -113,7 +113,7 @@ def get_fragments(
 def get_document(nexus: Nexus, viewer: Viewer, media_id: UUID, revision: Revision = None) -> Response:
     """What the text says about itself, its table of contents, and where it comes from."""
     with nexus.sessions.read() as session:
-        view = holdings.view_version(session, media_id, viewer, revision)
+        view = versions.view_version(session, media_id, viewer, revision)
         found = reader.document(session, view, viewer)
         pictures = illustrations.illustrations_of(session, media_id, view.row.revision)
     return answer(DocumentOut.of(found, pictures))
@@ -135,7 +135,7 @@ def get_asset(
 ) -> Response:
     """The html of a fragment refers to it as `asset:{name}`. A name never stands for another picture later."""
     with nexus.sessions.read() as session:
-        view = holdings.view_version(session, media_id, viewer, revision)
+        view = versions.view_version(session, media_id, viewer, revision)
         found = reader.find_picture(session, view, name)
     return picture_response(request, viewer, nexus.files, found)
 
@@ -157,7 +157,7 @@ def list_versions(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
     """What your libraries hold and have held, and newer versions that you can take; the newest first."""
     with nexus.sessions.read() as session:
         held = queries.get_media(session, media_id, viewer)
-        found = holdings.list_versions(session, held, viewer)
+        found = versions.list_versions(session, held, viewer)
     about = {"revision": held.row.revision, "capabilities": held.capabilities}
     return answer(VersionList.model_validate({"items": found, **about}))
 
@@ -176,7 +176,7 @@ def get_version(
 ) -> Response:
     """With its text in reading order, paged as its fragments are."""
     with nexus.sessions.read() as session:
-        found = holdings.find_version(session, media_id, viewer, number)
+        found = versions.find_version(session, media_id, viewer, number)
         view = queries.get_media(session, media_id, viewer, number)
         part = read_text_page(session, view, cursor, limit)
     version = VersionTextOut.model_validate({**found._asdict(), **vars(part)})
@@ -209,7 +209,7 @@ def compare_versions(
 )
 def use_version(nexus: Nexus, viewer: Viewer, media_id: UUID, number: Number) -> Response:
     """The libraries that you administer hold this version from now on. You can go back the same way."""
-    moved = holdings.use_version(nexus.sessions, media_id, viewer, number)
+    moved = versions.use_version(nexus.sessions, media_id, viewer, number)
     return answer(UsedOut(media_id=media_id, revision=number, moved=moved))
 
 

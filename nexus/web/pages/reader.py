@@ -12,7 +12,7 @@ from nexus.db.rows import FileRow
 from nexus.db.session import Session
 from nexus.errors import NotFound
 from nexus.libraries import catalog, people
-from nexus.media import history, holdings, queries, reader, refresh, shelving
+from nexus.media import history, queries, reader, refresh, shelving, versions
 from nexus.media.changes import list_changes
 from nexus.media.history import KnownEvent
 from nexus.media.queries import View
@@ -62,8 +62,8 @@ def item(
     at_a_place = start is not None or end is not None
     with nexus.sessions.read() as session:
         held = queries.get_media(session, media_id, viewer)
-        versions = holdings.list_versions(session, held, viewer)
-        found = held if revision is None else holdings.view_version(session, media_id, viewer, revision)
+        known = versions.list_versions(session, held, viewer)
+        found = held if revision is None else versions.view_version(session, media_id, viewer, revision)
         document = _document(session, found, viewer)
         passage = _passage(session, found, start, end)
         has_pdf = _pdf(session, found) is not None
@@ -80,7 +80,7 @@ def item(
         reading=show_reading(
             found, view or ("text" if at_a_place else ""), document, passage, has_pdf, revision
         ),
-        choice=show_choice(held, versions, revision),
+        choice=show_choice(held, known, revision),
         document=document,
         refresh=show_refresh(found, asked, nexus.tools.extractors),
         history=show_history(events, changes, viewer),
@@ -102,7 +102,7 @@ def show_more_text(
 ) -> Response:
     """More of the text, for htmx to append."""
     with nexus.sessions.read() as session:
-        found = holdings.view_version(session, media_id, viewer, revision)
+        found = versions.view_version(session, media_id, viewer, revision)
         passage = _passage(session, found, start, end)
         has_pdf = _pdf(session, found) is not None
     return fragment(
@@ -125,7 +125,7 @@ def asset(
     revision: Revision = None,
 ) -> Response:
     with nexus.sessions.read() as session:
-        found = reader.find_picture(session, holdings.view_version(session, media_id, viewer, revision), name)
+        found = reader.find_picture(session, versions.view_version(session, media_id, viewer, revision), name)
     return picture_response(request, viewer, nexus.files, found)
 
 
@@ -135,7 +135,7 @@ def show_pdf(
     request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = None
 ) -> Response:
     with nexus.sessions.read() as session:
-        file = _pdf(session, holdings.view_version(session, media_id, viewer, revision))
+        file = _pdf(session, versions.view_version(session, media_id, viewer, revision))
     if file is None:
         raise NotFound("This item has no PDF to show.")
     headers = {

@@ -9,7 +9,7 @@ from fastapi import Form, Query, Request
 from fastapi.responses import Response
 
 from nexus.errors import InvalidRequest
-from nexus.media import differences, holdings, queries, reader
+from nexus.media import differences, queries, reader, versions
 from nexus.web.api.changes import MOST_TEXT
 from nexus.web.http.context import Nexus, Number, PageViewer
 from nexus.web.http.threads import waits_for_store
@@ -24,10 +24,10 @@ Side = Annotated[int, Query(ge=1, lt=2**31)]
 
 
 @router.get("")
-def versions(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
+def versions_page(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     with nexus.sessions.read() as session:
         held = queries.get_media(session, media_id, viewer)
-        found = holdings.list_versions(session, held, viewer)
+        found = versions.list_versions(session, held, viewer)
     return page(
         request,
         "versions.html",
@@ -43,7 +43,7 @@ def show_comparison(
 ) -> Response:
     with nexus.sessions.read() as session:
         held = queries.get_media(session, media_id, viewer)
-        sides = [holdings.find_version(session, media_id, viewer, number) for number in (before, after)]
+        sides = [versions.find_version(session, media_id, viewer, number) for number in (before, after)]
         texts = [reader.whole_text(session, media_id, viewer, number) for number in (before, after)]
     return page(
         request,
@@ -65,7 +65,7 @@ def enter_text_by_form(
 ) -> Response:
     """Make a pasted text the viewer's own version. If that can't be done, it comes back with the reason."""
     try:
-        holdings.enter_own_text(nexus.sessions, media_id, viewer, title, text)
+        versions.enter_own_text(nexus.sessions, media_id, viewer, title, text)
     except InvalidRequest as error:
         form = {"title": title, "text": text, "error": error.message}
         if by_htmx(request):
@@ -78,5 +78,5 @@ def enter_text_by_form(
 
 @router.post("/{number}/use")
 def use(nexus: Nexus, viewer: PageViewer, media_id: UUID, number: Number) -> Response:
-    holdings.use_version(nexus.sessions, media_id, viewer, number)
+    versions.use_version(nexus.sessions, media_id, viewer, number)
     return go(f"/items/{media_id}")

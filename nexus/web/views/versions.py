@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from nexus.media.holdings import Version
 from nexus.media.queries import View
+from nexus.media.versions import Version
 from nexus.states.media import Origin
 
 
