@@ -18,7 +18,7 @@ import pytest
 import structlog
 
 from nexus.app import App, build
-from nexus.db import migrate
+from nexus.db import indexes, migrate  # noqa: F401 the indexes know every table
 from nexus.db.tables import metadata
 from nexus.extract import AVAILABLE_EXTRACTORS, Extractor
 from nexus.extract.registry import load_installed
