@@ -107,7 +107,6 @@ Index(
 )
 Index("ix_shelf_media", shelf.c.media_id)
 Index("ix_shelf_title", shelf.c.user_id, shelf.c.title_key, shelf.c.media_id, **_where("title IS NOT NULL"))
-Index("ix_shelf_changed", shelf.c.user_id, shelf.c.changed_at)
 Index("ix_earlier_holdings_revision", earlier_holdings.c.media_id, earlier_holdings.c.revision)
 Index("uq_refreshes_request", refreshes.c.media_id, refreshes.c.requested_by, unique=True)
 Index(

@@ -115,7 +115,6 @@ def _create_shelf() -> None:
         sqlite_where=named,
         postgresql_where=named,
     )
-    op.create_index("ix_shelf_changed", "shelf", ["user_id", "changed_at"])
 
 
 def _write(connection: sa.Connection, statement: sa.Update, rows: Iterator[dict[str, Any]]) -> None:
