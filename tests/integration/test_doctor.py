@@ -19,6 +19,7 @@ from nexus.db.moves import STORY_ROWS, SUBJECTS, Subject
 from nexus.editorial import steps
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries import access
+from nexus.media import shelving
 from nexus.states import job, story
 from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage import StorageError, Stored
@@ -341,6 +342,16 @@ def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
         "history.chain",
         "history.attempts",
     }
+
+
+def test_notes_about_an_item_that_their_author_can_not_read_are_found(app: App, owner: UUID) -> None:
+    media_id, stranger = one_of_each(app, owner)[MediaStatus.READY], uuid4()
+    new_media(app, stranger)
+    with app.sessions.begin() as session:
+        shelving.mark_item(session, media_id, owner, shelving.Marks(is_read=True))
+    assert "shelves.readers" not in complaints(app)
+    damage(app, "UPDATE shelf SET user_id = :stranger", stranger=stranger)
+    assert examine(app)["shelves.readers"].examples == (str(media_id),)
 
 
 def test_damage_of_jobs_and_stories_is_found_on_both_databases(app: App, owner: UUID) -> None:
