@@ -218,33 +218,33 @@ def test_notes_go_with_the_item(app: App, user: UUID, item: UUID) -> None:
     assert rows(app) == []
 
 
-def test_notes_go_when_a_library_gives_the_item_up_and_stay_with_those_who_still_hold_it(
-    app: App, user: UUID, item: UUID
-) -> None:
+def noted_by_both(app: App, user: UUID, item: UUID) -> tuple[UUID, UUID]:
+    """Share an item with a member, and let both note something; return the library and the member."""
     member = uuid4()
     library = share_media(app, user, item, (member, Role.MEMBER))
     for one in (user, member):
         mark(app, item, one, Marks(is_favourite=True))
+    return library, member
+
+
+def test_notes_go_when_a_library_gives_the_item_up_and_stay_with_those_who_still_hold_it(
+    app: App, user: UUID, item: UUID
+) -> None:
+    library, _ = noted_by_both(app, user, item)
     with app.sessions.begin() as session:
         catalog.remove_media(session, library, item, user)
     assert rows(app) == [(user, item)]
 
 
 def test_notes_go_when_their_author_leaves_the_library(app: App, user: UUID, item: UUID) -> None:
-    member = uuid4()
-    library = share_media(app, user, item, (member, Role.MEMBER))
-    for one in (user, member):
-        mark(app, item, one, Marks(is_favourite=True))
+    library, member = noted_by_both(app, user, item)
     with app.sessions.begin() as session:
         members.remove_member(session, library, member, member)
     assert rows(app) == [(user, item)]
 
 
 def test_notes_go_when_the_library_is_deleted(app: App, user: UUID, item: UUID) -> None:
-    member = uuid4()
-    library = share_media(app, user, item, (member, Role.MEMBER))
-    for one in (user, member):
-        mark(app, item, one, Marks(is_favourite=True))
+    library, _ = noted_by_both(app, user, item)
     files.delete_library_and_files(app.sessions, app.files, user, library)
     assert rows(app) == [(user, item)]
 
