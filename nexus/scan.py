@@ -34,7 +34,7 @@ class Scanner:
     def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the pieces unchanged while the scanner sees them. Raises MalwareFound or ScannerAway after the last.
 
-        Whoever takes them must not trust them before the end. What getting a piece raises passes through.
+        Callers must not trust them before the end. What getting a piece raises passes through.
         """
         with self._connected() as line:
             self._send(line, b"zINSTREAM\0")

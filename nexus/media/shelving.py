@@ -120,7 +120,7 @@ _ROW: dict[Column[Any], ColumnElement[Any]] = {
     shelf.c.changed_at: _NOW,
 }
 _KEY = [shelf.c.user_id, shelf.c.media_id]
-#: Whoever wants to read it again begins at the beginning. A device that was elsewhere before does not bring it back.
+#: A text that is to be read again starts at its beginning. A device that was elsewhere before does not bring it back.
 _FROM_THE_START: dict[str, ColumnElement[Any]] = {
     "fraction": literal_column("0"),
     **{name: null() for name in PLACE},
