@@ -162,7 +162,8 @@ DAMAGES = [
         "search.leftovers",
         MediaStatus.READY,
         [
-            "UPDATE vectors SET chunk_id = media_id WHERE media_id = :id AND seq = (SELECT max(seq) FROM vectors WHERE media_id = :id)"
+            "UPDATE vectors SET chunk_id = media_id"
+            " WHERE seq = (SELECT max(seq) FROM vectors WHERE media_id = :id)"
         ],
     ),
     ("media.held", MediaStatus.READY, [GO_AWAY.format("library_media")]),
