@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, exists, select
+from sqlalchemy import bindparam, select
 
-from nexus.db.chunks import chunks, embedding_progress, indexing, vector_sets, vectors
+from nexus.db.chunks import indexing
 from nexus.db.rows import IndexingRow, MediaRow
-from nexus.db.session import Query, Session, Statement
+from nexus.db.session import Query, Session
 from nexus.db.tables import media
-from nexus.db.upserts import upsert, upsert_from
 from nexus.embed import Embedder
 from nexus.errors import JobTimeout, WorkError
 from nexus.libraries import quota
-from nexus.media import lifecycle
+from nexus.media import lifecycle, vectors
 from nexus.media.indexing import BACKLOG, ERRANDS, INDEXING, cut_uncut, unembedded_texts
 from nexus.media.lifecycle import EMBEDDING
+from nexus.media.vectors import BEFORE_READY, Made
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 from nexus.states.media import MediaStatus
@@ -37,58 +36,12 @@ from nexus.work.retry import Again, decide
 PROGRESS_SECONDS = 1.0
 #: About how many characters a token has.
 TOKEN_LENGTH = 4
-#: Statuses in which the item's own embedding comes first.
-_BEFORE = frozenset({MediaStatus.READY_FOR_READING, MediaStatus.EXTRACTING, MediaStatus.EMBEDDING})
-
-
-@dataclass(frozen=True)
-class Made:
-    """The vectors that an item lacked, by chunk, and what they cost."""
-
-    model: str
-    vectors: dict[UUID, bytes]
-    tokens: int
 
 
 class _Status(NamedTuple):
     processing_status: MediaStatus
 
 
-_VECTOR = ("media_id", "chunk_id", "model", "vector")
-#: A chunk that has gone meanwhile gets no vector.
-_WRITE = upsert_from(
-    vectors,
-    _VECTOR,
-    select(*(bindparam(name, type_=vectors.c[name].type) for name in _VECTOR)).where(
-        exists(
-            select(chunks.c.key).where(
-                chunks.c.media_id == bindparam("media_id", type_=vectors.c.media_id.type),
-                chunks.c.id == bindparam("chunk_id", type_=vectors.c.chunk_id.type),
-            )
-        )
-    ),
-    lambda new: new.on_conflict_do_nothing(),
-)
-_BEGIN_SET = upsert(
-    vector_sets,
-    {
-        vector_sets.c.model: bindparam("model"),
-        vector_sets.c.dimension: bindparam("dimension"),
-        vector_sets.c.begun_at: bindparam("now"),
-    },
-    lambda new: new.on_conflict_do_nothing(),
-)
-_PROGRESS = upsert(
-    embedding_progress,
-    {column: bindparam(column.name) for column in embedding_progress.c},
-    lambda new: new.on_conflict_do_update(
-        index_elements=[embedding_progress.c.media_id],
-        set_={name: new.excluded[name] for name in ("attempt", "done", "total")},
-    ),
-)
-_NO_PROGRESS = Statement(
-    delete(embedding_progress).where(embedding_progress.c.media_id == bindparam("media_id"))
-)
 _STATUS = Query(select(media.c.processing_status).where(media.c.id == bindparam("media_id")), _Status)
 _DONE = ERRANDS.remove()
 _ANOTHER = ERRANDS.let_go()
@@ -135,7 +88,7 @@ class Embedding(Handler[MediaRow, Made | WorkError]):
     def put_down(
         self, session: Session, hold: Hold, again: Again | None, error: WorkError | None, actor: str
     ) -> bool:
-        session.run(_NO_PROGRESS, media_id=hold.work.id)
+        vectors.end_progress(session, hold.work.id)
         return lifecycle.put_down(session, hold.work.id, hold.attempt, again, error, actor)
 
     def _settled(self, claim: Claim[MediaRow], result: Made | WorkError) -> str:
@@ -177,7 +130,7 @@ class Indexing(Handler[IndexingRow, Made | WorkError | None]):
         cut_uncut(self._tools.sessions, row.media_id)
         with self._tools.sessions.read() as session:
             found = session.first(_STATUS, media_id=row.media_id)
-        if found is None or found.processing_status in _BEFORE or present_embedder(self._tools) is None:
+        if found is None or found.processing_status in BEFORE_READY or present_embedder(self._tools) is None:
             return None
         return _made(self._tools, row.media_id, row.user_id, row.attempt)
 
@@ -207,7 +160,7 @@ class Indexing(Handler[IndexingRow, Made | WorkError | None]):
             mine = held_by(claim.hold)
             if not (session.run(_DONE, **mine) or session.run(_ANOTHER, **mine)):
                 return "stale"
-            session.run(_NO_PROGRESS, media_id=row.media_id)
+            vectors.end_progress(session, row.media_id)
             if result is not None:
                 _write(session, row.media_id, row.user_id, result)
         return "indexed"
@@ -248,21 +201,14 @@ def _watch(tools: Tools, media_id: UUID, attempt: int, total: int) -> Callable[[
         if time.monotonic() - told >= PROGRESS_SECONDS and done < total:
             told = time.monotonic()
             with tools.sessions.begin() as session:
-                session.run(_PROGRESS, media_id=media_id, attempt=attempt, done=done, total=total)
+                vectors.tell_progress(session, media_id, attempt, done, total)
 
     return watch
 
 
 def _write(session: Session, media_id: UUID, user_id: UUID, made: Made) -> None:
-    rows = [
-        {"media_id": media_id, "chunk_id": chunk_id, "model": made.model, "vector": vector}
-        for chunk_id, vector in made.vectors.items()
-    ]
-    session.run_many(_WRITE, rows)
-    session.run(_NO_PROGRESS, media_id=media_id)
-    if rows:
-        dimension = len(rows[0]["vector"]) // 4  # type: ignore[arg-type]
-        session.run(_BEGIN_SET, model=made.model, dimension=dimension, now=session.now)
+    vectors.write_vectors(session, media_id, made)
+    vectors.end_progress(session, media_id)
     if made.tokens:
         quota.record_usage(session, user_id, quota.Operation.EMBED_TOKENS, made.tokens, media_id)
 
