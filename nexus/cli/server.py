@@ -245,12 +245,16 @@ def _why_not(host: str, port: int, error: OSError) -> str:
 
 
 def _welcome(app: App, port: int) -> None:
+    """Say that the server is ready. Nothing is said before the link is made, because the database may go away."""
     chosen = app.settings
+    link = None
+    if chosen.env != "prod" and chosen.local_owner is not None:
+        link = sign_in_link(chosen, app.sessions, chosen.local_owner, port)
     log.info("server_ready", url=local_address(chosen, port))
     typer.secho(f"Nexus {nexus.__version__} is running.", bold=True)
-    if chosen.env != "prod" and chosen.local_owner is not None:
+    if link is not None:
         typer.echo("\nSign in:")
-        typer.secho(sign_in_link(chosen, app.sessions, chosen.local_owner, port), fg="cyan")
+        typer.secho(link, fg="cyan")
         typer.echo(f"It works once, for ten minutes. Get another with: {sign_in_command(chosen, port)}")
         typer.echo(f"\nData: {chosen.data_dir}")
     typer.echo(f"Work: {_who_works(app)}")
