@@ -22,6 +22,7 @@ import uvicorn
 import nexus
 from nexus import logging
 from nexus.app import App
+from nexus.cli import garbage
 from nexus.cli.context import build_app, load_settings
 from nexus.cli.failures import Refused
 from nexus.cli.startup import Opening, ServerPart
@@ -190,6 +191,7 @@ def _parts(app: App) -> list[ServerPart]:
 def _running(app: App, parts: list[ServerPart]) -> Iterator[None]:
     for part in parts:
         part.start()
+    garbage.collect_from_now_on()
     try:
         yield
     finally:
