@@ -19,7 +19,7 @@ import uvicorn
 from nexus.app import App
 from nexus.settings import Settings
 from nexus.web import application
-from nexus.web.http import auth
+from nexus.web.http.bearer import issue_token
 from nexus.web.http.connections import ConnectionLimits
 from nexus.web.http.serving import server_config
 
@@ -39,7 +39,7 @@ NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 def headers_of(settings: Settings, user: UUID) -> dict[str, str]:
     return {
-        "Authorization": f"Bearer {auth.issue_token(settings, user)}",
+        "Authorization": f"Bearer {issue_token(settings, user)}",
         "X-Nexus-Internal": settings.internal_secret,
     }
 
