@@ -29,7 +29,6 @@ from nexus.cli.startup import Opening, ServerPart
 from nexus.cli.token import local_address, sign_in_link
 from nexus.command_line import sign_in_command
 from nexus.settings import Settings
-from nexus.upkeep.confinement import why_not_confined
 from nexus.web import application
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.serving import server_config
@@ -133,7 +132,11 @@ def run_worker(data_dir: Path | None) -> None:
 
 def _confined(chosen: Settings) -> Settings:
     """Refuse to start without a working sandbox, if the settings ask for one."""
-    if chosen.needs_sandbox and (found := why_not_confined()):
+    if not chosen.needs_sandbox:
+        return chosen
+    from nexus.upkeep.confinement import why_not_confined  # noqa: PLC0415 slow to load, and often not needed
+
+    if found := why_not_confined():
         raise Refused(
             f"Documents can't be read safely on this machine. {' '.join(found)} `nexus doctor --security` says more. "
             "To start anyway, set NEXUS_SANDBOX=optional."
