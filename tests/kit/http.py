@@ -22,7 +22,7 @@ import uvicorn.server
 from nexus.app import App
 from nexus.settings import Settings
 from nexus.web import application
-from nexus.web.http import auth
+from nexus.web.http.bearer import issue_token
 from nexus.web.http.connections import ConnectionLimits
 from nexus.web.http.serving import server_config
 
@@ -56,7 +56,7 @@ uvicorn.server.asyncio = _in_a_hurry()  # type: ignore[attr-defined]
 
 def headers_of(settings: Settings, user: UUID) -> dict[str, str]:
     return {
-        "Authorization": f"Bearer {auth.issue_token(settings, user)}",
+        "Authorization": f"Bearer {issue_token(settings, user)}",
         "X-Nexus-Internal": settings.internal_secret,
     }
 
