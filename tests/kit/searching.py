@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -18,6 +19,8 @@ from nexus.media.chunking import TextPiece, cut_chunks
 from nexus.search.analysis import stemmed_in
 from nexus.search.scope import Scope
 
+#: How many texts are written at a time.
+TOGETHER = 50
 READABLE = (
     select(library_media.c.media_id, access.shown_revision().label("revision"))
     .join(memberships, memberships.c.library_id == library_media.c.library_id)
@@ -67,9 +70,13 @@ def everything_of_viewer(viewer: UUID) -> Scope:
 
 def add_texts(sessions: Sessions, viewer: UUID, texts: Iterable[SearchText]) -> list[UUID]:
     """Put texts into the viewer's own library, ready to be found by their words. A known item gets a revision."""
+    added: list[UUID] = []
+    given = iter(texts)
     with sessions.begin() as session:
         library = access.ensure_user(session, viewer)
-        return [_add(session, viewer, library, text) for text in texts]
+        while some := list(islice(given, TOGETHER)):
+            added += _add(session, viewer, library, some)
+    return added
 
 
 def add_vectors(sessions: Sessions, model: str, made: Mapping[tuple[UUID, UUID], bytes]) -> None:
@@ -82,20 +89,37 @@ def add_vectors(sessions: Sessions, model: str, made: Mapping[tuple[UUID, UUID],
         session.run_many(_VECTOR, rows)
 
 
-def _add(session: Session, viewer: UUID, library: UUID, given: SearchText) -> UUID:
-    media_id = given.media_id or uuid4()
+def _add(session: Session, viewer: UUID, library: UUID, texts: list[SearchText]) -> list[UUID]:
+    ids = [text.media_id or uuid4() for text in texts]
     times = {"created_at": session.now, "updated_at": session.now, "run_after": session.now}
-    if given.media_id is None:
-        session.run(_MEDIA, id=media_id, kind="web_article", created_by_user_id=viewer, revision=1, **times)
-        session.run(_HOLD, library_id=library, media_id=media_id, added_at=session.now)
-    session.run(_REVISION, **_revision(session, media_id, given))
-    place = {"media_id": media_id, "revision": given.revision}
-    session.run(_FRAGMENT, **place, position=0, id=uuid4(), text=given.text)
+    new = [media_id for media_id, text in zip(ids, texts, strict=True) if text.media_id is None]
+    own = {"kind": "web_article", "created_by_user_id": viewer, "revision": 1, **times}
+    session.run_many(_MEDIA, [{"id": media_id, **own} for media_id in new])
+    held = {"library_id": library, "added_at": session.now}
+    session.run_many(_HOLD, [{"media_id": media_id, **held} for media_id in new])
+    pairs = list(zip(ids, texts, strict=True))
+    session.run_many(_REVISION, [_revision(session, *pair) for pair in pairs])
+    session.run_many(_FRAGMENT, [_fragment(*pair) for pair in pairs])
+    session.run_many(_CHUNK, [row for pair in pairs for row in _chunks(*pair)])
+    for language in {stemmed_in(text.language) for text in texts}:
+        session.run(_LANGUAGE, language=language)
+    return ids
+
+
+def _fragment(media_id: UUID, given: SearchText) -> dict[str, Any]:
+    return {
+        "media_id": media_id,
+        "revision": given.revision,
+        "position": 0,
+        "id": uuid4(),
+        "text": given.text,
+    }
+
+
+def _chunks(media_id: UUID, given: SearchText) -> Iterator[dict[str, Any]]:
     facts = Facts(byline=given.byline, language=given.language)
-    found = cut_chunks(given.title, facts, [TextPiece(0, given.text, None)])
-    session.run_many(_CHUNK, [{**place, **chunk._asdict()} for chunk in found])
-    session.run(_LANGUAGE, language=stemmed_in(given.language))
-    return media_id
+    for chunk in cut_chunks(given.title, facts, [TextPiece(0, given.text, None)]):
+        yield {"media_id": media_id, "revision": given.revision, **chunk._asdict()}
 
 
 def _revision(session: Session, media_id: UUID, given: SearchText) -> dict[str, Any]:
