@@ -23,6 +23,7 @@ from pydantic_settings import (
 
 from nexus import settings_checks
 from nexus.local_secrets import SECRETS, BadSettings, read_or_make
+from nexus.settings_embed import EmbedSettings
 from nexus.settings_shares import ShareSettings
 from nexus.settings_sources import chosen_env_file, default_data_dir, env_file, secrets_folder
 
@@ -51,7 +52,7 @@ class Lives(NamedTuple):
     most: timedelta
 
 
-class Settings(ShareSettings):
+class Settings(ShareSettings, EmbedSettings):
     """Read from `NEXUS_*` environment variables, then from `.env` in the data folder, then from a folder with a
     file for each secret. They never change afterwards."""
 
@@ -335,7 +336,7 @@ class Settings(ShareSettings):
             raise ValueError("it must begin with sqlite:// or postgresql://")
         return value
 
-    @field_validator("llm_base_url", "jwks_url", "oidc_issuer", "public_url", mode="after")
+    @field_validator("llm_base_url", "embed_base_url", "jwks_url", "oidc_issuer", "public_url", mode="after")
     @classmethod
     def _know_web_address(cls, value: str) -> str:
         given = urlsplit(value)

@@ -63,7 +63,19 @@ def require_whole_store(settings: Settings) -> None:
         raise ValueError(f"NEXUS_STORAGE={settings.storage} needs {', '.join(missing)}")
 
 
-ALL = (require_secrets, require_https, require_whole_provider, require_public_fetches, require_whole_store)
+def require_model_folder(settings: Settings) -> None:
+    if settings.embed == "folder" and settings.embed_folder is None:
+        raise ValueError("NEXUS_EMBED=folder needs NEXUS_EMBED_FOLDER")
+
+
+ALL = (
+    require_secrets,
+    require_https,
+    require_whole_provider,
+    require_public_fetches,
+    require_whole_store,
+    require_model_folder,
+)
 
 
 def _variable(name: str) -> str:

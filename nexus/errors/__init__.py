@@ -72,17 +72,28 @@
         │   ├── PicturesTooMany       E_PICTURES_TOO_MANY
         │   └── PictureNoRoom         E_PICTURE_NO_ROOM
         ├── UploadFailed              E_UPLOAD_FAILED
-        ├── EmbeddingFailed           E_EMBEDDING_FAILED
-        │   └── EmbeddingTimeout      E_EMBEDDING_TIMEOUT
-        └── DraftFailed               E_DRAFT_FAILED
-            ├── DraftUnreachable      E_DRAFT_UNREACHABLE              transient
-            ├── DraftTimeout          E_DRAFT_TIMEOUT                  transient
-            ├── DraftRateLimited      E_DRAFT_RATE_LIMITED             transient
-            ├── DraftKeyRefused       E_DRAFT_KEY_REFUSED
-            ├── DraftNoCredit         E_DRAFT_NO_CREDIT
-            ├── DraftRefused          E_DRAFT_REFUSED
-            ├── DraftUnusable         E_DRAFT_UNUSABLE
-            └── DraftTooShort         E_DRAFT_TOO_SHORT
+        ├── DraftFailed               E_DRAFT_FAILED
+        │   ├── DraftUnreachable      E_DRAFT_UNREACHABLE              transient
+        │   ├── DraftTimeout          E_DRAFT_TIMEOUT                  transient
+        │   ├── DraftRateLimited      E_DRAFT_RATE_LIMITED             transient
+        │   ├── DraftKeyRefused       E_DRAFT_KEY_REFUSED
+        │   ├── DraftNoCredit         E_DRAFT_NO_CREDIT
+        │   ├── DraftRefused          E_DRAFT_REFUSED
+        │   ├── DraftUnusable         E_DRAFT_UNUSABLE
+        │   └── DraftTooShort         E_DRAFT_TOO_SHORT
+        └── EmbeddingFailed           E_EMBEDDING_FAILED
+            ├── EmbeddingTimeout      E_EMBEDDING_TIMEOUT
+            ├── EmbeddingNoModel      E_EMBEDDING_NO_MODEL             transient, not counted
+            ├── EmbeddingBadModel     E_EMBEDDING_BAD_MODEL
+            ├── EmbeddingCrashed      E_EMBEDDING_CRASHED              transient
+            ├── EmbeddingMemory       E_EMBEDDING_MEMORY               transient
+            ├── EmbeddingSlow         E_EMBEDDING_SLOW                 transient
+            ├── EmbeddingUnreachable  E_EMBEDDING_UNREACHABLE          transient
+            ├── EmbeddingRateLimited  E_EMBEDDING_RATE_LIMITED         transient, not counted
+            ├── EmbeddingKeyRefused   E_EMBEDDING_KEY_REFUSED
+            ├── EmbeddingNoCredit     E_EMBEDDING_NO_CREDIT
+            ├── EmbeddingRefused      E_EMBEDDING_REFUSED
+            └── EmbeddingUnusable     E_EMBEDDING_UNUSABLE
 
 The docstring of a class is its default message: what happened, then what to do next.
 """
@@ -92,4 +103,5 @@ The docstring of a class is its default message: what happened, then what to do 
 from nexus.errors.api import *
 from nexus.errors.base import *
 from nexus.errors.draft import *
+from nexus.errors.embedding import *
 from nexus.errors.work import *

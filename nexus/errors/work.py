@@ -317,19 +317,6 @@ class UploadFailed(WorkError):
     stage = "upload"
 
 
-class EmbeddingFailed(WorkError):
-    """You can read its text, but it could not be prepared for search. Retry later."""
-
-    code = "E_EMBEDDING_FAILED"
-    stage = "embed"
-
-
-class EmbeddingTimeout(EmbeddingFailed):
-    """You can read its text, but the worker stopped three times while preparing it for search. Retry later."""
-
-    code = "E_EMBEDDING_TIMEOUT"
-
-
 _SHOWN_AS = {error.code: error.shown_as for error in tree(WorkError) if error.shown_as is not None}
 
 

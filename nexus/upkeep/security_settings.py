@@ -25,7 +25,14 @@ from nexus.upkeep.findings import CheckVerdict, Finding
 #: A secret with fewer different characters is a word or a repetition.
 DIFFERENT = 8
 #: Settings that open something to anybody who knows them.
-EVERY_SECRET = (*SECRETS, "oidc_client_secret", "s3_secret_key", "supabase_service_key", "llm_api_key")
+EVERY_SECRET = (
+    *SECRETS,
+    "oidc_client_secret",
+    "s3_secret_key",
+    "supabase_service_key",
+    "llm_api_key",
+    "embed_api_key",
+)
 #: The bits of an RSA key that is as hard to break as everything else here.
 LONG_ENOUGH = 3072
 SCANNER_SECONDS = 5.0
@@ -173,6 +180,7 @@ def _services(settings: Settings) -> Finding:
             "NEXUS_S3_ENDPOINT_URL": _is_plain(settings.s3_endpoint_url),
             "NEXUS_SUPABASE_URL": _is_plain(settings.supabase_url),
             "NEXUS_LLM_BASE_URL": _is_plain(settings.llm_base_url),
+            "NEXUS_EMBED_BASE_URL": _is_plain(settings.embed_base_url),
             "NEXUS_REDIS_URL": settings.queue == "celery" and _is_plain(settings.redis_url, "redis"),
             "NEXUS_DATABASE_URL": _has_open_line(settings.database),
         }.items()

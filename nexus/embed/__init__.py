@@ -1,0 +1,87 @@
+"""How text becomes vectors: numbers that are near each other when texts mean the same.
+
+A vector is little-endian float32 of unit length, so that the product of two is their cosine. Vectors of two models
+can't be compared: `model` says which one made them, and is stored with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from nexus.settings import Settings
+
+
+class Embedded(NamedTuple):
+    #: One for each text, in the order of the texts.
+    vectors: list[bytes]
+    #: What they took, for the quota.
+    tokens: int
+
+
+class MissingModel(NamedTuple):
+    """Why no text can be embedded at the moment, for a person."""
+
+    #: One sentence.
+    why: str
+    #: What to type to change that; None if there is nothing to type.
+    command: str | None
+
+
+def _nobody(_: int) -> None:
+    """Nobody wants to know how far it is."""
+
+
+class Embedder(Protocol):
+    """Safe to share between threads. Nothing is loaded or started before the first text.
+
+    Every method that embeds raises EmbeddingFailed or a kind of it; it is transient if the same may succeed later.
+    """
+
+    @property
+    def model(self) -> str:
+        """Its name and version, stored with each vector; other vectors have another."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has. If only the model knows, the first look asks it, so it may take a while and
+        raise EmbeddingFailed; a vector's own length says the same."""
+        ...
+
+    @property
+    def most_tokens(self) -> int:
+        """How much of a text is embedded; the rest is left out."""
+        ...
+
+    @property
+    def missing(self) -> MissingModel | None:
+        """What has to be installed first, or None. Cheap, and looked up each time: it may have been installed since."""
+        ...
+
+    def embed(self, texts: Sequence[str], progress: Callable[[int], None] = _nobody) -> Embedded:
+        """Embed texts for searching in them. Waits its turn, and leaves the processor to others.
+
+        `progress` is called by the same thread with the number of texts done so far; what it raises ends the call.
+        """
+        ...
+
+    def embed_query(self, text: str) -> bytes:
+        """Embed what somebody looks for. Answers at once, however many texts are being embedded."""
+        ...
+
+    def close(self) -> None:
+        """End its processes. Whoever waits for a vector gets EmbeddingCrashed."""
+        ...
+
+
+def make_embedder(settings: Settings) -> Embedder | None:
+    """Return what the settings ask for, or None if texts are not to be embedded. Look at `missing` before using it."""
+    raise NotImplementedError
+
+
+def missing_model(embedder: Embedder | None) -> MissingModel | None:
+    """Say why texts can't be embedded at the moment, whatever the reason; None if they can."""
+    if embedder is None:
+        return MissingModel("Search by meaning is turned off: NEXUS_EMBED is off.", None)
+    return embedder.missing
