@@ -63,6 +63,8 @@ class App(Front):
         self.imports.close()
         self.tools.leases.close()
         self.tools.sandbox.close()
+        if self.tools.embedder is not None:
+            self.tools.embedder.close()
         self.tools.fetcher.close()
         super().close()
 
@@ -87,6 +89,7 @@ def build_front(settings: Settings) -> Front:
 def build(settings: Settings, clock: Clock = wall_clock) -> App:
     """Nothing is opened yet but the pool; call `close` at the end."""
     from nexus.draft import make_drafter
+    from nexus.embed import make_embedder
     from nexus.imports.service import Imports
     from nexus.imports.staging import StagedShares
     from nexus.media.workbench import Tools
@@ -110,6 +113,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         settings.llm_seconds,
         _limits(settings),
         _picture_limits(settings),
+        make_embedder(settings),
     )
     imports = Imports(
         tools,
@@ -126,14 +130,15 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
 def kernel_for(tools: Tools) -> Kernel:
     """Register every kind of work, in the order in which workers look for it: editors wait for the steps of jobs."""
     from nexus.editorial.steps import Stepping
+    from nexus.media.embedding import Embedding, Indexing
     from nexus.media.pictures import FetchingPictures
     from nexus.media.refresh import Refreshing
     from nexus.media.runner import Extracting
     from nexus.work.kernel import Kernel
 
     kernel = Kernel(tools.sessions, tools.leases, tools.backoff_seconds)
-    for handler in (Stepping(tools), Extracting(tools), Refreshing(tools), FetchingPictures(tools)):
-        kernel.register(handler)
+    for handler in (Stepping, Extracting, Refreshing, FetchingPictures, Embedding, Indexing):
+        kernel.register(handler(tools))
     return kernel
 
 
@@ -207,6 +212,7 @@ def _limits(settings: Settings) -> Allowances:
         Operation.INGEST_URLS: settings.quota_ingest_urls,
         Operation.TRANSCRIBE_SECONDS: settings.quota_transcribe_seconds,
         Operation.LLM_TOKENS: settings.quota_llm_tokens,
+        Operation.EMBED_TOKENS: settings.quota_embed_tokens,
     }
     return {operation: limit for operation, limit in given.items() if limit is not None}
 

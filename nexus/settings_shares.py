@@ -57,3 +57,8 @@ class ShareSettings(BaseSettings):
     quota_llm_tokens: int | None = Field(
         None, ge=0, description="How many model tokens a user may use per day; empty means no limit."
     )
+    quota_embed_tokens: int | None = Field(
+        None,
+        ge=0,
+        description="How many tokens of a user's texts are made searchable by meaning per day. Empty means no limit.",
+    )

@@ -43,7 +43,15 @@ NEVER = {
     "an unreadable item has passages left": f"SELECT m.id FROM media m WHERE NOT {READABLE}"
     " AND EXISTS (SELECT 1 FROM chunks c WHERE c.media_id = m.id)",
     "a passage has no fragment": "SELECT c.media_id AS id FROM chunks c LEFT JOIN fragments f"
-    " ON f.media_id = c.media_id AND f.revision = c.revision AND f.position = c.fragment WHERE f.media_id IS NULL",
+    " ON f.media_id = c.media_id AND f.revision = c.revision AND f.position = c.fragment"
+    " WHERE f.media_id IS NULL AND c.position >= 0",
+    "a text can't be found by its title": "SELECT d.media_id AS id FROM revisions d WHERE NOT EXISTS"
+    " (SELECT 1 FROM chunks c WHERE c.media_id = d.media_id AND c.revision = d.number AND c.position = -1)",
+    "a vector is of no passage": "SELECT v.media_id AS id FROM vectors v"
+    " WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.media_id = v.media_id AND c.id = v.chunk_id)",
+    "an item is ready without all of its vectors": "SELECT m.id FROM media m JOIN chunks c ON c.media_id = m.id"
+    " AND c.revision = m.revision WHERE m.processing_status = 'ready' AND c.length > 0"
+    " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.media_id = m.id AND v.chunk_id = c.id)",
     "a failed item has no reason": "SELECT id FROM media WHERE processing_status = 'failed'"
     " AND (failure_stage IS NULL OR coalesce(last_error_code, '') = '' OR coalesce(last_error_message, '') = '')",
     "an item that has not failed has a reason": "SELECT id FROM media WHERE processing_status <> 'failed'"
@@ -88,12 +96,11 @@ def _broken_texts(database: Database) -> Iterator[Violation]:
         'SELECT media_id, revision, fragment, start, "end" AS stop FROM chunks ORDER BY start'
     ):
         passages[row["media_id"], row["revision"], row["fragment"]].append(row)
-    cut = {(media_id, revision) for media_id, revision, _ in passages}
     positions: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in database.rows("SELECT media_id, revision, position, text FROM fragments ORDER BY 1, 2, 3"):
         text = row["media_id"], row["revision"]
         positions[text].append(row["position"])
-        if text in cut and _left_out(row["text"], passages[*text, row["position"]]).strip():
+        if _left_out(row["text"], passages[*text, row["position"]]).strip():
             yield Violation("nothing is half done", f"passages of {row['media_id']} leave out some text")
     for (media_id, _), found in positions.items():
         if found != list(range(found[0], found[0] + len(found))):

@@ -31,7 +31,7 @@ from sqlalchemy.types import TypeEngine
 
 from nexus.db.moves import Missed, Move, Subject, logged, move
 from nexus.db.session import Query, Session, Statement
-from nexus.db.tables import insert_all
+from nexus.db.tables import given_columns, insert_all
 from nexus.states.machine import Edge
 
 S = TypeVar("S", bound=Enum)
@@ -127,10 +127,11 @@ def _all_at_once(
 
 
 def _written(moved: CTE, table: Table, shared: Mapping[str, str]) -> CTE:
-    given = _recordset(table.name, {name: one.type for name, one in table.c.items() if name not in shared})
-    values = [moved.c[shared[name]] if name in shared else given.c[name] for name in table.columns.keys()]  # noqa: SIM118 it yields columns
+    columns = given_columns(table)
+    given = _recordset(table.name, {one.name: one.type for one in columns if one.name not in shared})
+    values = [moved.c[shared[one.name]] if one.name in shared else given.c[one.name] for one in columns]
     rows = select(*values).join_from(given, moved, moved.c.id == given.c.media_id)
-    return insert(table).from_select(list(table.c.keys()), rows).cte(f"written_{table.name}")
+    return insert(table).from_select(columns, rows).cte(f"written_{table.name}")
 
 
 def _recordset(name: str, types: Mapping[str, TypeEngine[Any]]) -> TableValuedAlias:

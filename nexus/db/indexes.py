@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Index, text
 
 from nexus.db.addresses import other_addresses
+from nexus.db.chunks import INDEXING_WAITING, chunks, indexing, vectors
 from nexus.db.editorial import SHOWN, UNBEGUN, jobs, stories
 from nexus.db.pictures import PICTURE_WAITING, pictures
 from nexus.db.shelves import shelf
@@ -14,6 +15,7 @@ from nexus.db.signing_in import api_tokens, sign_ins
 from nexus.db.site_pages import site_pages  # noqa: F401 part of the metadata
 from nexus.db.tables import (
     REFRESH_WAITING,
+    UNEMBEDDED,
     WAITING,
     audit,
     duplicates,
@@ -141,6 +143,27 @@ Index(
     "ix_pictures_held",
     pictures.c.lease_expires_at,
     **_where("lease_expires_at IS NOT NULL"),
+)
+Index("ix_chunks_id", chunks.c.media_id, chunks.c.id)
+Index("ix_vectors_order", vectors.c.tx, vectors.c.seq)
+Index(
+    "ix_indexing_waiting",
+    indexing.c.user_id,
+    indexing.c.run_after,
+    indexing.c.id,
+    **_where(INDEXING_WAITING),
+)
+Index(
+    "ix_indexing_held",
+    indexing.c.lease_expires_at,
+    **_where("lease_expires_at IS NOT NULL"),
+)
+Index(
+    "ix_media_unembedded",
+    media.c.created_by_user_id,
+    media.c.run_after,
+    media.c.id,
+    **_where(UNEMBEDDED),
 )
 Index("ix_history_subject", history.c.subject_id, history.c.id)
 Index("ix_history_order", history.c.tx, history.c.id)

@@ -191,6 +191,17 @@ class JobRow(NamedTuple):
     removed_at: datetime | None
 
 
+class IndexingRow(NamedTuple):
+    id: UUID
+    media_id: UUID
+    user_id: UUID
+    attempt: int
+    tries: int
+    run_after: datetime
+    lease_expires_at: datetime | None
+    error_code: str | None
+
+
 class StoryRow(NamedTuple):
     id: UUID
     job_id: UUID

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import Enum
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -59,9 +60,14 @@ def one_of(column: Column[str], values: Iterable[Enum]) -> ColumnElement[bool]:
     return column.in_([literal_column(f"'{value.value}'") for value in sorted(values, key=lambda v: v.value)])
 
 
+def given_columns(table: Table) -> list[Column[Any]]:
+    """Return the columns that a writer gives: all but a key that the database counts up by itself."""
+    return [column for column in table.c if column is not table.autoincrement_column]
+
+
 def insert_all(table: Table) -> Insert:
-    """Return an INSERT of every column."""
-    return insert(table).values({column: bindparam(column.name) for column in table.c})
+    """Return an INSERT of every column that a writer gives."""
+    return insert(table).values({column: bindparam(column.name) for column in given_columns(table)}).inline()
 
 
 users = Table(
@@ -187,6 +193,8 @@ media = Table(
 )
 #: Pending media that can be worked on. Those that still wait for an upload are not in the queue.
 WAITING = f"processing_status = 'pending' AND (kind NOT IN ({quoted(FILE_KINDS)}) OR file_sha256 IS NOT NULL)"
+#: Readable media whose vectors nobody has begun to make.
+UNEMBEDDED = f"processing_status = '{MediaStatus.READY_FOR_READING.value}'"
 
 media_file = Table(
     "media_file",
@@ -316,20 +324,6 @@ fragments = Table(
     Column("text", Text, nullable=False),
     #: Sanitized. Its text content is exactly `text`, so offsets are the same in both.
     Column("html", Text),
-    _of_revision(),
-)
-
-#: Parts of fragments, of a size to search and quote: where in the fragment's text each begins and ends.
-chunks = Table(
-    "chunks",
-    metadata,
-    Column("media_id", Uuid, primary_key=True),
-    Column("revision", Integer, primary_key=True, autoincrement=False),
-    Column("position", Integer, primary_key=True),
-    #: The position of its fragment.
-    Column("fragment", Integer, nullable=False),
-    Column("start", Integer, nullable=False),
-    Column("end", Integer, nullable=False),
     _of_revision(),
 )
 

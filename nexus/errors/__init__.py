@@ -94,7 +94,8 @@
             ├── EmbeddingKeyRefused   E_EMBEDDING_KEY_REFUSED
             ├── EmbeddingNoCredit     E_EMBEDDING_NO_CREDIT
             ├── EmbeddingRefused      E_EMBEDDING_REFUSED
-            └── EmbeddingUnusable     E_EMBEDDING_UNUSABLE
+            ├── EmbeddingUnusable     E_EMBEDDING_UNUSABLE
+            └── EmbeddingQuota        E_EMBEDDING_QUOTA                transient, not counted
 
 The docstring of a class is its default message: what happened, then what to do next.
 """

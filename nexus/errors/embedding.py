@@ -111,3 +111,13 @@ class EmbeddingUnusable(EmbeddingFailed):
     """The embedding model's answer can't be used. Check NEXUS_EMBED_MODEL and NEXUS_EMBED_BASE_URL, then retry."""
 
     code = "E_EMBEDDING_UNUSABLE"
+
+
+class EmbeddingQuota(EmbeddingFailed):
+    """Your allowance for search by meaning is used up for today. Nexus continues when you have some again."""
+
+    code = "E_EMBEDDING_QUOTA"
+    transient = True
+    counted = False
+    #: It can take a day, so there is no use in asking more often.
+    retry_after = 3600.0

@@ -319,12 +319,11 @@ def _write(session: Session, files: Files, viewer: UUID, library_id: UUID, group
                 one.media_id,
                 attempts[one.media_id] + 1,
                 Found(one.extraction, one.extractor, kept=_kept(files, one)),
-                one.cut.words,
+                one.cut,
             )
             for one in texts
         ],
     )
-    revisions.write_chunks(session, {one.media_id: one.cut for one in texts})
     _keep_scans(session, files, {one: attempts[one.media_id] + 1 for one in group if one.is_scan})
 
 

@@ -6,7 +6,6 @@ behind. Parsed text is kept in the workspace and not parsed again after a pause.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -252,7 +251,7 @@ class ImportRun:
 
     def _split_one(self, source: StagedSource, found: Extraction) -> None:
         try:
-            self._keep(_cut(source), json.dumps(vars(Cut.of(found))).encode())
+            self._keep(_cut(source), Cut.of(found).to_json())
         except Internal as error:
             self._fail(source, error)
         else:
@@ -339,7 +338,7 @@ class ImportRun:
 
     def _prepared(self, one: Candidate) -> Prepared:
         self._look_for_stop()
-        cut = Cut(**json.loads(self._workspace.get(_cut(one.source)) or b""))
+        cut = Cut.from_json(self._workspace.get(_cut(one.source)) or b"")
         found = self._kept(one.source)
         if not found.fragments:
             self.progress.set(one.source.id, FileOutcome.SPLIT, message=SCAN)

@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, bindparam, cast, func, insert, select
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Sessions, Statement
 from nexus.db.tables import usage, users
-from nexus.errors import RateLimited, TranscriptionQuota
+from nexus.errors import EmbeddingQuota, RateLimited, TranscriptionQuota
 
 DAY = timedelta(days=1)
 
@@ -22,6 +22,7 @@ DAY = timedelta(days=1)
 class Operation(StrEnum):
     TRANSCRIBE_SECONDS = "TRANSCRIBE_SECONDS"  #: seconds of audio turned into text
     LLM_TOKENS = "LLM_TOKENS"  #: tokens that a language model read and wrote
+    EMBED_TOKENS = "EMBED_TOKENS"  #: tokens of texts that were made searchable by meaning
     INGEST_URLS = "INGEST_URLS"  #: URLs added
 
 
@@ -93,3 +94,10 @@ def record_transcription(sessions: Sessions, user_id: UUID, seconds: float, medi
     """Count audio that was transcribed, whatever becomes of its text."""
     with sessions.begin() as session:
         record_usage(session, user_id, Operation.TRANSCRIBE_SECONDS, ceil(seconds), media_id)
+
+
+def require_embedding(sessions: Sessions, allowances: Allowances, user_id: UUID, tokens: int) -> None:
+    """Raises EmbeddingQuota if the user may not have so much embedded now."""
+    with sessions.begin() as session:
+        if not check_quota(session, allowances, user_id, Operation.EMBED_TOKENS, tokens):
+            raise EmbeddingQuota

@@ -20,7 +20,7 @@ from nexus.db.bulk import BulkMove, Given
 from nexus.db.moves import MEDIA_ROWS, Missed, Move, Moved
 from nexus.db.rows import MediaRow
 from nexus.db.session import Query, Session
-from nexus.db.tables import WAITING, media
+from nexus.db.tables import UNEMBEDDED, WAITING, media
 from nexus.errors import EmbeddingTimeout, InvalidState, JobTimeout, WorkError
 from nexus.libraries import access
 from nexus.media import revisions
@@ -30,6 +30,7 @@ from nexus.states import media as edges
 from nexus.states.media import HELD, Kind, MediaStatus, Stage
 from nexus.work.backlog import Backlog
 from nexus.work.handler import WORKER
+from nexus.work.retry import Again
 
 log = logging.get_logger(__name__)
 
@@ -44,6 +45,17 @@ BACKLOG = Backlog(
     user=media.c.created_by_user_id,
     waiting=WAITING,
     lane=media.c.kind,
+)
+
+#: The kind of work that makes the vectors of an item.
+EMBEDDING = "embedding"
+#: Readable items that wait for their vectors.
+UNEMBEDDED_BACKLOG = Backlog(
+    media,
+    key=media.c.id,
+    fence=media.c.processing_attempts,
+    user=media.c.created_by_user_id,
+    waiting=UNEMBEDDED,
 )
 
 _NO_FAILURE = dict.fromkeys(("failure_stage", "last_error_code", "last_error_message", "failed_at"), null())
@@ -231,6 +243,18 @@ def worker_start_embedding(
     return None if isinstance(row, Missed) else row
 
 
+def claim_unembedded(session: Session, user_id: UUID, most: int, lease: timedelta) -> list[MediaRow]:
+    """Start embedding up to `most` items of one user, the longest waiting first."""
+    until = session.now + lease
+    return _embed_due(most).batch(session, actor=WORKER, until=until, user_id=user_id)
+
+
+@cache
+def _embed_due(most: int) -> Move[MediaStatus, MediaRow]:
+    pick = UNEMBEDDED_BACKLOG.pick(most)
+    return Move(MEDIA_ROWS, edges.EMBED, row=MediaRow, sets=_CLAIM, guards=[_DUE], pick=pick)
+
+
 def mark_embedded(session: Session, media_id: UUID, attempt: int) -> bool:
     """embedding → ready. False if the attempt is no longer the present one."""
     row = _EMBEDDED(session, media_id, actor=WORKER, fence=attempt)
@@ -280,6 +304,18 @@ def release(
     if isinstance(row, Missed) and row.state is MediaStatus.EMBEDDING:
         row = _RELEASE_EMBEDDING(session, media_id, actor=actor, error_code=error_code, **values)
     return _is_done("release", media_id, attempt, row)
+
+
+def put_down(
+    session: Session, media_id: UUID, attempt: int, again: Again | None, error: WorkError | None, actor: str
+) -> bool:
+    """Let go of an item without a result: due again, or failed if `again` is None. False if it was taken over."""
+    if again is not None:
+        code, run_after = error.code if error else None, session.now + again.wait
+        return release(session, media_id, attempt, code, run_after, actor, counted=again.counted)
+    if error is None or isinstance(error, JobTimeout):
+        error = timeout_of(session, media_id)
+    return mark_failed(session, media_id, Stage(error.stage), error.code, error.message, attempt, actor)
 
 
 def kind_of(session: Session, media_id: UUID) -> Kind | None:

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
-    JSON,
     Integer,
-    Select,
     bindparam,
-    cast,
     delete,
     exists,
     func,
@@ -26,12 +23,12 @@ from sqlalchemy import (
 )
 
 from nexus.db.bulk import Rows
+from nexus.db.chunks import chunks
 from nexus.db.pictures import pictures
 from nexus.db.rows import FileRow, RevisionRow
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import (
     assets,
-    chunks,
     fragments,
     insert_all,
     library_media,
@@ -40,7 +37,8 @@ from nexus.db.tables import (
     revisions,
 )
 from nexus.errors import NotFound
-from nexus.media.texts import Cut, Kept, Readable
+from nexus.media.indexing import request_indexing, use_languages
+from nexus.media.texts import Kept, Readable
 
 
 class _RevisionNumber(NamedTuple):
@@ -52,31 +50,8 @@ class _LastNumber(NamedTuple):
 
 
 #: What every text is made of, in the order in which it is written.
-TEXT = (revisions, fragments)
+TEXT = (revisions, fragments, chunks)
 _WRITE = {table: Statement(insert_all(table)) for table in (*TEXT, assets, media_file)}
-_CHUNK = ["media_id", "revision", "position", "fragment", "start", "end"]
-_MEDIA_ID = bindparam("media_id", type_=chunks.c.media_id.type)
-_BASE = select(media.c.revision).where(media.c.id == _MEDIA_ID).scalar_subquery()
-
-
-def _chunks_sqlite() -> Select[Any]:
-    each = func.json_each(bindparam("chunks")).table_valued("key", "value")
-    numbers = [func.json_extract(each.c.value, literal_column(f"'$[{place}]'")) for place in range(3)]
-    return select(_MEDIA_ID, _BASE, each.c.key, *numbers)
-
-
-def _chunks_postgres() -> Select[Any]:
-    listed = func.json_array_elements(cast(bindparam("chunks"), JSON))
-    each = listed.table_valued("value", with_ordinality="place").render_derived()
-    numbers = [cast(each.c.value.op("->>")(literal_column(str(place))), Integer) for place in range(3)]
-    return select(_MEDIA_ID, _BASE, each.c.place - literal_column("1"), *numbers)
-
-
-#: A book has thousands of chunks: the database takes them apart faster than they are bound one by one.
-_WRITE_CHUNKS = Statement(
-    insert(chunks).from_select(_CHUNK, _chunks_sqlite()),
-    on_postgres=insert(chunks).from_select(_CHUNK, _chunks_postgres()),
-)
 #: Fetched in the turn of the user who asked for the text, or of the item's creator.
 _WRITE_PICTURE = Statement(
     insert(pictures).from_select(
@@ -176,14 +151,17 @@ def text_rows(ready: Sequence[Readable], now: datetime) -> Rows:
     return {
         revisions: [one.revision | written for one in ready],
         fragments: [row for one in ready for row in one.fragments],
+        chunks: [row for one in ready for row in one.chunks],
     }
 
 
 def write_rest(session: Session, ready: Sequence[tuple[int, Readable]], made_by: UUID | None = None) -> None:
-    """Write what only some texts have, each with its number: pictures, and the file that it was read from.
+    """Write what only some texts have, each with its number: a language of its own, pictures, and the file that it was
+    read from.
 
     Pictures with an address are fetched later, in the turn of the user who asked for the text.
     """
+    use_languages(session, (one.revision["language"] for _, one in ready))
     inside = [{**asset, "revision": number} for number, one in ready for asset in one.assets]
     session.run_many(_WRITE[assets], inside)
     asked = {"user_id": made_by, "now": session.now}
@@ -208,6 +186,7 @@ def add_revision(session: Session, ready: Readable, made_by: UUID) -> int:
         numbered = {"number": number, "made_by": made_by} if table is revisions else {"revision": number}
         session.run_many(_WRITE[table], [{**row, **numbered} for row in rows])
     write_rest(session, [(number, ready)], made_by)
+    request_indexing(session, media_id, made_by)
     if owner is None:
         session.run(_IS_NEWEST, media_id=media_id, number=number)
     return number
@@ -225,12 +204,6 @@ def drop_base(session: Session, media_id: UUID) -> None:
     """Delete the text of an item that is to be extracted again, unless a library holds it by its number."""
     session.run(_DROP_TEXT, media_id=media_id)
     session.run(_HAS_NO_BASE, media_id=media_id)
-
-
-def write_chunks(session: Session, cuts: Mapping[UUID, Cut]) -> None:
-    """Write the chunks of several items that have just become readable."""
-    rows = [{"media_id": media_id, "chunks": cut.chunks} for media_id, cut in cuts.items()]
-    session.run_many(_WRITE_CHUNKS, rows)
 
 
 def keep_files(session: Session, kept: Mapping[UUID, Kept]) -> None:

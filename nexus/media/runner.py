@@ -10,7 +10,7 @@ from uuid import UUID
 from nexus import logging
 from nexus.db.rows import MediaRow
 from nexus.db.session import Session
-from nexus.errors import ExtractorNotImplemented, JobTimeout, WorkError
+from nexus.errors import ExtractorNotImplemented, WorkError
 from nexus.media import extraction, lifecycle, revisions
 from nexus.media.extraction import Nothing
 from nexus.media.files import discard_object
@@ -85,16 +85,7 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
     def put_down(
         self, session: Session, hold: Hold, again: Again | None, error: WorkError | None, actor: str
     ) -> bool:
-        media_id, attempt = hold.work.id, hold.attempt
-        if again is None:
-            if isinstance(error, JobTimeout):
-                error = lifecycle.timeout_of(session, media_id)
-            error = error or JobTimeout()
-            return lifecycle.mark_failed(
-                session, media_id, Stage(error.stage), error.code, error.message, attempt, actor
-            )
-        code, run_after = error.code if error else None, session.now + again.wait
-        return lifecycle.release(session, media_id, attempt, code, run_after, actor, counted=again.counted)
+        return lifecycle.put_down(session, hold.work.id, hold.attempt, again, error, actor)
 
     def size_of(self, result: Readable | Nothing) -> int:
         return result.size if isinstance(result, Readable) else 0

@@ -17,8 +17,9 @@ from nexus import urls
 from nexus.db.tables import UNSTORABLE
 from nexus.errors import EmptyContent
 from nexus.extract import Extraction, Facts, Fetched, Fragment, Heading
-from nexus.extract.chunks import split_chunks
 from nexus.extract.safe_html import safe_extraction
+from nexus.media.chunking import Chunk, TextPiece, cut_chunks
+from nexus.search.analysis import DEFAULT, stemmed_in
 from nexus.states.media import Origin
 
 T = TypeVar("T", Facts, Fragment, Heading)
@@ -61,22 +62,23 @@ class Found:
 
 @dataclass(frozen=True)
 class Cut:
-    """What is known about a text before it is written: its number of words, and its chunks as JSON.
-
-    Each chunk is the position of its fragment, and where in that it begins and ends.
-    """
+    """What is known about a text before it is written: its number of words, and its chunks."""
 
     words: int
-    chunks: str
+    chunks: list[Chunk]
 
     @classmethod
     def of(cls, extraction: Extraction) -> Cut:
-        spans = (
-            (place, *span)
-            for place, one in enumerate(extraction.fragments)
-            for span in split_chunks(one.text)
-        )
-        return cls(_words_of(extraction), json.dumps(list(spans)))
+        pieces = (TextPiece(place, one.text, one.html) for place, one in enumerate(extraction.fragments))
+        return cls(_words_of(extraction), cut_chunks(extraction.title, extraction.facts, pieces))
+
+    def to_json(self) -> bytes:
+        return json.dumps([self.words, self.chunks], default=str).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Cut:
+        words, chunks = json.loads(data)
+        return cls(words, [Chunk(*chunk) for chunk in chunks])
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Readable:
     attempt: int
     title: str | None
     fragments: list[dict[str, Any]]
+    chunks: list[dict[str, Any]]
     revision: dict[str, Any]
     assets: list[dict[str, Any]]
     #: The pictures that are still to be fetched.
@@ -104,15 +107,16 @@ class Readable:
         media_id: UUID,
         attempt: int,
         found: Found,
-        words: int | None = None,
+        cut: Cut | None = None,
         owner: UUID | None = None,
         address: str | None = None,
     ) -> Readable:
-        """Make the rows. The words are counted unless the caller has done so; a text with an owner is theirs alone.
+        """Make the rows. The text is cut unless the caller has done so; a text with an owner is theirs alone.
 
         With the item's own address, other addresses of the same page are found.
         """
         text, fetched = found.extraction, found.fetched
+        cut = cut or Cut.of(text)
         pieces = list(_fragment_rows(media_id, text.fragments))
         outline = json.dumps([[line.title, line.level, line.anchor] for line in text.outline])
         revision = {
@@ -125,7 +129,7 @@ class Readable:
             "private_to": owner,
             "extractor": found.extractor,
             "seen_by": found.extractor,
-            "words": _words_of(text) if words is None else words,
+            "words": cut.words,
             "pieces": len(pieces),
             "characters": sum(len(piece["text"]) for piece in pieces),
             "outline": outline,
@@ -144,7 +148,10 @@ class Readable:
             for place, source in enumerate(sources)
         ]
         others = _other_addresses(address, found) if address else ()
-        return cls(media_id, attempt, text.title, pieces, revision, assets, pictures, found.kept, others)
+        chunks = [{"media_id": media_id, **chunk._asdict()} for chunk in cut.chunks]
+        return cls(
+            media_id, attempt, text.title, pieces, chunks, revision, assets, pictures, found.kept, others
+        )
 
     @property
     def reserved(self) -> int | None:
@@ -153,8 +160,9 @@ class Readable:
 
     @property
     def is_all_text(self) -> bool:
-        """Whether `text_rows` are all of it: it has no pictures, no file and no other address."""
-        return not (self.assets or self.pictures or self.kept or self.addresses)
+        """Whether `text_rows` are all of it: it is in English and has no pictures, no file and no other address."""
+        rest = self.assets or self.pictures or self.kept or self.addresses
+        return not rest and stemmed_in(self.revision["language"]) == DEFAULT
 
     @property
     def size(self) -> int:

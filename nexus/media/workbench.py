@@ -16,6 +16,7 @@ from uuid import UUID
 from nexus.db.rows import RevisionRow
 from nexus.db.session import Sessions
 from nexus.draft import Drafter
+from nexus.embed import Embedder
 from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, NotFound
 from nexus.extract import Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.sandbox import Sandbox
@@ -63,6 +64,8 @@ class Tools:
     #: What a user may use in a day.
     limits: Allowances
     pictures: PictureLimits
+    #: None if texts are not embedded.
+    embedder: Embedder | None
 
 
 class Material(Protocol):

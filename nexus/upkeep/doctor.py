@@ -29,6 +29,7 @@ from nexus.upkeep import clean, counts
 from nexus.upkeep.findings import CheckVerdict, Finding
 from nexus.upkeep.promises import PROMISES, Promise, offenders
 from nexus.upkeep.security_settings import check_secrets_file
+from nexus.upkeep.word_index import check_word_index
 
 #: How many offenders are listed.
 NAMED = 5
@@ -81,6 +82,7 @@ def _rows(patient: Patient, of_files: Sequence[tuple[str, Check]]) -> list[Findi
     named: list[tuple[str, Check]] = [
         ("database.triggers", _triggers),
         ("database.integrity", _integrity),
+        ("search.index", lambda patient: check_word_index(patient.sessions)),
         *((promise.name, _asked(promise)) for promise in PROMISES),
         ("work.leases", _expired),
         ("work.due", _overdue),

@@ -148,6 +148,24 @@ DAMAGES = [
         MediaStatus.READY,
         [MADE_PRIVATE, "UPDATE library_media SET revision = 7 WHERE media_id = :id"],
     ),
+    ("search.words", MediaStatus.READY_FOR_READING, [GO_AWAY.format("chunks")]),
+    ("search.vectors", MediaStatus.READY, [GO_AWAY.format("vectors")]),
+    (
+        "search.vectors",
+        MediaStatus.READY,
+        [
+            GO_AWAY.format("vectors")
+            + " AND chunk_id = (SELECT max(chunk_id) FROM vectors WHERE media_id = :id)"
+        ],
+    ),
+    (
+        "search.leftovers",
+        MediaStatus.READY,
+        [
+            "UPDATE vectors SET chunk_id = media_id"
+            " WHERE seq = (SELECT max(seq) FROM vectors WHERE media_id = :id)"
+        ],
+    ),
     ("media.held", MediaStatus.READY, [GO_AWAY.format("library_media")]),
     ("media.hashes", MediaStatus.READY, [SET.format("file_sha256 = 'f00'")]),
     (
@@ -302,6 +320,13 @@ def _default_library(app: App, owner: UUID) -> UUID:
         return access.default_library(session, owner)
 
 
+def test_an_index_of_words_that_differs_from_the_texts_is_found(small: App, owner: UUID) -> None:
+    one_of_each(small, owner)
+    assert examine(small)["search.index"].verdict is CheckVerdict.OK
+    damage(small, "UPDATE chunks SET words = 'other words' WHERE position = 0")
+    assert examine(small)["search.index"].verdict is CheckVerdict.PROBLEM
+
+
 def test_dangling_references_are_found(small: App, owner: UUID) -> None:
     media_id = one_of_each(small, owner)[MediaStatus.READY]
     damage(small, "DELETE FROM media WHERE id = :id", id=media_id)
@@ -328,7 +353,8 @@ def test_missing_or_weakened_guards_are_found(app: App, subject: Subject[Any]) -
 
 def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
     made = one_of_each(app, owner)
-    damage(app, GO_AWAY.format("fragments"), GO_AWAY.format("revisions"), id=made[MediaStatus.READY])
+    parts = ("chunks", "fragments", "revisions")
+    damage(app, *map(GO_AWAY.format, parts), id=made[MediaStatus.READY])
     damage(app, GO_AWAY.format("library_media"), id=made[MediaStatus.FAILED])
     damage(
         app,

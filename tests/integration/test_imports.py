@@ -21,9 +21,10 @@ from sqlalchemy import bindparam, func, select
 from structlog.testing import capture_logs
 
 from nexus.app import App
+from nexus.db.chunks import chunks
 from nexus.db.drivers import CommitUnanswered
 from nexus.db.session import Session, Sessions, Statement
-from nexus.db.tables import chunks, fragments, libraries, library_media, media
+from nexus.db.tables import fragments, libraries, library_media, media
 from nexus.errors import ApiError, InvalidFileType, InvalidRequest, InvalidState, NotReady
 from nexus.extract import Extraction
 from nexus.extract.sandbox import CancelToken, ReadCancelled, Sandbox

@@ -394,6 +394,7 @@ def test_workers_find_due_refreshes_by_polling(app: App, user: UUID) -> None:
     worker = Once(app)
     assert worker.run_once()
     assert texts_of(app, media_id, user) == ["new"]
+    assert worker.run_once(), "the new text is indexed"
     assert not worker.run_once()
 
 

@@ -3,10 +3,10 @@
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import bindparam, insert
 
 from nexus.app import App
 from nexus.db.session import Statement
+from nexus.db.tables import insert_all
 from nexus.errors import Forbidden, InvalidState, NotFound
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.libraries import access
@@ -47,7 +47,7 @@ CLEARED = (
     "processing_completed_at",
     "lease_expires_at",
 )
-_LEFTOVERS = [Statement(insert(table).values({c: bindparam(c.name) for c in table.c})) for table in TEXT]
+_LEFTOVERS = [Statement(insert_all(table)) for table in TEXT]
 
 
 def retry(app: App, media_id: UUID, user: UUID) -> None:

@@ -155,6 +155,7 @@ def serving(folder: Path, **more: str) -> Iterator[LiveSite]:
         "NEXUS_LEASE_SECONDS": "3",
         "NEXUS_WORKER_THREADS": "4",
         "NEXUS_STORAGE_PREFIX": run_prefix(),
+        "NEXUS_EMBED": "off",
         **more,
     }
     named = [f"{name}={value}" for name, value in given.items()]

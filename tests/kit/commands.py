@@ -182,7 +182,7 @@ class Terminal:
         keyboard: Path = Path(os.devnull),
     ) -> BaseProcess:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEXUS_", "XDG_"))}
-        own = {"HOME": str(self.folder), "NEXUS_STORAGE_PREFIX": run_prefix()}
+        own = {"HOME": str(self.folder), "NEXUS_STORAGE_PREFIX": run_prefix(), "NEXUS_EMBED": "off"}
         whole = {**kept, **own, **self.environment, **environment}
         process = FORKS.Process(
             target=become, args=([str(a) for a in arguments], whole, self.folder, keyboard, out, err)

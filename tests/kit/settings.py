@@ -37,6 +37,8 @@ def make_settings(database_url: str, folder: Path, **more: object) -> Settings:
         "poll_seconds": 0.05,
         "sweep_seconds": 0.05,
         "storage_prefix": run_prefix(),
+        # A model takes seconds to start: tests of embedding bring their own.
+        "embed": "off",
         **more,
     }
     return GivenSettings(**given)  # type: ignore[arg-type]

@@ -25,10 +25,10 @@ from tests.kit.faults.killed_in_storage import die
 MOMENTS: dict[str, tuple[Any, str, int]] = {
     "preflight": (runner, "check_source", 1),
     "parsing": (Sandbox, "read", 1),
-    "splitting": (texts, "split_chunks", 1),
+    "splitting": (texts, "cut_chunks", 1),
     "storing": (LocalStorage, "put", 1),
     "before the commit": (Registry, "committing", 0),
-    "inside the transaction": (revisions, "write_chunks", 0),
+    "inside the transaction": (revisions, "use_languages", 0),
     "after the commit": (Registry, "complete", 0),
     "a full disk": (Workspace, "put", 3),
     "a lost disk": (Workspace, "get", 0),
