@@ -25,6 +25,10 @@ help: ## Show this list
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
+# Without the model Nexus works, but finds by words only: a network that fails now may not fail the next time.
+.venv/ready-model: .venv/ready-run nexus/embed/installed.py
+	@if $(BIN)/nexus models install; then touch $@; else echo "Search by meaning has to wait until make is run again."; fi
+
 .venv/ready-dev: .venv/ready-run requirements/dev.txt
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@
@@ -33,13 +37,13 @@ help: ## Show this list
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/bench.txt
 	@touch $@
 
-setup: .venv/ready-run ## Set up .venv with the nexus command
+setup: .venv/ready-run .venv/ready-model ## Set up .venv with the nexus command
 	@echo "Ready: $(BIN)/nexus --help"
 
-run: .venv/ready-run ## Start Nexus on 127.0.0.1:8000 and print the sign-in link
+run: .venv/ready-run .venv/ready-model ## Start Nexus on 127.0.0.1:8000 and print the sign-in link
 	@$(BIN)/nexus serve
 
-test: .venv/ready-dev ## Run every test, on real servers that it gets and starts itself
+test: .venv/ready-dev .venv/ready-model ## Run every test, on real servers that it gets and starts itself
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 shipped: .venv/ready-dev ## Install Nexus as a team does, run the README's commands, and kill one of each

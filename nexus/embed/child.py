@@ -156,9 +156,7 @@ class OnnxModel:
         self._numpy = numpy
         self.tokens = 0
         folder = Path(order.folder)
-        for name, digest in order.digests.items():
-            if file_digest(folder / name) != digest:
-                raise WrongModel(f"has changed: {name} is not what it was")
+        require_whole(folder, order.digests)
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(order.most_tokens)
@@ -217,3 +215,10 @@ def file_digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise WrongModel(f"is not whole: {path.name} can't be read") from error
+
+
+def require_whole(folder: Path, digests: Mapping[str, str]) -> None:
+    """Raises WrongModel if a file is not what it was."""
+    for name, digest in digests.items():
+        if file_digest(folder / name) != digest:
+            raise WrongModel(f"has changed: {name} is not what it was")
