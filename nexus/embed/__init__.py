@@ -74,7 +74,7 @@ class Embedder(Protocol):
         ...
 
     def close(self) -> None:
-        """End its processes. Whoever waits for a vector gets EmbeddingCrashed."""
+        """End its processes. Whoever waits for a vector gets EmbeddingStopped."""
         ...
 
 
