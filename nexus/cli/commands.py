@@ -156,7 +156,7 @@ def retry(
 app.command()(list_commands.mark)
 app.command()(list_commands.embed)
 models.command("show")(list_commands.models)
-models.command()(list_commands.install)
+models.command("install")(list_commands.install_models)
 
 
 @app.command()

@@ -123,7 +123,7 @@ def models(as_json: AsJson = False) -> None:
     show_model(as_json=as_json)
 
 
-def install(
+def install_models(
     again: Annotated[bool, typer.Option("--again", help="Make it again even if it is there.")] = False,
 ) -> None:
     """Fetch the weights of the model, check them, and make the model of them. Once is enough."""

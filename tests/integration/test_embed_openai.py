@@ -1,4 +1,4 @@
-"""Vectors from a server: whatever it answers, the result is usable vectors in time, or an error that says what to do."""
+"""Vectors from a server: whatever it answers, there are usable vectors in time, or an error that says what to do."""
 
 from __future__ import annotations
 
