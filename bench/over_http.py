@@ -94,8 +94,9 @@ def _one_media(url: str, folder: Path) -> UUID:
 def nexus_server(url: str, folder: Path, **settings: str) -> Iterator[Running]:
     """Run `nexus serve`, and send the headers that `nexus token` prints."""
     port, program = free_port(), [sys.executable, "-m", "nexus"]
-    own = {"NEXUS_DATABASE_URL": url, "NEXUS_DATA_DIR": str(folder), "NEXUS_LOG_LEVEL": "warning", **settings}
-    environment = os.environ | own
+    own = {"NEXUS_DATABASE_URL": url, "NEXUS_DATA_DIR": str(folder), "NEXUS_LOG_LEVEL": "warning"}
+    # A model would take its part of the processor: what it costs is measured on its own.
+    environment = os.environ | own | {"NEXUS_EMBED": "off"} | settings
     token = subprocess.run([*program, "token", "--json"], env=environment, check=True, capture_output=True)
     with _serving([*program, "serve", "--port", str(port)], port, environment) as pid:
         yield Running(port, pid, json.loads(token.stdout))

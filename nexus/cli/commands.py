@@ -26,6 +26,8 @@ app = typer.Typer(
 )
 db = typer.Typer(no_args_is_help=True, help="Show or change the revision of the database.")
 app.add_typer(db, name="db")
+models = typer.Typer(no_args_is_help=True, help="Show or install the model for search by meaning.")
+app.add_typer(models, name="models")
 
 
 class UrlKind(StrEnum):
@@ -153,6 +155,8 @@ def retry(
 
 app.command()(list_commands.mark)
 app.command()(list_commands.embed)
+models.command("show")(list_commands.models)
+models.command("install")(list_commands.install_models)
 
 
 @app.command()

@@ -114,3 +114,19 @@ def embed(
     from nexus.cli.embed import show_embedding
 
     show_embedding(data_dir, as_json=as_json)
+
+
+def models(as_json: AsJson = False) -> None:
+    """Show the model that Nexus makes for search by meaning, and whether it is installed."""
+    from nexus.cli.models import show_model
+
+    show_model(as_json=as_json)
+
+
+def install_models(
+    again: Annotated[bool, typer.Option("--again", help="Make it again even if it is there.")] = False,
+) -> None:
+    """Fetch the weights of the model, check them, and make the model of them. Once is enough."""
+    from nexus.cli.models import install_model
+
+    install_model(again=again)

@@ -28,7 +28,6 @@ from nexus.draft import Article, Draft, Evidence, StoryClaim, require_enough
 from nexus.draft.answers import SCHEMA, AnsweredClaim, StoryAnswer, UnusableAnswer, parse_answer
 from nexus.draft.grounding import QuotableText
 from nexus.draft.prompt import PROMPT_VERSION, Message, correction_request, story_request
-from nexus.draft.transport import ModelTransport
 from nexus.errors.draft import (
     DraftFailed,
     DraftKeyRefused,
@@ -39,6 +38,7 @@ from nexus.errors.draft import (
     DraftUnreachable,
     DraftUnusable,
 )
+from nexus.model_transport import AnswerLimits, ModelTransport
 from nexus.retry_after import parse_retry_after
 
 log = logging.get_logger(__name__)
@@ -48,6 +48,8 @@ USER_AGENT = "nexus"
 #: A server that needs no key accepts any.
 NO_KEY = "none"
 ROUNDS = 2
+#: Many times the longest draft that is accepted.
+MOST_BYTES = 4 * 1024 * 1024
 
 #: The ways to ask for an answer, the most reliable first.
 FORMATS: tuple[dict[str, Any], ...] = (
@@ -159,7 +161,10 @@ class OpenAi:
             project="",
             webhook_secret="",
             max_retries=0,
-            http_client=httpx2.Client(transport=ModelTransport(deadline, self._tls), trust_env=False),
+            http_client=httpx2.Client(
+                transport=ModelTransport(AnswerLimits(deadline, MOST_BYTES, _endless), self._tls),
+                trust_env=False,
+            ),
         )
 
     @cached_property
@@ -203,6 +208,10 @@ class OpenAi:
             headline_evidence=_quoted([answer.headline_quote], source, article.title),
             summary_evidence=_quoted(answer.summary_quotes, source, article.title),
         )
+
+
+def _endless() -> DraftUnusable:
+    return DraftUnusable("The model's answer does not end. Generate again, or set another model.")
 
 
 class _FormatRefused(Exception):

@@ -1,3 +1,4 @@
+# ruff: noqa: PLC0415 a backend is imported when it is chosen: few commands embed anything
 """How text becomes vectors: numbers that are near each other when texts mean the same.
 
 A vector is little-endian float32 of unit length, so that the product of two is their cosine. Vectors of two models
@@ -7,9 +8,11 @@ can't be compared: `model` says which one made them, and is stored with each.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from nexus.settings import Settings
+if TYPE_CHECKING:
+    from nexus.settings import Settings  # the model's process has no use for it
 
 
 class Embedded(NamedTuple):
@@ -28,7 +31,7 @@ class MissingModel(NamedTuple):
     command: str | None
 
 
-def _nobody(_: int) -> None:
+def tell_nobody(_: int) -> None:
     """Nobody wants to know how far it is."""
 
 
@@ -59,7 +62,7 @@ class Embedder(Protocol):
         """What has to be installed first, or None. Cheap, and looked up each time: it may have been installed since."""
         ...
 
-    def embed(self, texts: Sequence[str], progress: Callable[[int], None] = _nobody) -> Embedded:
+    def embed(self, texts: Sequence[str], progress: Callable[[int], None] = tell_nobody) -> Embedded:
         """Embed texts for searching in them. Waits its turn, and leaves the processor to others.
 
         `progress` is called by the same thread with the number of texts done so far; what it raises ends the call.
@@ -71,13 +74,29 @@ class Embedder(Protocol):
         ...
 
     def close(self) -> None:
-        """End its processes. Whoever waits for a vector gets EmbeddingCrashed."""
+        """End its processes. Whoever waits for a vector gets EmbeddingStopped."""
         ...
 
 
-def make_embedder(settings: Settings) -> Embedder | None:  # noqa: ARG001
+def make_embedder(settings: Settings) -> Embedder | None:
     """Return what the settings ask for, or None if texts are not to be embedded. Look at `missing` before using it."""
-    return None
+    match settings.embed:
+        case "local":
+            from nexus.embed.local import LocalModel
+
+            return LocalModel(settings.embed_seconds)
+        case "folder":
+            from nexus.embed.folder import FolderModel
+
+            return FolderModel(settings.embed_folder or Path(), settings.embed_seconds)
+        case "openai":
+            from nexus.embed.openai import OpenAiModel
+
+            return OpenAiModel(
+                settings.embed_base_url, settings.embed_api_key, settings.embed_model, settings.embed_seconds
+            )
+        case "off":
+            return None
 
 
 def missing_model(embedder: Embedder | None) -> MissingModel | None:

@@ -86,6 +86,7 @@
             ├── EmbeddingNoModel      E_EMBEDDING_NO_MODEL             transient, not counted
             ├── EmbeddingBadModel     E_EMBEDDING_BAD_MODEL
             ├── EmbeddingCrashed      E_EMBEDDING_CRASHED              transient
+            ├── EmbeddingStopped      E_EMBEDDING_STOPPED              transient, not counted
             ├── EmbeddingMemory       E_EMBEDDING_MEMORY               transient
             ├── EmbeddingSlow         E_EMBEDDING_SLOW                 transient
             ├── EmbeddingUnreachable  E_EMBEDDING_UNREACHABLE          transient

@@ -49,6 +49,14 @@ class EmbeddingCrashed(EmbeddingFailed):
     transient = True
 
 
+class EmbeddingStopped(EmbeddingFailed):
+    """Nexus was stopped while it prepared this for search. It continues by itself."""
+
+    code = "E_EMBEDDING_STOPPED"
+    transient = True
+    counted = False
+
+
 class EmbeddingMemory(EmbeddingFailed):
     """There was not enough memory to prepare it for search. Free some, or set a smaller model, then retry."""
 

@@ -8,23 +8,28 @@ from uuid import UUID, uuid4
 
 import pytest
 
+import nexus.embed
 from nexus.media.vectors import keep_sets, set_sizes
 from nexus.states.media import MediaStatus
 from tests.kit.databases import copied_postgres
-from tests.kit.embedding import chunks_of, vectors_of
+from tests.kit.embedding import ASKED, chunks_of, vectors_of
 from tests.kit.installation import LONG_LEASE, Nexus, end_leases, installed
 from tests.kit.media import events_of, new_media, publish_text, start_extraction, status_of
-from tests.kit.plugins.gated_model import ASKED
 from tests.kit.waiting import eventually
 
 KILLS = 2
 ITEMS = 3
 
 
-@pytest.fixture(params=["local", "celery"])
-def nexus(
-    request: pytest.FixtureRequest, postgres_template: str, redis_url: str, tmp_path: Path
+@pytest.fixture(name="nexus", params=["local", "celery"])
+def embedding_nexus(
+    request: pytest.FixtureRequest,
+    postgres_template: str,
+    redis_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Nexus]:
+    monkeypatch.setattr(nexus.embed, "make_embedder", nexus.embed.make_embedder)  # which the plugin replaces
     own = {
         "plugins": ("tests.kit.plugins.gated_model",),
         "embed_model": "letters/1",

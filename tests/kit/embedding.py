@@ -33,6 +33,9 @@ _REQUESTS = Query(
     select(indexing.c.id).where(indexing.c.media_id == bindparam("media_id")).order_by(indexing.c.id), IdRow
 )
 
+#: Where tests/kit/plugins/gated_model.py notes every call, in the folder of an installation.
+ASKED = "embedded"
+
 
 class CountingModel:
     """Its vectors are the shares of each letter, so texts with the same letters are near each other."""

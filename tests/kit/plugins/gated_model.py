@@ -12,10 +12,8 @@ from pathlib import Path
 import nexus.embed
 from nexus.embed import Embedded
 from nexus.settings import Settings
-from tests.kit.embedding import CountingModel
+from tests.kit.embedding import ASKED, CountingModel
 from tests.kit.plugins.extract_by_url import FOLDER, _gated, _note
-
-ASKED = "embedded"
 
 
 class GatedModel(CountingModel):

@@ -1,4 +1,4 @@
-"""The connection to a model. One deadline bounds every wait on it, over all calls that a draft takes.
+"""The connection to a model's server. One deadline bounds every wait on it, and its answer has a longest size.
 
 A timeout of the HTTP client starts over with every byte, and some servers send a blank line every few seconds while
 their model thinks.
@@ -7,28 +7,34 @@ their model thinks.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import httpcore2
 import httpx2
 
 from nexus.deadline import Deadline
-from nexus.errors.draft import DraftUnusable
 
-#: Many times the longest draft that is accepted.
-MOST_BYTES = 4 * 1024 * 1024
+
+@dataclass(frozen=True)
+class AnswerLimits:
+    """How long a server may take in all, how many bytes it may send, and what is raised if it sends more."""
+
+    deadline: Deadline
+    most_bytes: int
+    endless: Callable[[], Exception]
 
 
 class ModelTransport(httpx2.HTTPTransport):
-    def __init__(self, deadline: Deadline, context: ssl.SSLContext) -> None:
+    def __init__(self, limits: AnswerLimits, context: ssl.SSLContext) -> None:
         super().__init__(verify=context, trust_env=False)
-        self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=_Network(deadline))
+        self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=_Network(limits))
 
 
 class _Network(httpcore2.NetworkBackend):
-    def __init__(self, deadline: Deadline) -> None:
-        self._deadline = deadline
+    def __init__(self, limits: AnswerLimits) -> None:
+        self._limits = limits
         self._sockets = httpcore2.SyncBackend()
 
     def connect_tcp(
@@ -39,25 +45,27 @@ class _Network(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
-        stream = self._sockets.connect_tcp(host, port, self._deadline.left(), local_address, socket_options)
-        return _Stream(stream, self._deadline)
+        left = self._limits.deadline.left()
+        return _Stream(
+            self._sockets.connect_tcp(host, port, left, local_address, socket_options), self._limits
+        )
 
 
 class _Stream(httpcore2.NetworkStream):
-    def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
+    def __init__(self, stream: httpcore2.NetworkStream, limits: AnswerLimits) -> None:
         self._stream = stream
-        self._deadline = deadline
-        self._bytes_left = MOST_BYTES
+        self._limits = limits
+        self._bytes_left = limits.most_bytes
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
-        data = self._stream.read(max_bytes, self._deadline.left())
+        data = self._stream.read(max_bytes, self._limits.deadline.left())
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
-            raise DraftUnusable("The model's answer does not end. Generate again, or set another model.")
+            raise self._limits.endless()
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        self._stream.write(buffer, self._deadline.left())
+        self._stream.write(buffer, self._limits.deadline.left())
 
     def close(self) -> None:
         self._stream.close()
@@ -68,8 +76,8 @@ class _Stream(httpcore2.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002
     ) -> httpcore2.NetworkStream:
-        stream = self._stream.start_tls(ssl_context, server_hostname, self._deadline.left())
-        return _Stream(stream, self._deadline)
+        stream = self._stream.start_tls(ssl_context, server_hostname, self._limits.deadline.left())
+        return _Stream(stream, self._limits)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

@@ -1,0 +1,125 @@
+"""A model of the user's own: a folder with `model.onnx` and `tokenizer.json`, as exported for sentence-transformers.
+
+Its other files say more, if they are there: `sentence_bert_config.json` how long a text may be, and the prompts in
+`config_sentence_transformers.json` what is put before a query and before a text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nexus.embed import Embedded, MissingModel, tell_nobody
+from nexus.embed.child import MODEL_FILE, TOKENIZER_FILE, WrongModel, file_digest
+from nexus.embed.model_pair import ModelFolder, ModelPair
+from nexus.embed.process import UnfitModel
+from nexus.errors import EmbeddingBadModel, EmbeddingStopped
+
+NEEDED = (MODEL_FILE, TOKENIZER_FILE)
+LENGTHS, POSITIONS, PROMPTS = "sentence_bert_config.json", "config.json", "config_sentence_transformers.json"
+#: Of a text, if the folder doesn't say, and at most: longer texts are slow, and chunks are shorter anyway.
+USUAL_TOKENS, LONGEST_TOKENS = 256, 512
+#: How many characters of the digest tell models apart.
+SHORT = 12
+
+
+class FolderModel:
+    """The files are read when first needed. Their digest is part of the model's name, since a folder's name says little
+    about what is in it; a file that changes later is noticed when a process loads it."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self._folder = folder
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._closed = False
+        self._opened: ModelPair | None = None
+
+    @property
+    def model(self) -> str:
+        return f"{self._folder.name} {self._digest}" if self.missing is None else self._folder.name
+
+    @cached_property
+    def dimension(self) -> int:
+        return len(self.embed_query("x")) // 4
+
+    @cached_property
+    def most_tokens(self) -> int:
+        said = self._said(LENGTHS).get("max_seq_length") or self._said(POSITIONS).get(
+            "max_position_embeddings"
+        )
+        return min(said, LONGEST_TOKENS) if isinstance(said, int) and said > 0 else USUAL_TOKENS
+
+    @property
+    def missing(self) -> MissingModel | None:
+        for name in NEEDED:
+            if not (self._folder / name).is_file():
+                return MissingModel(f"NEXUS_EMBED_FOLDER names {self._folder}, which has no {name}.", None)
+        return None
+
+    def embed(self, texts: Sequence[str], progress: Callable[[int], None] = tell_nobody) -> Embedded:
+        with self._model() as pair:
+            return pair.embed(texts, progress)
+
+    def embed_query(self, text: str) -> bytes:
+        with self._model() as pair:
+            return pair.embed_query(text)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
+
+    @contextmanager
+    def _model(self) -> Iterator[ModelPair]:
+        if (missing := self.missing) is not None:
+            raise EmbeddingBadModel(f"{missing.why} Put it there, then retry.")
+        try:
+            yield self._open()
+        except (UnfitModel, WrongModel) as error:
+            raise EmbeddingBadModel(
+                f"The model in {self._folder} {error}. Check its files, restart Nexus, then retry."
+            ) from None
+
+    def _open(self) -> ModelPair:
+        with self._lock:
+            if self._closed:
+                raise EmbeddingStopped
+            if self._opened is None:
+                prompts = self._said(PROMPTS).get("prompts")
+                said = prompts if isinstance(prompts, dict) else {}
+                files = ModelFolder(
+                    self._folder.absolute(),
+                    self._digests,
+                    self.most_tokens,
+                    text_prefix=str(said.get("document") or said.get("passage") or ""),
+                    query_prefix=str(said.get("query") or ""),
+                )
+                self._opened = ModelPair(files, self._seconds)
+            return self._opened
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        """Of every file that decides what a vector is. Weights may be in a second file beside the model."""
+        others = [path.name for path in self._folder.glob(f"{MODEL_FILE}?*")]
+        wanted = (*NEEDED, *others, *(name for name in (PROMPTS, LENGTHS) if (self._folder / name).is_file()))
+        return {name: file_digest(self._folder / name) for name in sorted(wanted)}
+
+    @property
+    def _digest(self) -> str:
+        return hashlib.sha256(json.dumps(self._digests).encode()).hexdigest()[:SHORT]
+
+    def _said(self, name: str) -> dict[str, Any]:
+        """What a file of the folder says; nothing if it is not there or makes no sense."""
+        try:
+            said = json.loads((self._folder / name).read_text())
+        except (OSError, ValueError):
+            return {}
+        return said if isinstance(said, dict) else {}

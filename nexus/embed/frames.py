@@ -1,0 +1,51 @@
+"""Bytes on the socket between Nexus and a model's process: the length of a body, and the body.
+
+Nexus speaks first, with a `ModelOrder`, and hears whether the model is loaded. Then each text is answered by a frame of
+its own: the outcome, how many tokens it took, and its vector.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+
+_HEAD = struct.Struct("<I")
+#: Outcome and tokens, before the vector.
+ANSWER = struct.Struct("<BI")
+DONE, FAILED, OUT_OF_MEMORY, NOT_FINITE = range(4)
+#: The longest body: many times the longest text, and the longest vector.
+MOST_BYTES = 4 * 1024 * 1024
+
+
+class GarbledFrame(Exception):
+    """The other side sent something that is not part of the protocol."""
+
+
+def write_frame(line: socket.socket, body: bytes, until: float | None = None) -> None:
+    _wait_until(line, until)
+    line.sendall(_HEAD.pack(len(body)) + body)
+
+
+def read_frame(line: socket.socket, until: float | None = None) -> bytes:
+    """Raises GarbledFrame, TimeoutError, or EOFError if the other side is gone."""
+    (size,) = _HEAD.unpack(_receive(line, _HEAD.size, until))
+    if size > MOST_BYTES:
+        raise GarbledFrame
+    return _receive(line, size, until)
+
+
+def _receive(line: socket.socket, size: int, until: float | None) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        _wait_until(line, until)
+        piece = line.recv(size - len(found))
+        if not piece:
+            raise EOFError
+        found += piece
+    return bytes(found)
+
+
+def _wait_until(line: socket.socket, until: float | None) -> None:
+    """A timeout of 0 would mean not to wait at all."""
+    line.settimeout(None if until is None else max(until - time.monotonic(), 1e-6))

@@ -1,0 +1,214 @@
+"""A model behind any server that speaks OpenAI's embeddings API.
+
+Vectors are checked and made to have a length of one: some servers leave that to their callers. What a server says is
+never shown: it may repeat the text or the key.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging as stdlib_logging
+import math
+import ssl
+import sys
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from operator import mul
+
+import httpx2
+import msgspec
+
+from nexus.deadline import Deadline
+from nexus.embed import Embedded, MissingModel, tell_nobody
+from nexus.errors import (
+    EmbeddingFailed,
+    EmbeddingKeyRefused,
+    EmbeddingNoCredit,
+    EmbeddingRateLimited,
+    EmbeddingRefused,
+    EmbeddingSlow,
+    EmbeddingUnreachable,
+    EmbeddingUnusable,
+)
+from nexus.model_transport import AnswerLimits, ModelTransport
+from nexus.retry_after import parse_retry_after
+
+OPENAI = "https://api.openai.com/v1"
+#: How many texts a request carries: few enough that a server without a graphics card answers in time.
+TEXTS_PER_REQUEST = 32
+#: Most models behind such an API read as much; who reads more loses nothing, since chunks are shorter.
+MOST_TOKENS = 512
+CHARACTERS_PER_TOKEN = 4
+#: Many times the vectors of one request.
+MOST_BYTES = 32 * 1024 * 1024
+#: Nobody waits longer than this for a search.
+QUERY_SECONDS = 10.0
+NO_CREDIT = "insufficient_quota"
+NOT_A_MODEL = (
+    "The embedding model's address does not answer like one. Check NEXUS_EMBED_BASE_URL: most end in /v1."
+)
+
+
+class _Vector(msgspec.Struct):
+    index: int
+    #: Numbers, or little-endian float32 in base64.
+    embedding: list[float] | str
+
+
+class _TokenUsage(msgspec.Struct):
+    total_tokens: int = 0
+
+
+class _Vectors(msgspec.Struct):
+    """The parts of a server's answer that are used here."""
+
+    data: list[_Vector]
+    usage: _TokenUsage | None = None
+
+
+class OpenAiModel:
+    """A process has one, shared by its threads."""
+
+    most_tokens = MOST_TOKENS
+    missing: MissingModel | None = None
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        model: str,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.model = model
+        self._url = f"{(base_url or OPENAI).rstrip('/')}/embeddings"
+        self._key = api_key.strip()
+        self._seconds = seconds
+        self._clock = clock
+        self._dimension: int | None = None
+        for name in ("httpx2", "httpcore2"):
+            stdlib_logging.getLogger(name).setLevel(stdlib_logging.WARNING)  # below, they log addresses
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension or len(self.embed_query("x")) // 4
+
+    def embed(self, texts: Sequence[str], progress: Callable[[int], None] = tell_nobody) -> Embedded:
+        vectors: list[bytes] = []
+        tokens = 0
+        for start in range(0, len(texts), TEXTS_PER_REQUEST):
+            try:
+                found = self._ask(texts[start : start + TEXTS_PER_REQUEST], self._seconds)
+            except EmbeddingFailed as error:
+                error.tokens_used = tokens
+                raise
+            vectors += found.vectors
+            tokens += found.tokens
+            progress(len(vectors))
+        return Embedded(vectors, tokens)
+
+    def embed_query(self, text: str) -> bytes:
+        return self._ask((text,), min(self._seconds, QUERY_SECONDS)).vectors[0]
+
+    def close(self) -> None:
+        """Nothing is open between two requests."""
+
+    def _ask(self, texts: Sequence[str], seconds: float) -> Embedded:
+        sent = [_sendable(text) for text in texts]
+        answer = self._send({"model": self.model, "input": sent, "encoding_format": "base64"}, seconds)
+        try:
+            found = msgspec.json.decode(answer, type=_Vectors)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise EmbeddingUnusable(NOT_A_MODEL) from None
+        if sorted(one.index for one in found.data) != list(range(len(sent))):
+            raise EmbeddingUnusable(
+                f"The embedding model was asked for {len(sent)} vectors and sent others. Set another model."
+            )
+        vectors = [_unit(one.embedding) for one in sorted(found.data, key=lambda one: one.index)]
+        self._require_dimension(vectors)
+        tokens = found.usage.total_tokens if found.usage else 0
+        return Embedded(vectors, tokens if tokens > 0 else sum(map(len, sent)) // CHARACTERS_PER_TOKEN + 1)
+
+    def _require_dimension(self, vectors: list[bytes]) -> None:
+        sizes = {len(vector) // 4 for vector in vectors}
+        known = self._dimension or min(sizes)
+        if sizes != {known}:
+            other = (sizes - {known}).pop()
+            raise EmbeddingUnusable(
+                f"The embedding model's vectors have {other} numbers instead of {known}. If the server has another "
+                "model now, say its name in NEXUS_EMBED_MODEL and restart Nexus."
+            )
+        self._dimension = known
+
+    def _send(self, body: dict[str, object], seconds: float) -> bytes:
+        limits = AnswerLimits(Deadline(seconds, self._clock, EmbeddingSlow), MOST_BYTES, _endless)
+        transport = ModelTransport(limits, self._tls)
+        try:
+            with httpx2.Client(transport=transport, trust_env=False, timeout=seconds) as client:
+                answer = client.post(self._url, json=body, headers=self._headers)
+        except UnicodeEncodeError:
+            raise EmbeddingKeyRefused from None  # everything else that is sent has been made sendable
+        except httpx2.TimeoutException:
+            raise EmbeddingSlow from None
+        except (httpx2.HTTPError, httpx2.InvalidURL):
+            raise EmbeddingUnreachable from None
+        if answer.status_code != 200:
+            raise _refusal(answer)
+        return answer.content
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        # So that the bytes counted are those of the answer.
+        return {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "nexus", **key}
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return httpx2.create_ssl_context(trust_env=False)
+
+
+def _sendable(text: str) -> str:
+    """Cut a text, and replace what can't be sent: halves of surrogate pairs, and no text at all, which is refused."""
+    cut = text[: MOST_TOKENS * CHARACTERS_PER_TOKEN].encode("utf-8", "replace").decode()
+    return cut if cut.strip() else "-"
+
+
+def _unit(numbers: list[float] | str) -> bytes:
+    """Raises EmbeddingUnusable for what is no vector."""
+    try:
+        found = array("f", base64.b64decode(numbers, validate=True) if isinstance(numbers, str) else numbers)
+    except (binascii.Error, ValueError, OverflowError):
+        raise EmbeddingUnusable(NOT_A_MODEL) from None
+    if isinstance(numbers, str) and sys.byteorder == "big":
+        found.byteswap()
+    length = math.sqrt(sum(map(mul, found, found)))
+    if not 0 < length < math.inf:
+        raise EmbeddingUnusable(
+            "The embedding model sent a vector that is not made of numbers. Set another model."
+        )
+    unit = array("f", [number / length for number in found])
+    if sys.byteorder == "big":
+        unit.byteswap()
+    return unit.tobytes()
+
+
+def _endless() -> EmbeddingUnusable:
+    return EmbeddingUnusable("The embedding model's answer does not end. Set another model.")
+
+
+def _refusal(answer: httpx2.Response) -> EmbeddingFailed:
+    status = answer.status_code
+    if status == 402 or NO_CREDIT in answer.text[:2000]:
+        return EmbeddingNoCredit()
+    if status in {401, 403}:
+        return EmbeddingKeyRefused()
+    rest = parse_retry_after(answer.headers.get("retry-after", ""), datetime.now(UTC))
+    if status == 429:
+        return EmbeddingRateLimited(retry_after=rest)
+    if status in {408, 409, 425} or status >= 500:
+        return EmbeddingUnreachable(retry_after=rest)
+    return EmbeddingRefused()
