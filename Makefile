@@ -60,7 +60,7 @@ check: .venv/ready-dev ## Format, lint, types, layers, generated docs and known 
 	@$(BIN)/python tools/reference.py --check
 	@$(BIN)/python tools/advisories.py
 
-quality: .venv/ready-dev ## Compare how well articles are read and texts are found with the pinned scores
+quality: .venv/ready-dev .venv/ready-model ## Compare how well articles are read and texts are found with the pinned scores
 	@DATA=$(DATA) $(BIN)/python -m bench.quality --gate
 	@DATA=$(DATA) $(BIN)/python -m bench.retrieval --gate
 
