@@ -6,13 +6,14 @@ docs/decisions/0002-statements.md has the figures. A session is a transaction, o
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 from uuid import UUID
@@ -28,6 +29,8 @@ from nexus.db.pool import Pool
 Clock = Callable[[], datetime]
 R = TypeVar("R", bound=tuple[Any, ...])
 Decoder = Callable[[Any], Any]
+#: So many rows are inserted with one statement.
+MOST_TOGETHER = 64
 #: The length of a time as SQLite stores it, without the offset.
 LENGTH = len("2000-01-01 00:00:00.000000")
 
@@ -67,6 +70,12 @@ class _Compiled:
     encoded: tuple[int, ...]  # the places of those that may have to be encoded
     make_row: Callable[[Sequence[Any]], Any]
     decoders: tuple[tuple[int, Decoder], ...]
+
+    @cached_property
+    def values_group(self) -> str | None:
+        """The values of an INSERT, if it ends with them and each is a parameter."""
+        found = re.search(r"VALUES (\((?:\?(?:, )?)+\))$", self.sql)
+        return found[1] if found else None
 
     def bind(self, values: Mapping[str, Any]) -> Mapping[str, Any] | list[Any]:
         merged = {**self.fixed, **values} if self.fixed else values
@@ -223,10 +232,24 @@ class Session:
         compiled = statement.on(self.dialect)
         if len(rows) == 1:  # psycopg's executemany takes several times as long
             self._connection.execute(compiled.sql, compiled.bind(rows[0]))
+        elif rows and self.is_sqlite and compiled.values_group:
+            self._run_together(compiled, rows)
         elif rows:
             cursor = self._connection.cursor()
             cursor.executemany(compiled.sql, [compiled.bind(values) for values in rows])
             cursor.close()
+
+    def _run_together(self, compiled: _Compiled, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert several rows with each statement: after each one, FTS5 writes what was indexed.
+
+        Their number is a power of two, so that there are few statements to prepare.
+        """
+        start = 0
+        while left := len(rows) - start:
+            many = min(MOST_TOGETHER, 1 << (left.bit_length() - 1))
+            bound = [value for row in rows[start : start + many] for value in compiled.bind(row)]
+            self._connection.execute(compiled.sql + f", {compiled.values_group}" * (many - 1), bound)
+            start += many
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -131,10 +132,15 @@ def split_words(text: str, language: str = DEFAULT) -> list[str]:
     """Return the words of a text as they are spelled, in lower case; in scripts without spaces, its characters."""
     if text.isascii() and (language != "tr" or "I" not in text):
         return text.encode().translate(_ASCII_WORDS).lower().decode().split()
+    return fold_characters(text, language).split()
+
+
+def fold_characters(text: str, language: str = DEFAULT) -> str:
+    """Return a text in lower case with spaces between its words, or its characters in scripts without spaces."""
     if language == "tr":
         text = text.translate(_TURKISH)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return folded.translate(_characters).split()
+    return folded.translate(_characters)
 
 
 def is_spaceless(word: str) -> bool:
@@ -224,6 +230,14 @@ def _ascii(word: str) -> str:
     if not word.isascii():
         return "q0" + word.encode("punycode").decode().replace("-", "q9")
     return "q1" + word if word[0].isdigit() else word
+
+
+def spelled(token: str) -> str:
+    """Return the stem that a token stands for, as it is written."""
+    if token.startswith("q0"):
+        with suppress(UnicodeError):  # a word of a text may look like one of ours
+            return token[2:].replace("q9", "-").encode().decode("punycode")
+    return token.removeprefix("q1")
 
 
 @lru_cache(8)

@@ -23,7 +23,7 @@ from nexus.states.media import Kind
 from nexus.storage.local import PARTS, LocalStorage
 from nexus.upkeep import clean
 from nexus.worker import threads
-from nexus.worker.threads import Forgetting, Sweeper, Upkeep, VectorSets, rounds
+from nexus.worker.threads import Forgetting, Sweeper, Upkeep, VectorSets, WordCounts, rounds
 from tests.kit import servers
 from tests.kit.clock import SetClock
 from tests.kit.databases import copied_postgres
@@ -288,6 +288,7 @@ def test_upkeep_is_off_for_a_bucket_that_may_be_shared_unless_set(
         Sweeper,
         Forgetting,
         VectorSets,
+        WordCounts,
         *([Upkeep] if wanted else []),
     ]
     app.close()
