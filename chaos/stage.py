@@ -126,6 +126,7 @@ class Stage:
             "DATA_DIR": str(self.data),
             "DATABASE_URL": self._through(name),
             "QUEUE": self.scene.queue,
+            "EMBED": "off",
             "FETCH_ALLOW": self.site.place,
             "PORT": str(self.ports.get(name, 0)),
         }

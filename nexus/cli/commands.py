@@ -152,6 +152,7 @@ def retry(
 
 
 app.command()(list_commands.mark)
+app.command()(list_commands.embed)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 
-from nexus.cli.options import DataDir, Ids, User
+from nexus.cli.options import AsJson, DataDir, Ids, User
 from nexus.states.media import Kind, MediaStatus
 
 DAY = ["%Y-%m-%d"]
@@ -101,3 +101,16 @@ def mark(
     from nexus.cli.mark import mark_items
 
     mark_items(data_dir, user, ids, read, archived, favourite, title, as_json=as_json)
+
+
+def embed(
+    status: Annotated[  # noqa: ARG001 what it shows, and all that there is to ask
+        bool, typer.Option("--status", help="Show how much is searchable by meaning.")
+    ] = True,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which model makes texts searchable by meaning, and how far it has come."""
+    from nexus.cli.embed import show_embedding
+
+    show_embedding(data_dir, as_json=as_json)

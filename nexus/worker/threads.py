@@ -11,6 +11,8 @@ from typing import Any
 
 from nexus import logging
 from nexus.app import App
+from nexus.media.embedding import present_embedder
+from nexus.media.vectors import keep_sets
 from nexus.upkeep import clean, forgetting
 from nexus.work.handler import Claim, Handler
 from nexus.work.turns import Turns
@@ -25,6 +27,8 @@ MOST = 64
 PAUSE_AFTER_ERROR = 1.0
 #: How long after a start upkeep begins.
 FIRST_UPKEEP_SECONDS = 60.0
+#: How often the vectors of the present model are looked after.
+VECTOR_SECONDS = 60.0
 #: How long a stop waits for the work under way.
 STOP_SECONDS = 30.0
 
@@ -234,7 +238,21 @@ class Forgetting(Rounds):
             log.info("forgotten", **forgotten)
 
 
+class VectorSets(Rounds):
+    """Asks for vectors that the present model has not made yet, and removes those of others when it has made all."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__("vectors", self._keep, VECTOR_SECONDS)
+        self._app = app
+
+    def _keep(self) -> None:
+        embedder = present_embedder(self._app.tools)
+        if embedder is not None:
+            keep_sets(self._app.sessions, embedder.model)
+            self._app.queue.bell.ring()
+
+
 def rounds(app: App) -> list[Rounds]:
     """Return what a working process does at intervals."""
     upkeep: list[Rounds] = [Upkeep(app)] if app.settings.does_upkeep else []
-    return [Sweeper(app), Forgetting(app), *upkeep]
+    return [Sweeper(app), Forgetting(app), VectorSets(app), *upkeep]

@@ -1,0 +1,37 @@
+"""`nexus embed --status`: how much of the library is searchable by meaning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nexus.cli import say
+from nexus.cli.context import connected
+from nexus.embed import make_embedder, missing_model
+from nexus.upkeep.counts import count_indexed
+
+
+def show_embedding(data_dir: Path | None, *, as_json: bool) -> None:
+    with connected(data_dir) as (chosen, sessions), sessions.read() as session:
+        found = count_indexed(session)
+        embedder = make_embedder(chosen)
+        missing = missing_model(embedder)
+    model = None if embedder is None else embedder.model
+    if as_json:
+        sets = [
+            {"model": one.model, "vectors": one.vectors, "whole": one.whole_at is not None}
+            for one in found.sets
+        ]
+        why = missing and missing.why
+        say.as_json({**vars(found), "sets": sets, "model": model, "missing": why})
+        return
+    say.line(f"Model: {model or 'none'}")
+    if missing is not None:
+        say.hint(missing.why if missing.command is None else f"{missing.why} Run: {missing.command}")
+    say.line(f"{found.ready:,} of {found.readable:,} items are searchable by meaning, all by their words.")
+    if found.waiting:
+        say.line(f"{found.waiting:,} more texts wait to be indexed.")
+    if found.failed:
+        say.hint(f"{found.failed:,} could not be prepared. Run: nexus retry --all-failed")
+    for one in found.sets:
+        state = "whole" if one.whole_at else "still growing"
+        say.line(f"{one.vectors:,} vectors of {one.model} ({state})")
