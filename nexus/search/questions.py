@@ -20,13 +20,14 @@ _PART = re.compile(
 )
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 
+_SAYING_NOTHING = """
+a about all also an and any are as at be been but by can could did do does for from had has have he her his how i if in
+into is it its may me more most my no nor not of on one or other our out s shall she should so some such t than that the
+their them then there these they this those to under up us was we were what when where which who whom why will with
+would you your
+"""
 #: Words that say nothing about what is looked for. They count inside phrases.
-STOP_WORDS = frozenset(
-    "a about all also an and any are as at be been but by can could did do does for from had has have he her his how"
-    " i if in into is it its may me more most my no nor not of on one or other our out s shall she should so some such"
-    " t than that the their them then there these they this those to under up us was we were what when where which who"
-    " whom why will with would you your".split()
-)
+STOP_WORDS = frozenset(_SAYING_NOTHING.split())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,51 @@
+"""What every index of words can do, one file for each database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from sqlalchemy import Select
+
+from nexus.db.chunks import chunks
+from nexus.db.session import Session
+from nexus.search.bm25 import IndexFigures
+from nexus.search.scope import PASSAGE, Passage, Scope
+from nexus.search.terms import Term
+
+#: How many candidates are scored with all words.
+SCORED = 400
+#: How many chunks the database ranks to find these.
+RANKED = 6000
+
+CANDIDATE = (*PASSAGE, *(chunks.c[name] for name in ("head", "words", "length")))
+
+
+class CandidateRow(NamedTuple):
+    """A row of CANDIDATE."""
+
+    passage: Passage
+    head: str
+    words: str
+    length: int
+
+
+class WordIndex(Protocol):
+    """The index of words of one database."""
+
+    def any_of(self, terms: Sequence[Term]) -> str:
+        """Return a condition that chunks with one of the terms meet."""
+
+    def all_of(self, conditions: Sequence[str]) -> str:
+        """Return a condition that chunks meet that meet all of these."""
+
+    def figures(self, session: Session, terms: Sequence[Term]) -> IndexFigures: ...
+
+    def newest_best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+        """Return the best chunks in scope, of the newest chunks anywhere that meet the condition."""
+
+    def best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+        """Return the best chunks in scope that meet the condition. Looks at all of them."""
+
+    def texts_with(self, name: str) -> Select[tuple[object, int]]:
+        """Return a statement for the texts with a chunk that meets the condition in the parameter of this name."""

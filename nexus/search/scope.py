@@ -1,0 +1,78 @@
+"""Where to look: the texts that a viewer may read and that the filters leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, and_, tuple_
+
+from nexus.db.chunks import chunks
+
+
+class Passage(NamedTuple):
+    """A chunk of a text that the viewer may read. Position ABOUT is the item's title, byline and site."""
+
+    key: int
+    media_id: UUID
+    revision: int
+    position: int
+    fragment: int
+    start: int
+    end: int
+    chunk_id: UUID
+
+
+#: The columns of a passage.
+PASSAGE = (
+    *(chunks.c[name] for name in ("key", "media_id", "revision", "position", "fragment", "start", "end")),
+    chunks.c.id.label("chunk_id"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """The texts to search: a statement that every query joins, so that nothing else is ever found.
+
+    Its columns are `media_id` and `revision`, at most one row for an item. Each new statement has to be compiled: build
+    one for each shape of filters, and give their values apart from it.
+    """
+
+    readable: Select[Any]
+    values: Mapping[str, Any]
+    #: What else an item has to hold, or must not: statements with the same columns as `readable`.
+    holding: tuple[Select[Any], ...] = ()
+    lacking: tuple[Select[Any], ...] = ()
+
+    def narrowed(
+        self, holding: tuple[Select[Any], ...], lacking: tuple[Select[Any], ...], values: Mapping[str, Any]
+    ) -> Scope:
+        return replace(self, holding=holding, lacking=lacking, values={**self.values, **values})
+
+    @property
+    def shape(self) -> Shape:
+        """What makes a statement: scopes of the same shape differ in values only."""
+        return (self.readable, self.holding, self.lacking)
+
+
+Shape = tuple[Select[Any], tuple[Select[Any], ...], tuple[Select[Any], ...]]
+
+
+def is_readable(shape: Shape, among: Select[Any] | None = None) -> ColumnElement[bool]:
+    """Return the condition that a chunk is in scope. `among` names the items that matter: others need no look.
+
+    Not a join: SQLite would compare every chunk with every text.
+    """
+    readable, holding, lacking = shape
+    if among is not None:
+        readable = readable.where(readable.selected_columns.media_id.in_(among))
+    text = tuple_(chunks.c.media_id, chunks.c.revision)
+    conditions = [text.in_(wanted) for wanted in (readable, *holding)]
+    return and_(*conditions, *(text.not_in(unwanted) for unwanted in lacking))
+
+
+#: Statements for one shape of scope are made once.
+per_shape = lru_cache(128)

@@ -1,0 +1,100 @@
+"""Finds chunks by their words.
+
+The rarest words of a question bring the candidates: scoring every chunk with a common word would take most of the time
+and change little. Candidates are scored with all words, in Python, so every database ranks alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nexus.db.session import Session
+from nexus.search.bm25 import Indexes, IndexFigures, Scorer
+from nexus.search.candidates import RANKED, SCORED, CandidateRow, WordIndex
+from nexus.search.scope import Passage, Scope
+from nexus.search.terms import Term, Terms
+from nexus.search.words_postgres import PostgresWords
+from nexus.search.words_sqlite import SqliteWords
+
+#: How many chunks a search by words returns.
+WANTED = 200
+#: More phrases than this are looked for, but need not occur.
+MOST_REQUIRED = 4
+
+
+class WordHit(NamedTuple):
+    passage: Passage
+    score: float
+
+
+def word_index(session: Session) -> WordIndex:
+    """Return the index of the session's database."""
+    return SqliteWords() if session.is_sqlite else PostgresWords()
+
+
+def narrow(session: Session, scope: Scope, terms: Terms) -> Scope:
+    """Leave only items with all phrases that have to occur and without those that are excluded, anywhere in them."""
+    index = word_index(session)
+    required = terms.required[:MOST_REQUIRED]
+    if not required and not terms.excluded:
+        return scope
+    holding = {f"required_{number}": index.any_of([term]) for number, term in enumerate(required)}
+    lacking = {"excluded": index.any_of(terms.excluded)} if terms.excluded else {}
+    return scope.narrowed(
+        tuple(map(index.texts_with, holding)), tuple(map(index.texts_with, lacking)), {**holding, **lacking}
+    )
+
+
+def find_words(session: Session, scope: Scope, terms: Terms) -> list[WordHit]:
+    """Return the chunks in scope that match a question's words best, best first."""
+    index = word_index(session)
+    figures = index.figures(session, terms.wanted)
+    scorer = Scorer(terms.wanted, figures)
+    candidates = _candidates(session, index, scope, _rarest_first(terms.wanted, figures))
+    hits = [
+        WordHit(row.passage, scorer.score(Indexes(row.head, row.words, row.length))) for row in candidates
+    ]
+    hits.sort(key=lambda hit: (-hit.score, hit.passage.media_id, hit.passage.position))
+    return hits[:WANTED]
+
+
+def _rarest_first(terms: Sequence[Term], figures: IndexFigures) -> list[tuple[int, Term]]:
+    found = zip(figures.found_in, terms, strict=True)
+    return sorted(((count, term) for count, term in found if count), key=lambda pair: pair[0])
+
+
+def _candidates(
+    session: Session, index: WordIndex, scope: Scope, found: list[tuple[int, Term]]
+) -> list[CandidateRow]:
+    if not found:
+        return []
+    rows: dict[int, CandidateRow] = {}
+    for condition in _conditions(index, found):
+        rows.update((row.passage.key, row) for row in index.newest_best(session, scope, condition))
+        if len(rows) >= SCORED:
+            break
+    was_all = sum(count for count, _ in found) <= SCORED
+    if len(rows) < WANTED and not was_all:
+        every = index.any_of([term for _, term in found])
+        rows.update((row.passage.key, row) for row in index.best(session, scope, every))
+    return list(rows.values())
+
+
+def _conditions(index: WordIndex, found: list[tuple[int, Term]]) -> list[str]:
+    """What candidates have to meet: one of the rarest terms or, if even these are common, several of all."""
+    rarest: list[Term] = []
+    total = 0
+    for count, term in found:
+        total += count
+        if rarest and total > RANKED:
+            break
+        rarest.append(term)
+    if found[0][0] <= RANKED or len(found) == 1:
+        return [index.any_of(rarest)]
+    first, *others = (term for _, term in found)
+    return [
+        index.all_of([index.any_of([term]) for term in (first, *others)]),
+        index.all_of([index.any_of([first]), index.any_of(others)]),
+        index.any_of([first, *others]),
+    ]

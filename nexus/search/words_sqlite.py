@@ -1,0 +1,140 @@
+"""The index of words in SQLite: an FTS5 table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    CTE,
+    Column,
+    ColumnElement,
+    Float,
+    Integer,
+    LargeBinary,
+    Select,
+    bindparam,
+    column,
+    func,
+    select,
+    table,
+)
+from sqlalchemy import literal_column as written
+
+from nexus.db.chunks import chunks
+from nexus.db.session import Query, Session
+from nexus.db.word_index import INDEX
+from nexus.search.bm25 import HEAD_WEIGHT, IndexFigures
+from nexus.search.candidates import CANDIDATE, RANKED, SCORED, CandidateRow
+from nexus.search.scope import Scope, Shape, is_readable, per_shape
+from nexus.search.terms import Term
+
+#: Where FTS5 keeps the number of rows, and of the tokens in each column.
+_AVERAGES = 1
+
+_index = table(INDEX, column("rowid", Integer))
+_pages = table(f"{INDEX}_data", Column("id", Integer), Column("block", LargeBinary))
+#: Beside the chunks of the outer statement.
+_found = chunks.alias("found")
+_KEY: Any = _index.c.rowid
+_RANK: Any = func.bm25(written(INDEX), written(f"{HEAD_WEIGHT}.0"), written("1.0"), type_=Float)
+
+
+class _Number(NamedTuple):
+    number: int
+
+
+class _Block(NamedTuple):
+    block: bytes
+
+
+def _matches(name: str) -> Any:
+    return written(INDEX).op("MATCH")(bindparam(name))
+
+
+_COUNT = Query(select(func.count().label("number")).select_from(_index).where(_matches("match")), _Number)
+_TOTALS = Query(select(_pages.c.block).where(_pages.c.id == _AVERAGES), _Block)
+
+
+def _materialized(statement: Select[Any], name: str) -> CTE:
+    return statement.cte(name).prefix_with("MATERIALIZED")
+
+
+def _candidates(best: CTE, *conditions: ColumnElement[bool]) -> Query[CandidateRow]:
+    found = select(*CANDIDATE).select_from(best).join(chunks, best.c.key == chunks.c.key)
+    return Query(found.where(*conditions), CandidateRow)
+
+
+@per_shape
+def _newest_best(shape: Shape) -> Query[CandidateRow]:
+    newest = (
+        select(_KEY.label("key"), _RANK.label("rank"))
+        .where(_matches("match"))
+        .order_by(_KEY.desc())
+        .limit(written(str(RANKED)))
+    )
+    ranked = _materialized(newest, "ranked")
+    best = _materialized(select(ranked.c.key).order_by(ranked.c.rank).limit(written(str(SCORED))), "best")
+    items = select(_found.c.media_id).join(best, best.c.key == _found.c.key)
+    return _candidates(best, is_readable(shape, items))
+
+
+@per_shape
+def _best(shape: Shape) -> Query[CandidateRow]:
+    """The plus keeps SQLite from asking the index again for each chunk, instead of once."""
+    best = (
+        select(chunks.c.key)
+        .select_from(_index)
+        .join(chunks, chunks.c.key == written(f"+{INDEX}.rowid"))
+        .where(_matches("match"), is_readable(shape))
+        .order_by(_RANK)
+        .limit(written(str(SCORED)))
+    )
+    return _candidates(_materialized(best, "best"))
+
+
+@cache
+def _texts_with(name: str) -> Select[tuple[object, int]]:
+    keys = select(_KEY).where(_matches(name))
+    return select(chunks.c.media_id, chunks.c.revision).where(chunks.c.key.in_(keys))
+
+
+class SqliteWords:
+    """Conditions are expressions of FTS5. Tokens are letters and digits, so nothing needs escaping."""
+
+    def any_of(self, terms: Sequence[Term]) -> str:
+        return " OR ".join(f'"{" ".join(form)}"' for term in terms for form in term.forms)
+
+    def all_of(self, conditions: Sequence[str]) -> str:
+        return " AND ".join(f"({condition})" for condition in conditions)
+
+    def figures(self, session: Session, terms: Sequence[Term]) -> IndexFigures:
+        found = [self._found_in(session, term) for term in terms]
+        row = session.first(_TOTALS)
+        rows, *tokens = _numbers(row.block) if row else [0]
+        return IndexFigures(rows, sum(tokens) / max(rows, 1), tuple(found))
+
+    def _found_in(self, session: Session, term: Term) -> int:
+        row = session.first(_COUNT, match=self.any_of([term]))
+        return row.number if row else 0
+
+    def newest_best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+        return session.all(_newest_best(scope.shape), match=condition, **scope.values)
+
+    def best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+        return session.all(_best(scope.shape), match=condition, **scope.values)
+
+    def texts_with(self, name: str) -> Select[tuple[object, int]]:
+        return _texts_with(name)
+
+
+def _numbers(block: bytes) -> list[int]:
+    """Read SQLite's variable-length integers: seven bits in a byte, the highest first."""
+    numbers, number = [], 0
+    for byte in block:
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            numbers.append(number)
+            number = 0
+    return numbers
