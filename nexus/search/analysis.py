@@ -131,10 +131,15 @@ def split_words(text: str, language: str = DEFAULT) -> list[str]:
     """Return the words of a text as they are spelled, in lower case; in scripts without spaces, its characters."""
     if text.isascii() and (language != "tr" or "I" not in text):
         return text.encode().translate(_ASCII_WORDS).lower().decode().split()
+    return fold_characters(text, language).split()
+
+
+def fold_characters(text: str, language: str = DEFAULT) -> str:
+    """Return a text in lower case with spaces between its words, or its characters in scripts without spaces."""
     if language == "tr":
         text = text.translate(_TURKISH)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return folded.translate(_characters).split()
+    return folded.translate(_characters)
 
 
 def is_spaceless(word: str) -> bool:
