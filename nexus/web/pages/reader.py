@@ -10,6 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from nexus.db.rows import FileRow
 from nexus.db.session import Session
+from nexus.embed import missing_model
 from nexus.errors import NotFound
 from nexus.libraries import catalog, people
 from nexus.media import history, queries, reader, refresh, shelving, versions
@@ -17,6 +18,7 @@ from nexus.media.changes import list_changes
 from nexus.media.history import KnownEvent
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
+from nexus.media.vectors import progress_of
 from nexus.states.capabilities import UNRENDERABLE
 from nexus.states.media import FILE_KINDS
 from nexus.storage.names import disposition, download_name
@@ -26,6 +28,7 @@ from nexus.web.http.files import picture_response
 from nexus.web.http.threads import taken_in_turn, threads_of, waits_for_store
 from nexus.web.views.items import show_history, show_item, show_place, show_reading, show_refresh
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
+from nexus.web.views.searchable import show_searchable
 from nexus.web.views.versions import show_choice
 
 router = page_router(prefix="/items")
@@ -73,6 +76,7 @@ def item(
         uploader = _uploader(session, found, viewer)
         holders = catalog.list_holding(session, media_id, viewer)
         place = show_place(shelving.read_shelf(session, media_id, viewer), found.row.revision)
+        progress = progress_of(session, media_id)
     return page(
         request,
         "item.html",
@@ -87,6 +91,7 @@ def item(
         uploader=uploader,
         holders=holders,
         place=place,
+        searchable=show_searchable(found, progress, missing_model(nexus.tools.embedder)),
     )
 
 
