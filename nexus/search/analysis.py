@@ -10,6 +10,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -229,6 +230,14 @@ def _ascii(word: str) -> str:
     if not word.isascii():
         return "q0" + word.encode("punycode").decode().replace("-", "q9")
     return "q1" + word if word[0].isdigit() else word
+
+
+def spelled(token: str) -> str:
+    """Return the stem that a token stands for, as it is written."""
+    if token.startswith("q0"):
+        with suppress(UnicodeError):  # a word of a text may look like one of ours
+            return token[2:].replace("q9", "-").encode().decode("punycode")
+    return token.removeprefix("q1")
 
 
 @lru_cache(8)

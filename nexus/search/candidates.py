@@ -17,6 +17,8 @@ from nexus.search.terms import Term
 SCORED = 400
 #: How many chunks the database ranks to find these.
 RANKED = 6000
+#: How many tokens are compared with one that was not found.
+MOST_TOKENS = 20_000
 
 CANDIDATE = (*PASSAGE, *(chunks.c[name] for name in ("head", "words", "length")))
 
@@ -49,3 +51,6 @@ class WordIndex(Protocol):
 
     def texts_with(self, name: str) -> Select[tuple[object, int]]:
         """Return a statement for the texts with a chunk that meets the condition in the parameter of this name."""
+
+    def tokens_from(self, session: Session, first: str, last: str) -> list[str]:
+        """Return tokens of the index between two, in their order. Slow: only for questions that found nothing."""

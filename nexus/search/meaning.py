@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Integer, bindparam, column, func, select
+from sqlalchemy import bindparam, select
 from sqlalchemy.engine import Dialect
 
 from nexus.db.chunks import ABOUT, chunks, vectors
 from nexus.db.session import Query, Session
 from nexus.search.codes import SignCodes
-from nexus.search.scope import PASSAGE, Passage, Scope, Shape, is_readable, per_shape
+from nexus.search.scope import PASSAGE, Passage, Scope, Shape, is_readable, listed, numbered, per_shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,35 +46,21 @@ class _Bytes(NamedTuple):
     vector: bytes
 
 
-def _numbered(dialect: Dialect, key: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Whether a key is in the parameter `numbers`: a list, which SQLite takes as JSON."""
-    if dialect.name == "sqlite":
-        listed = func.json_each(bindparam("numbers")).table_valued(column("value", Integer))
-        return key.in_(select(listed.c.value))
-    matched: ColumnElement[bool] = key == func.any(bindparam("numbers"))
-    return matched
-
-
-def _given(session: Session, numbers: Iterable[int]) -> Any:
-    listed = list(numbers)
-    return str(listed) if session.is_sqlite else listed
-
-
 _OWN = (chunks.c.media_id == vectors.c.media_id) & (chunks.c.id == vectors.c.chunk_id)
 _OF_MODEL = vectors.c.model == bindparam("model")
-_ALIVE = Query(lambda dialect: select(vectors.c.seq).where(_numbered(dialect, vectors.c.seq)), _VectorNumber)
+_ALIVE = Query(lambda dialect: select(vectors.c.seq).where(numbered(dialect, vectors.c.seq)), _VectorNumber)
 
 
 @per_shape
 def _by_number(shape: Shape) -> Query[_VectorRow]:
     def clause(dialect: Dialect) -> Any:
         near = vectors.alias("near")
-        items = select(near.c.media_id).where(_numbered(dialect, near.c.seq))
+        items = select(near.c.media_id).where(numbered(dialect, near.c.seq))
         return (
             select(*PASSAGE, vectors.c.seq, vectors.c.vector)
             .select_from(vectors)
             .join(chunks, _OWN)
-            .where(_numbered(dialect, vectors.c.seq), is_readable(shape, items))
+            .where(numbered(dialect, vectors.c.seq), is_readable(shape, items))
         )
 
     return Query(clause, _VectorRow)
@@ -84,12 +70,12 @@ def _by_number(shape: Shape) -> Query[_VectorRow]:
 def _by_chunk(shape: Shape) -> Query[_VectorRow]:
     def clause(dialect: Dialect) -> Any:
         named = chunks.alias("named")
-        items = select(named.c.media_id).where(_numbered(dialect, named.c.key))
+        items = select(named.c.media_id).where(numbered(dialect, named.c.key))
         return (
             select(*PASSAGE, vectors.c.seq, vectors.c.vector)
             .select_from(chunks)
             .join(vectors, _OWN & _OF_MODEL)
-            .where(_numbered(dialect, chunks.c.key), is_readable(shape, items))
+            .where(numbered(dialect, chunks.c.key), is_readable(shape, items))
         )
 
     return Query(clause, _VectorRow)
@@ -139,7 +125,7 @@ def compare_passages(
     session: Session, scope: Scope, model: str, vector: bytes, passages: Sequence[Passage]
 ) -> list[MeaningHit]:
     """Return how near these passages are, nearest first: those that are still in scope and have a vector."""
-    keys = _given(session, (passage.key for passage in passages))
+    keys = listed(session, (passage.key for passage in passages))
     rows = session.all(_by_chunk(scope.shape), numbers=keys, model=model, **scope.values)
     return _hits(rows, vector)
 
@@ -156,7 +142,7 @@ def item_vector(session: Session, scope: Scope, model: str, media_id: UUID) -> b
 
 
 def _compared(session: Session, scope: Scope, vector: bytes, numbers: Sequence[int]) -> list[MeaningHit]:
-    rows = session.all(_by_number(scope.shape), numbers=_given(session, numbers), **scope.values)
+    rows = session.all(_by_number(scope.shape), numbers=listed(session, numbers), **scope.values)
     return _hits(rows, vector)
 
 
@@ -180,6 +166,6 @@ def _matrix(given: Sequence[bytes]) -> NDArray[np.float32]:
 
 
 def _forget_gone(session: Session, codes: SignCodes, model: str, numbers: Sequence[int]) -> None:
-    alive = {row.seq for row in session.all(_ALIVE, numbers=_given(session, numbers))}
+    alive = {row.seq for row in session.all(_ALIVE, numbers=listed(session, numbers))}
     if gone := set(numbers) - alive:
         codes.forget(model, gone)

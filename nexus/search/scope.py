@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, tuple_
+from sqlalchemy import ColumnElement, Integer, Select, and_, bindparam, column, func, select, tuple_
+from sqlalchemy.engine import Dialect
 
 from nexus.db.chunks import chunks
+from nexus.db.session import Session
 
 
 class Passage(NamedTuple):
@@ -76,3 +78,18 @@ def is_readable(shape: Shape, among: Select[Any] | None = None) -> ColumnElement
 
 #: Statements for one shape of scope are made once.
 per_shape = lru_cache(128)
+
+
+def numbered(dialect: Dialect, key: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return the condition that a key is in the parameter `numbers`, which `listed` makes."""
+    if dialect.name == "sqlite":
+        each = func.json_each(bindparam("numbers")).table_valued(column("value", Integer))
+        return key.in_(select(each.c.value))
+    matched: ColumnElement[bool] = key == func.any(bindparam("numbers"))
+    return matched
+
+
+def listed(session: Session, numbers: Iterable[int]) -> str | list[int]:
+    """Return numbers as a parameter: SQLite takes a list as JSON."""
+    found = list(numbers)
+    return str(found) if session.is_sqlite else found

@@ -26,7 +26,7 @@ from sqlalchemy.types import UserDefinedType
 from nexus.db.chunks import chunks
 from nexus.db.session import Query, Session, Statement
 from nexus.search.bm25 import HEAD_WEIGHT, IndexFigures
-from nexus.search.candidates import CANDIDATE, RANKED, CandidateRow
+from nexus.search.candidates import CANDIDATE, MOST_TOKENS, RANKED, CandidateRow
 from nexus.search.scope import Scope, Shape, is_readable, per_shape
 from nexus.search.terms import Form, Term
 
@@ -63,6 +63,10 @@ _counts = table("word_counts", column("word", Text), column("chunks", BigInteger
 _totals = table("word_totals", column("chunks", BigInteger), column("length", BigInteger))
 
 
+#: By its characters, in every locale.
+_IN_ORDER = _counts.c.word.collate("C")
+
+
 def _condition(name: str) -> Any:
     return cast(bindparam(name, type_=Text), _TsQuery)
 
@@ -88,6 +92,13 @@ _LIVE_TOTALS = Query(
 )
 _WORDS = Query(
     select(_counts.c.word, _counts.c.chunks).where(_counts.c.word == func.any(bindparam("words"))), _WordCount
+)
+_VOCABULARY = Query(
+    select(_counts.c.word, _counts.c.chunks)
+    .where(bindparam("first") <= _IN_ORDER, bindparam("last") > _IN_ORDER)
+    .order_by(_IN_ORDER)
+    .limit(MOST_TOKENS),
+    _WordCount,
 )
 _LIVE = Query(
     select(func.count().label("number")).select_from(
@@ -185,6 +196,9 @@ class PostgresWords:
 
     def best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
         return session.all(_best(scope.shape), match=condition, **scope.values)
+
+    def tokens_from(self, session: Session, first: str, last: str) -> list[str]:
+        return [row.word for row in session.all(_VOCABULARY, first=first, last=last)]
 
     def texts_with(self, name: str) -> Select[tuple[object, int]]:
         return _texts_with(name)

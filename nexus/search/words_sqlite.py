@@ -14,19 +14,21 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     Select,
+    Text,
     bindparam,
     column,
     func,
     select,
     table,
+    text,
 )
 from sqlalchemy import literal_column as written
 
 from nexus.db.chunks import chunks
-from nexus.db.session import Query, Session
+from nexus.db.session import Query, Session, Statement
 from nexus.db.word_index import INDEX
 from nexus.search.bm25 import HEAD_WEIGHT, IndexFigures
-from nexus.search.candidates import CANDIDATE, RANKED, SCORED, CandidateRow
+from nexus.search.candidates import CANDIDATE, MOST_TOKENS, RANKED, SCORED, CandidateRow
 from nexus.search.scope import Scope, Shape, is_readable, per_shape
 from nexus.search.terms import Term
 
@@ -45,6 +47,10 @@ class _Number(NamedTuple):
     number: int
 
 
+class _Word(NamedTuple):
+    term: str
+
+
 class _Block(NamedTuple):
     block: bytes
 
@@ -54,6 +60,18 @@ def _matches(name: str) -> Any:
 
 
 _COUNT = Query(select(func.count().label("number")).select_from(_index).where(_matches("match")), _Number)
+#: A view of the index, which belongs to the connection and is never written.
+_OPEN_VOCABULARY = Statement(
+    text(f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, {INDEX}, row)")
+)
+_words = table("vocabulary", column("term", Text))
+_VOCABULARY = Query(
+    select(_words.c.term)
+    .where(_words.c.term >= bindparam("first"), _words.c.term < bindparam("last"))
+    .order_by(_words.c.term)
+    .limit(MOST_TOKENS),
+    _Word,
+)
 _TOTALS = Query(select(_pages.c.block).where(_pages.c.id == _AVERAGES), _Block)
 
 
@@ -124,6 +142,10 @@ class SqliteWords:
 
     def best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
         return session.all(_best(scope.shape), match=condition, **scope.values)
+
+    def tokens_from(self, session: Session, first: str, last: str) -> list[str]:
+        session.run(_OPEN_VOCABULARY)
+        return [row.term for row in session.all(_VOCABULARY, first=first, last=last)]
 
     def texts_with(self, name: str) -> Select[tuple[object, int]]:
         return _texts_with(name)
