@@ -6,8 +6,9 @@ import threading
 from concurrent.futures import Future
 
 from nexus import logging
-from nexus.embed import Embedder
 from nexus.errors import EmbeddingFailed
+from nexus.media.workbench import Tools
+from nexus.search.finding import AskedMeaning
 
 log = logging.get_logger(__name__)
 
@@ -18,8 +19,9 @@ MOST_ASKING = 8
 _places = threading.BoundedSemaphore(MOST_ASKING)
 
 
-def embed_question(embedder: Embedder | None, text: str, seconds: float = QUERY_SECONDS) -> bytes | None:
-    """Return the vector of a question; None if there is no model, or it fails, or takes too long."""
+def embed_question(tools: Tools, text: str) -> AskedMeaning | None:
+    """Return what a question means; None if there is no model, or it fails, or takes too long."""
+    embedder = tools.embedder
     if embedder is None or embedder.missing is not None or not text.strip():
         return None
     if not _places.acquire(blocking=False):
@@ -37,7 +39,7 @@ def embed_question(embedder: Embedder | None, text: str, seconds: float = QUERY_
     # Not a pool: its threads would keep the process from ending while a server on the network is slow.
     threading.Thread(target=ask, name="question", daemon=True).start()
     try:
-        return answered.result(seconds)
+        return AskedMeaning(tools.codes, embedder.model, answered.result(QUERY_SECONDS))
     except (EmbeddingFailed, TimeoutError) as error:
         log.warning("question_not_embedded", reason=type(error).__name__)
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,16 +14,13 @@ from nexus.db.chunks import chunks
 from nexus.db.session import Query, Session
 from nexus.db.tables import fragments, revisions
 from nexus.db.value_lists import in_values, numbered_values, padded_values
-from nexus.search.marks import find_marks
+from nexus.search.marks import Span, cut_snippet, mark_words
 from nexus.search.scope import Passage
-from nexus.search.snippets import cut_snippet
 from nexus.search.terms import Terms
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class FoundPassage:
+class Excerpt:
     """Part of a fragment: `text` is exactly its characters from `start` to `end`, and marks are places in `text`."""
 
     fragment_id: UUID
@@ -42,7 +39,7 @@ class _ChunkRow(NamedTuple):
     language: str | None
 
 
-def read_passages(session: Session, places: Sequence[Passage], terms: Terms) -> dict[int, FoundPassage]:
+def read_excerpts(session: Session, places: Sequence[Passage], terms: Terms) -> dict[int, Excerpt]:
     """Return what to show of chunks, by their keys. Those that have gone meanwhile are left out."""
     if not places:
         return {}
@@ -53,7 +50,7 @@ def read_passages(session: Session, places: Sequence[Passage], terms: Terms) -> 
 
 def mark_title(title: str | None, terms: Terms) -> list[Span]:
     """Return where a title has words that were looked for."""
-    return list(find_marks(title or "", terms))
+    return mark_words(title or "", terms)
 
 
 @lru_cache
@@ -82,18 +79,13 @@ def _texts_of(count: int) -> Query[_ChunkRow]:
     )
 
 
-def _cut(place: Passage, row: _ChunkRow, terms: Terms) -> FoundPassage:
-    marks = find_marks(row.text, terms, row.language)
-    start, end = cut_snippet(row.text, marks)
-    return FoundPassage(
+def _cut(place: Passage, row: _ChunkRow, terms: Terms) -> Excerpt:
+    start, end, marks = cut_snippet(row.text, mark_words(row.text, terms, row.language))
+    return Excerpt(
         row.fragment_id,
         place.fragment,
         place.start + start,
         place.start + end,
         row.text[start:end],
-        [(first - start, last - start) for first, last in _inside(marks, start, end)],
+        [(first - start, last - start) for first, last in marks],
     )
-
-
-def _inside(marks: Iterable[Span], start: int, end: int) -> list[Span]:
-    return [(first, last) for first, last in marks if start <= first and last <= end]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import func, literal_column, select
@@ -13,7 +15,7 @@ from nexus.db.chunks import ABOUT, chunks
 from nexus.db.session import Query, Session
 from nexus.db.tables import library_media, memberships
 from nexus.media.asking import embed_question
-from nexus.media.excerpts import FoundPassage, Span, mark_title, read_passages
+from nexus.media.excerpts import Excerpt, mark_title, read_excerpts
 from nexus.media.found_order import MOST_FOUND, FoundOrder, Ranked, asked_digest, resume_order
 from nexus.media.items import HELD_BY_VIEWER
 from nexus.media.narrowing import ALL_HELD, search_scope
@@ -21,10 +23,14 @@ from nexus.media.own_titles import find_own_titles
 from nexus.media.queries import View, views_of
 from nexus.media.wanted import Wanted
 from nexus.media.workbench import Tools
+from nexus.search.finding import AskedMeaning, Findings, find_items
+from nexus.search.fusing import TITLE_SHARE, FoundItem
+from nexus.search.marks import Span
 from nexus.search.questions import Filters, Question, parse_question
 from nexus.search.scope import Passage, Scope, Shape, is_readable, per_shape
+from nexus.search.suggestions import suggest_words
 from nexus.search.terms import Terms, terms_of
-from nexus.search.words import WordHit, find_words, narrow
+from nexus.search.words import narrow
 
 #: How many items a page has by default, and how many passages of an item are shown.
 FOUND_PAGE = 20
@@ -47,56 +53,52 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class FoundItem:
+class SearchHit:
+    """An item that was found."""
+
     view: View
     #: How well it matches, from 0 to 1. Comparable within one search only.
     score: float
     #: The best first; none if only its title, byline or site matches.
-    passages: list[FoundPassage]
+    passages: list[Excerpt]
     title_marks: list[Span]
 
 
 @dataclass(frozen=True)
-class Findings:
+class SearchPage:
     """A page of what was found."""
 
-    items: list[FoundItem] = field(default_factory=list)
+    items: list[SearchHit] = field(default_factory=list)
     next_cursor: str | None = None
-    #: How many items the search found that this page belongs to, at most MOST_FOUND.
+    #: How many items were found by the search that began with this page or an earlier one, at most MOST_FOUND.
     total: int = 0
     #: False if it was words alone.
     by_meaning: bool = False
-    #: What may have been meant, if nothing was found.
+    #: What may have been meant, if no word was found.
     suggestions: list[str] = field(default_factory=list)
 
 
 class _Newest(NamedTuple):
     media_id: UUID
-    added_at: Any
+    added_at: datetime
 
 
 @dataclass(frozen=True)
-class _Hits:
-    """The passages that were found, the best first."""
+class _Search:
+    """One search: who asks for what, in which texts."""
 
-    hits: Sequence[WordHit]
-    by_meaning: bool
-
-    def by_item(self) -> dict[UUID, list[WordHit]]:
-        return group_hits(self.hits)
-
-
-def group_hits(hits: Iterable[WordHit]) -> dict[UUID, list[WordHit]]:
-    """Return items in the order of their best passages."""
-    found: dict[UUID, list[WordHit]] = {}
-    for hit in hits:
-        found.setdefault(hit.passage.media_id, []).append(hit)
-    return found
+    session: Session
+    viewer: UUID
+    asked: Asked
+    question: Question
+    scope: Scope
+    terms: Terms
+    meaning: AskedMeaning | None
 
 
 def search_items(
     tools: Tools, viewer: UUID, asked: Asked, cursor: str | None = None, most: int = FOUND_PAGE
-) -> Findings:
+) -> SearchPage:
     """Find items that the viewer may read, in the revision that they see, a page at a time.
 
     Nothing that is typed is an error. Raises NotFound for a wanted library that the viewer doesn't belong to, and
@@ -104,44 +106,73 @@ def search_items(
     """
     question = parse_question(asked.text)
     order = None if cursor is None else resume_order(cursor, asked.digest)
-    vector = embed_question(tools.embedder, question.meaning)
+    meaning = embed_question(tools, question.meaning)
     with tools.sessions.read() as session:
-        chosen = [one.media_id for one in order.ranked[:most]] if order else []
-        scope = search_scope(session, viewer, asked.wanted, (asked.filters, question.filters), chosen)
+        shown = [one.media_id for one in order.ranked[:most]] if order else []
+        scope = search_scope(session, viewer, asked.wanted, (asked.filters, question.filters), shown)
         if scope is None:
-            return Findings()
+            return SearchPage()
         terms = terms_of(session, question)
-        if question.is_empty:
-            order = order or _newest(session, scope, terms, asked, question)
-            return _shown(session, viewer, asked, order, None, terms, most)
-        found = _hits(session, scope, terms, vector)
-        order = order or _ranked(found)
-        return _shown(session, viewer, asked, order, found, terms, most)
+        search = _Search(session, viewer, asked, question, scope, terms, meaning)
+        return _listed(search, order, most) if question.is_empty else _found(search, order, most)
 
 
-def _hits(session: Session, scope: Scope, terms: Terms, vector: bytes | None) -> _Hits:
-    narrowed = narrow(session, scope, terms)
-    hits = find_words(session, narrowed, terms)
-    own = find_own_titles(session, scope, narrowed, terms)
-    best = max((hit.score for hit in (*hits, *own.hits)), default=0.0) or 1.0
-    scored = {hit.passage: hit.score / best for hit in sorted((*hits, *own.hits), key=lambda hit: hit.score)}
-    kept = [WordHit(place, score) for place, score in scored.items() if place.media_id not in own.excluded]
-    kept.sort(key=lambda hit: (-hit.score, hit.passage.media_id, hit.passage.position))
-    return _Hits(kept, vector is not None)
+def _found(search: _Search, order: FoundOrder | None, most: int) -> SearchPage:
+    found = _find(search)
+    suggestions: list[str] = []
+    if order is None:
+        items = [Ranked(one.media_id, one.score / (1 + TITLE_SHARE)) for one in found.items[:MOST_FOUND]]
+        order = FoundOrder(items, len(items), search.meaning is not None)
+        suggestions = [] if found.has_words else _suggested(search)
+    # If the model answered at the first page only, what it found stays, without passages.
+    keeps_all = order.by_meaning and search.meaning is None
+    by_id = {one.media_id: one for one in found.items}
+    chosen = [(one, by_id.get(one.media_id)) for one in order.ranked[:most]]
+    hits = show_hits(
+        search.session,
+        search.viewer,
+        [(one, item) for one, item in chosen if item or keeps_all],
+        search.terms,
+    )
+    return replace(_page(search, order, hits, most), suggestions=suggestions)
 
 
-def _ranked(found: _Hits) -> FoundOrder:
-    items = [Ranked(media_id, hits[0].score) for media_id, hits in found.by_item().items()][:MOST_FOUND]
-    return FoundOrder(items, len(items), found.by_meaning)
+def _find(search: _Search) -> Findings:
+    session, scope = search.session, search.scope
+    own = find_own_titles(session, scope, narrow(session, scope, search.terms), search.terms)
+    found = find_items(session, scope, search.question, search.meaning, own.hits)
+    if not own.excluded:
+        return found
+    return found._replace(items=[one for one in found.items if one.media_id not in own.excluded])
 
 
-def _newest(session: Session, scope: Scope, terms: Terms, asked: Asked, question: Question) -> FoundOrder:
+def _suggested(search: _Search) -> list[str]:
+    """The question with words that are spelled much the same instead of its own."""
+    text = search.asked.text
+    for typed, instead in suggest_words(search.session, search.scope, search.question):
+        text = re.sub(
+            rf"(?<!\w){re.escape(typed)}(?!\w)", lambda _, new=instead: new, text, flags=re.IGNORECASE
+        )
+    return [] if text == search.asked.text else [text]
+
+
+def _listed(search: _Search, order: FoundOrder | None, most: int) -> SearchPage:
     """What passes the filters, the latest addition first, if there are only filters. Nothing without any."""
+    if order is None:
+        order = _newest(search)
+    hits = show_hits(
+        search.session, search.viewer, [(one, None) for one in order.ranked[:most]], search.terms
+    )
+    return _page(search, order, hits, most)
+
+
+def _newest(search: _Search) -> FoundOrder:
+    asked, question = search.asked, search.question
     has_filters = question.filters != NO_FILTERS or asked.filters != NO_FILTERS or asked.wanted != ALL_HELD
     if not has_filters and not question.excluded:
         return FoundOrder([], 0)
-    narrowed = narrow(session, scope, terms)
-    rows = session.all(_newest_of(narrowed.shape), **narrowed.values)
+    narrowed = narrow(search.session, search.scope, search.terms)
+    rows = search.session.all(_newest_of(narrowed.shape), **narrowed.values)
     return FoundOrder([Ranked(row.media_id, 1.0) for row in rows], len(rows))
 
 
@@ -160,46 +191,28 @@ def _newest_of(shape: Shape) -> Query[_Newest]:
     )
 
 
-def _shown(
-    session: Session,
-    viewer: UUID,
-    asked: Asked,
-    order: FoundOrder,
-    found: _Hits | None,
-    terms: Terms,
-    most: int,
-) -> Findings:
-    """The first items of an order, with their passages. What the viewer can't read any more is left out."""
-    # If the model answered at the first page only, what it found stays, without passages.
-    keeps_all = found is None or (order.by_meaning and not found.by_meaning)
-    hits = {} if found is None else found.by_item()
-    items = show_found(session, viewer, order.ranked[:most], hits, terms, keeps_all=keeps_all)
-    return Findings(items, order.cursor(asked.digest, most), order.total, order.by_meaning)
+def _page(search: _Search, order: FoundOrder, hits: list[SearchHit], most: int) -> SearchPage:
+    return SearchPage(hits, order.cursor(search.asked.digest, most), order.total, order.by_meaning)
 
 
-def show_found(
-    session: Session,
-    viewer: UUID,
-    ranked: Sequence[Ranked],
-    hits: Mapping[UUID, Sequence[WordHit]],
-    terms: Terms,
-    *,
-    keeps_all: bool = False,
-) -> list[FoundItem]:
-    """Return items with their best passages. Those that the viewer may not read, or holds in another revision by now,
-    are left out: each read sees what is committed at that moment."""
-    views = views_of(session, viewer, [one.media_id for one in ranked])
+def show_hits(
+    session: Session, viewer: UUID, found: Sequence[tuple[Ranked, FoundItem | None]], terms: Terms
+) -> list[SearchHit]:
+    """Return items with their best passages.
+
+    Those that the viewer may not read, or holds in another revision by now, are left out: each read sees what is
+    committed at that moment.
+    """
+    views = views_of(session, viewer, [one.media_id for one, _ in found])
     kept: list[tuple[View, float, list[Passage]]] = []
-    for media_id, score in ranked:
+    for (media_id, score), item in found:
         view = views.get(media_id)
-        if view is None:
-            continue
-        places = [hit.passage for hit in hits.get(media_id, ()) if hit.passage.revision == view.row.revision]
-        if places or keeps_all:
-            kept.append((view, score, [place for place in places if place.position != ABOUT][:PASSAGES]))
-    texts = read_passages(session, [place for _, _, places in kept for place in places], terms)
+        if view is not None and (item is None or item.revision == view.row.revision):
+            best = item.passages[:PASSAGES] if item else ()
+            kept.append((view, score, [one.passage for one in best]))
+    texts = read_excerpts(session, [place for _, _, places in kept for place in places], terms)
     return [
-        FoundItem(
+        SearchHit(
             view,
             score,
             [texts[place.key] for place in places if place.key in texts],

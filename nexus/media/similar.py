@@ -12,14 +12,18 @@ from sqlalchemy import bindparam, literal_column, select
 
 from nexus.db.chunks import chunks
 from nexus.db.session import Query, Session
-from nexus.media.finding import FoundItem, group_hits, show_found
+from nexus.media.embedding import present_embedder
+from nexus.media.finding import SearchHit, show_hits
 from nexus.media.found_order import Ranked
 from nexus.media.narrowing import ALL_HELD, search_scope
 from nexus.media.queries import View, get_media
 from nexus.media.workbench import Tools
+from nexus.search.finding import find_similar
+from nexus.search.fusing import TITLE_SHARE, FoundItem, fuse, group_items
+from nexus.search.questions import STOP_WORDS
 from nexus.search.scope import Scope
 from nexus.search.terms import Term, Terms
-from nexus.search.words import WordHit, find_words, word_index
+from nexus.search.words import find_words, word_index
 
 #: How many are shown by default.
 SIMILAR = 5
@@ -28,6 +32,8 @@ WEIGHED = 48
 TELLING = 12
 #: Shorter ones say little.
 SHORTEST = 2
+#: What is found has at least this part of the best score, which is the item's own if words were looked for.
+LEAST = 0.2
 #: So many chunks say what a text is about.
 MOST_CHUNKS = 60
 
@@ -35,7 +41,7 @@ MOST_CHUNKS = 60
 @dataclass(frozen=True)
 class Similar:
     like: View
-    items: list[FoundItem]
+    items: list[SearchHit]
     by_meaning: bool
 
 
@@ -62,24 +68,32 @@ def more_like(tools: Tools, viewer: UUID, media_id: UUID, most: int = SIMILAR) -
         like = get_media(session, media_id, viewer)
         scope = search_scope(session, viewer, ALL_HELD, ())
         assert scope is not None, "there are no filters"  # noqa: S101
-        hits = _by_words(session, scope, like)
-        others = group_hits(hit for hit in hits if hit.passage.media_id != media_id)
-        best = max((each[0].score for each in others.values()), default=1.0)
-        ranked = [Ranked(other, each[0].score / best) for other, each in others.items()]
-        items = show_found(session, viewer, ranked[:most], others, Terms(()))
-        return Similar(like, items, by_meaning=False)
+        near = _by_meaning(tools, session, scope, media_id)
+        others = near or _by_words(session, scope, like)
+        least = LEAST * max((one.score for one in others), default=0.0)
+        ranked = [
+            (Ranked(one.media_id, one.score / (1 + TITLE_SHARE)), one)
+            for one in others
+            if one.media_id != media_id and one.score >= least
+        ]
+        return Similar(like, show_hits(session, viewer, ranked[:most], Terms(())), bool(near))
 
 
-def _by_words(session: Session, scope: Scope, like: View) -> list[WordHit]:
+def _by_meaning(tools: Tools, session: Session, scope: Scope, media_id: UUID) -> list[FoundItem]:
+    embedder = present_embedder(tools)
+    return [] if embedder is None else find_similar(session, scope, tools.codes, embedder.model, media_id)
+
+
+def _by_words(session: Session, scope: Scope, like: View) -> list[FoundItem]:
     terms = _telling(session, like)
-    return find_words(session, scope, terms) if terms.wanted else []
+    return group_items(fuse(find_words(session, scope, terms), [])) if terms.wanted else []
 
 
 def _telling(session: Session, like: View) -> Terms:
     """The words that a text has often, and others have but rarely."""
     rows = session.all(_WORDS, media_id=like.row.id, number=like.row.revision)
     texts = [[*row.head.split(), *row.words.split()] for row in rows]
-    times = Counter(token for tokens in texts for token in tokens if len(token) > SHORTEST)
+    times = Counter(token for tokens in texts for token in tokens if _says_something(token))
     inside = Counter(token for tokens in texts for token in {*tokens})
     terms = [Term(((token,),)) for token, _ in times.most_common(WEIGHED)]
     figures = word_index(session).figures(session, terms)
@@ -90,3 +104,7 @@ def _telling(session: Session, like: View) -> Terms:
             telling.append((times[token] * math.log(1 + figures.chunks / found), term))
     telling.sort(key=lambda pair: -pair[0])
     return Terms(tuple(term for _, term in telling[:TELLING]))
+
+
+def _says_something(token: str) -> bool:
+    return len(token) > SHORTEST and token not in STOP_WORDS

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from nexus.app import App
-from nexus.db.session import Sessions
 from nexus.errors import InvalidRequest, NotFound
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Facts, Source
 from nexus.libraries import catalog, members
 from nexus.libraries.access import Role
-from nexus.media import files, refresh, shelving, versions
+from nexus.media import files, finding, refresh, shelving, versions
 from nexus.media.finding import Asked, search_items
-from nexus.media.narrowing import ALL_HELD
 from nexus.media.shelving import Marks
 from nexus.media.similar import more_like
 from nexus.media.wanted import Wanted
@@ -174,16 +173,14 @@ def test_a_revision_that_moves_during_a_search_leaves_no_ghost(
     app: App, ann: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     media_id = publish(app, ann, BOATS)
-    from nexus.media import finding
+    real = finding.find_items
 
-    real = finding.find_words
-
-    def moved(*given: object) -> object:
-        hits = real(*given)  # type: ignore[arg-type]
+    def moved(*given: Any) -> Any:
+        hits = real(*given)
         versions.enter_own_text(app.sessions, media_id, ann, "Mine", BREAD)
         return hits
 
-    monkeypatch.setattr(finding, "find_words", moved)
+    monkeypatch.setattr(finding, "find_items", moved)
     assert ids_found(app, ann, "boats") == []
 
 
@@ -247,7 +244,22 @@ def test_filters_alone_list_the_latest_additions_first(app: App, ann: UUID, cloc
 
 @pytest.mark.parametrize(
     "odd",
-    ['"', "''''", "a AND OR NOT", "(((", "NEAR(a b", "*", "in:", "before:never", "\0", "🚣", "a" * 5000, "x:y:z", "-", '-"'],
+    [
+        '"',
+        "''''",
+        "a AND OR NOT",
+        "(((",
+        "NEAR(a b",
+        "*",
+        "in:",
+        "before:never",
+        "\0",
+        "🚣",
+        "a" * 5000,
+        "x:y:z",
+        "-",
+        '-"',
+    ],
 )
 def test_odd_syntax_is_never_an_error(app: App, ann: UUID, odd: str) -> None:
     publish(app, ann, BOATS)

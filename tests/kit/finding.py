@@ -7,7 +7,7 @@ from uuid import UUID
 from nexus.app import App
 from nexus.extract import Extraction, Facts, Fragment
 from nexus.libraries import access
-from nexus.media.finding import Asked, Findings, search_items
+from nexus.media.finding import Asked, SearchPage, search_items
 from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.texts import Found
 from tests.kit.media import new_media, start_extraction
@@ -41,7 +41,7 @@ def hold(app: App, user: UUID, url: str) -> UUID:
     return new_media(app, user, url)
 
 
-def found_in(app: App, viewer: UUID, question: str) -> Findings:
+def found_in(app: App, viewer: UUID, question: str) -> SearchPage:
     return search_items(app.tools, viewer, Asked(question))
 
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from nexus.media.excerpts import FoundPassage
-from nexus.media.finding import Findings, FoundItem
+from nexus.media.excerpts import Excerpt
+from nexus.media.finding import SearchHit, SearchPage
 from nexus.web.api.schemas import EXAMPLE_ID, CapabilitiesOut, MediaOut
 from nexus.web.http.envelope import Answer
 from nexus.web.views.links import passage_address
@@ -40,7 +40,7 @@ class PassageOut(Answer):
     )
 
     @classmethod
-    def of(cls, found: FoundPassage, media_id: UUID) -> PassageOut:
+    def of(cls, found: Excerpt, media_id: UUID) -> PassageOut:
         return cls.model_validate({**vars(found), "url": passage_address(media_id, found)})
 
 
@@ -55,7 +55,7 @@ class FoundOut(Answer):
     title_marks: list[Place] = Field(examples=[[[4, 9]]], description="The same as `marks`, for its title.")
 
     @classmethod
-    def of(cls, found: FoundItem, viewer: UUID) -> FoundOut:
+    def of(cls, found: SearchHit, viewer: UUID) -> FoundOut:
         return cls(
             media=MediaOut.of(found.view, viewer),
             score=round(found.score, 4),
@@ -76,7 +76,7 @@ class FoundPage(Answer):
     )
 
     @classmethod
-    def of(cls, found: Findings, viewer: UUID) -> FoundPage:
+    def of(cls, found: SearchPage, viewer: UUID) -> FoundPage:
         return cls(
             items=[FoundOut.of(one, viewer) for one in found.items],
             next_cursor=found.next_cursor,
