@@ -150,9 +150,8 @@ def _suggested(search: _Search) -> list[str]:
     """The question with words that are spelled much the same instead of its own."""
     text = search.asked.text
     for typed, instead in suggest_words(search.session, search.scope, search.question):
-        text = re.sub(
-            rf"(?<!\w){re.escape(typed)}(?!\w)", lambda _, new=instead: new, text, flags=re.IGNORECASE
-        )
+        word = re.compile(rf"(?<!\w){re.escape(typed)}(?!\w)", re.IGNORECASE)
+        text = word.sub(instead.replace("\\", ""), text)
     return [] if text == search.asked.text else [text]
 
 
