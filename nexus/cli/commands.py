@@ -134,6 +134,7 @@ def import_(
 
 
 app.command()(list_commands.status)
+app.command()(list_commands.search)
 
 
 @app.command()
