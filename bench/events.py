@@ -24,7 +24,7 @@ from nexus.media.add import add_url
 from nexus.settings import load
 from nexus.upkeep import events
 from nexus.upkeep.events import StreamPlace
-from nexus.web.http import auth
+from nexus.web.http.bearer import issue_token
 
 STREAMS, PER_USER = 500, 10
 ADDED_PER_SECOND = 7
@@ -95,7 +95,7 @@ def _streams(server: Running, folder: Path) -> Iterator[None]:
         for number in range(STREAMS):
             if number % PER_USER == 0:
                 user = uuid4()
-            headers = {**server.headers, "Authorization": f"Bearer {auth.issue_token(settings, user)}"}
+            headers = {**server.headers, "Authorization": f"Bearer {issue_token(settings, user)}"}
             line = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE))
             fields = [f"{name}: {value}" for name, value in headers.items()]
             line.sendall("\r\n".join(["GET /events HTTP/1.1", "Host: 127.0.0.1", *fields, "", ""]).encode())

@@ -21,7 +21,7 @@ from bench.places import Place, add_pending
 from bench.table import Line, interleaved, ratio
 from nexus.db.session import connect
 from nexus.settings import load
-from nexus.web.http import auth
+from nexus.web.http.bearer import issue_token
 from tests.kit.servers.web_pages import Pages
 
 FETCHES = 66
@@ -86,7 +86,7 @@ def _attacked(attacker: subprocess.Popen[str], server: Running, media_id: UUID) 
 @contextmanager
 def _attacker(server: Running, folder: Path, pages: Pages) -> Iterator[subprocess.Popen[str]]:
     """A process of one user, whose fetches wait for their site already."""
-    headers = {**server.headers, "Authorization": f"Bearer {auth.issue_token(load(folder), uuid4())}"}
+    headers = {**server.headers, "Authorization": f"Bearer {issue_token(load(folder), uuid4())}"}
     with httpx2.Client(base_url=f"http://127.0.0.1:{server.port}", headers=headers) as client:
         jobs = [
             client.post("/api/ingestion-jobs", json={"url": pages.url(f"/held/{number}")}).json()["job"]["id"]

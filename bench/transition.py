@@ -16,10 +16,12 @@ from sqlalchemy import func, select
 
 from bench.places import Place, add_pending, dsn, path
 from bench.table import Line, interleaved, ratio
+from nexus.db.chunks import chunks
 from nexus.db.moves import LOG
 from nexus.db.session import Sessions, Statement, connect
 from nexus.db.tables import fragments, history, media, revisions
-from nexus.extract import Extraction
+from nexus.extract import Extraction, Facts
+from nexus.media.chunking import TextPiece, cut_chunks
 from nexus.media.lifecycle import (
     _READABLE,
     _START,
@@ -121,8 +123,9 @@ def _sqlite_by_hand(connection: sqlite3.Connection, sessions: Sessions) -> ByHan
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
     claim, finish, log = _sql(sessions, _START.query, _READABLE.one.query, LOG)
-    fragment, document = _sql(sessions, _WRITE[fragments], _WRITE[revisions])
-    columns = _WRITE[revisions].on(sessions.engine.dialect).order or ()
+    dialect = sessions.engine.dialect
+    chunk, fragment, document = _sql(sessions, _WRITE[chunks], _WRITE[fragments], _WRITE[revisions])
+    chunk_columns, columns = (_WRITE[table].on(dialect).order or () for table in (chunks, revisions))
 
     def take(media_id: UUID) -> None:
         key = media_id.hex
@@ -142,6 +145,7 @@ def _sqlite_by_hand(connection: sqlite3.Connection, sessions: Sessions) -> ByHan
         written = _document(key, at)
         connection.execute(document, [written[column] for column in columns])
         connection.execute(fragment, (key, 1, 0, uuid4().hex, TEXT, None))
+        connection.executemany(chunk, [[row[column] for column in chunk_columns] for row in _chunks(key)])
         connection.execute("COMMIT")
 
     return take
@@ -159,6 +163,14 @@ def _document(media_id: object, at: object) -> dict[str, object]:
         "title_key": "",
     }
     return {**empty, **said, **also, "media_id": media_id}
+
+
+def _chunks(media_id: str) -> list[dict[str, object]]:
+    cut = cut_chunks("Title", Facts(), [TextPiece(0, TEXT, None)])
+    return [
+        {**chunk._asdict(), "id": UUID(str(chunk.id)).hex, "media_id": media_id, "revision": 1}
+        for chunk in cut
+    ]
 
 
 def _stored(moment: datetime) -> str:
@@ -180,6 +192,7 @@ def _postgres_by_hand(connection: psycopg.Connection, sessions: Sessions) -> ByH
         values = {
             "moves": json.dumps([{"row_id": key, "fence": row[8], "title": "Title", "reserved": None}]),
             "fragments": json.dumps([piece]),
+            "chunks": json.dumps(_chunks(key)),
             "revisions": json.dumps([_document(key, str(now))]),
             "now": now,
             **logged,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from nexus import logging, settings
+from nexus.cli import garbage
 from nexus.cli.failures import MISUSED, Refused
 from nexus.settings import Settings
 
@@ -99,6 +100,7 @@ def opened(data_dir: Path | None) -> Iterator[App]:
     app = build_app(load_settings(data_dir), quiet=True)
     try:
         _require_migrated(app.settings)
+        garbage.collect_from_now_on()
         yield app
     finally:
         app.close()

@@ -12,7 +12,7 @@ from nexus.cli import say
 from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import FAILED
 from nexus.errors import ApiError
-from nexus.media import files
+from nexus.media import deletions
 
 
 def remove_items(
@@ -25,7 +25,7 @@ def remove_items(
         for media_id in dict.fromkeys(media_ids):
             error = None
             try:
-                files.delete_media_and_files(app.sessions, app.files, viewer, media_id)
+                deletions.delete_media_and_files(app.sessions, app.files, viewer, media_id)
             except ApiError as raised:
                 error, is_refused = raised, True
             _tell(media_id, error, as_json=as_json)

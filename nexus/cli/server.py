@@ -22,13 +22,13 @@ import uvicorn
 import nexus
 from nexus import logging
 from nexus.app import App
+from nexus.cli import garbage
 from nexus.cli.context import build_app, load_settings
 from nexus.cli.failures import Refused
 from nexus.cli.startup import Opening, ServerPart
 from nexus.cli.token import local_address, sign_in_link
 from nexus.command_line import sign_in_command
 from nexus.settings import Settings
-from nexus.upkeep.confinement import why_not_confined
 from nexus.web import application
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.serving import server_config
@@ -132,7 +132,11 @@ def run_worker(data_dir: Path | None) -> None:
 
 def _confined(chosen: Settings) -> Settings:
     """Refuse to start without a working sandbox, if the settings ask for one."""
-    if chosen.needs_sandbox and (found := why_not_confined()):
+    if not chosen.needs_sandbox:
+        return chosen
+    from nexus.upkeep.confinement import why_not_confined  # noqa: PLC0415 slow to load, and often not needed
+
+    if found := why_not_confined():
         raise Refused(
             f"Documents can't be read safely on this machine. {' '.join(found)} `nexus doctor --security` says more. "
             "To start anyway, set NEXUS_SANDBOX=optional."
@@ -190,6 +194,7 @@ def _parts(app: App) -> list[ServerPart]:
 def _running(app: App, parts: list[ServerPart]) -> Iterator[None]:
     for part in parts:
         part.start()
+    garbage.collect_from_now_on()
     try:
         yield
     finally:
@@ -245,12 +250,16 @@ def _why_not(host: str, port: int, error: OSError) -> str:
 
 
 def _welcome(app: App, port: int) -> None:
+    """Say that the server is ready. Nothing is said before the link is made, because the database may go away."""
     chosen = app.settings
+    link = None
+    if chosen.env != "prod" and chosen.local_owner is not None:
+        link = sign_in_link(chosen, app.sessions, chosen.local_owner, port)
     log.info("server_ready", url=local_address(chosen, port))
     typer.secho(f"Nexus {nexus.__version__} is running.", bold=True)
-    if chosen.env != "prod" and chosen.local_owner is not None:
+    if link is not None:
         typer.echo("\nSign in:")
-        typer.secho(sign_in_link(chosen, app.sessions, chosen.local_owner, port), fg="cyan")
+        typer.secho(link, fg="cyan")
         typer.echo(f"It works once, for ten minutes. Get another with: {sign_in_command(chosen, port)}")
         typer.echo(f"\nData: {chosen.data_dir}")
     typer.echo(f"Work: {_who_works(app)}")

@@ -31,8 +31,9 @@ class ServerPart(Protocol):
 class Opening:
     """Starts the other parts once the database is there and migrated, in a thread of its own.
 
-    It is ready once the broker has been reached too. It waits only for PostgreSQL and the broker: a broken SQLite file
-    or a wrong password stays wrong until somebody corrects it.
+    It is ready once the broker has been reached too; `ready` is called again if the database goes away meanwhile. It
+    waits only for PostgreSQL and the broker: a broken SQLite file or a wrong password stays wrong until somebody
+    corrects it.
     """
 
     def __init__(
@@ -82,10 +83,13 @@ class Opening:
             for part in self._parts:
                 self._started.append(part)
                 part.start()
-        self._readiness.is_open = True
+        self._readiness.is_open, self._readiness.reason = True, STARTING
         if self._until("broker", self._app.queue.reach, lambda error: isinstance(error, Away)):
-            self._readiness.reason = None
-            self._ready()
+            self._until("database", self._announce, self._is_database_away)
+
+    def _announce(self) -> None:
+        self._readiness.reason = None
+        self._ready()
 
     def _migrate(self) -> None:
         migrate.upgrade_schema(self._app.settings.database)
@@ -107,7 +111,6 @@ class Opening:
                     said = time.monotonic()
                     self._say(name, error)
             else:
-                self._readiness.reason = STARTING
                 return True
             self._stopping.wait(LOOK_SECONDS)
         return False

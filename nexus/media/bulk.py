@@ -9,7 +9,7 @@ from uuid import UUID
 from nexus.db.session import Sessions
 from nexus.errors import ApiError
 from nexus.libraries import catalog
-from nexus.media import files, shelving, submit
+from nexus.media import deletions, shelving, submit
 from nexus.media.files import Files
 from nexus.media.shelving import Marks
 from nexus.queue import Queue
@@ -44,7 +44,9 @@ def retry_each(
 
 def delete_each(sessions: Sessions, stored: Files, viewer: UUID, media_ids: Iterable[UUID]) -> BulkResult:
     """Take items out of every library that the viewer administers, each in a transaction of its own."""
-    return _each(media_ids, lambda media_id: files.delete_media_and_files(sessions, stored, viewer, media_id))
+    return _each(
+        media_ids, lambda media_id: deletions.delete_media_and_files(sessions, stored, viewer, media_id)
+    )
 
 
 def mark_each(sessions: Sessions, viewer: UUID, media_ids: Iterable[UUID], marks: Marks) -> BulkResult:
@@ -61,7 +63,7 @@ def remove_each(
 ) -> BulkResult:
     """Take items out of one library."""
     return _each(
-        media_ids, lambda one: files.remove_media_and_files(sessions, stored, viewer, library_id, one)
+        media_ids, lambda one: deletions.remove_media_and_files(sessions, stored, viewer, library_id, one)
     )
 
 

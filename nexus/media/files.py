@@ -1,4 +1,4 @@
-"""The files of items in the store: where one is, a link to it, and its removal.
+"""The files of items in the store: where one is, and its removal.
 
 An object is removed after the commit that makes it unneeded, by a process that may freeze in between for any length of
 time. So there are two ways to remove one:
@@ -28,20 +28,15 @@ from nexus.errors import (
     ApiError,
     FetchInfected,
     InfectedFile,
-    NotFound,
     NotReady,
     ScannerUnreachable,
     StorageFull,
 )
-from nexus.libraries import catalog
-from nexus.libraries.catalog import Gone
-from nexus.media import revisions, versions
 from nexus.media.shares import FileShares
 from nexus.scan import MalwareFound, Scanner, ScannerAway
-from nexus.states.capabilities import Capabilities
-from nexus.states.media import FILE_KINDS, Kind, MediaStatus
-from nexus.storage import Link, NoRoom, Storage, StorageError
-from nexus.storage.names import download_name, is_fetched, object_path
+from nexus.states.media import Kind, MediaStatus
+from nexus.storage import NoRoom, Storage, StorageError
+from nexus.storage.names import is_fetched, object_path
 
 log = logging.get_logger(__name__)
 
@@ -165,59 +160,3 @@ def discard_object(sessions: Sessions, files: Files, media_id: UUID, path: str) 
         if not is_away(error):
             raise
         log.warning("object_left_behind", reason=type(error).__name__)
-
-
-def discard_all(files: Files, gone: Iterable[Gone]) -> None:
-    """Remove the files of deleted items. Call it after the commit."""
-    for each in gone:
-        if each.storage_path is not None:
-            files.remove(each.storage_path)
-        elif each.kind in FILE_KINDS:
-            files.remove(files.path(each.media_id, each.kind))
-
-
-def link_for(
-    sessions: Sessions, files: Files, viewer: UUID, media_id: UUID, number: int | None = None
-) -> tuple[Link, Capabilities]:
-    """Return a new link to the file of an item, or of a version of it, and what else the viewer can do with it.
-
-    Raises NotFound.
-    """
-    with sessions.read() as session:
-        view = versions.view_version(session, media_id, viewer, number)
-        found = revisions.file_of(session, media_id, view.row.revision)
-    if found is None:
-        raise NotFound("This item has no file to download.")
-    try:
-        signed = files.storage.sign_download(
-            found.storage_path,
-            download_name(found.filename, found.content_type),
-            found.content_type,
-            files.link_life,
-        )
-    except StorageError as error:
-        raise refusal(error) from error
-    return signed, view.capabilities
-
-
-def delete_media_and_files(sessions: Sessions, files: Files, viewer: UUID, media_id: UUID) -> None:
-    """Take an item out of every library that the viewer administers, and its file if no library holds it then."""
-    with sessions.begin() as session:
-        gone = catalog.delete_media(session, media_id, viewer)
-    discard_all(files, gone)
-
-
-def remove_media_and_files(
-    sessions: Sessions, files: Files, viewer: UUID, library_id: UUID, media_id: UUID
-) -> None:
-    """Take an item out of one library, and its file if no other library holds it."""
-    with sessions.begin() as session:
-        gone = catalog.remove_media(session, library_id, media_id, viewer)
-    discard_all(files, gone)
-
-
-def delete_library_and_files(sessions: Sessions, files: Files, viewer: UUID, library_id: UUID) -> None:
-    """Delete a library, and the files of items that no other library holds."""
-    with sessions.begin() as session:
-        gone = catalog.delete_library(session, library_id, viewer)
-    discard_all(files, gone)

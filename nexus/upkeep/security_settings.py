@@ -19,7 +19,6 @@ import nexus
 from nexus.scan import Scanner, ScannerAway
 from nexus.settings import SECRETS, Settings, env_file, secrets_folder
 from nexus.settings_checks import SECRET_BYTES
-from nexus.upkeep import advisories
 from nexus.upkeep.findings import CheckVerdict, Finding
 
 #: A secret with fewer different characters is a word or a repetition.
@@ -377,6 +376,8 @@ def _openssl() -> Finding:
 
 
 def _packages() -> Finding:
+    from nexus.upkeep import advisories  # noqa: PLC0415 slow to load, and the usual examination does without
+
     name = "versions.packages"
     checked, listed = advisories.read_advisories(advisories.LISTED.read_text())
     found = advisories.vulnerable(advisories.installed(), listed)

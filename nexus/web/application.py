@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.routing import BaseRoute
@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 import nexus
 from nexus.app import App
 from nexus.errors import ApiError
+from nexus.settings import Settings
 from nexus.web.api import (
     audit,
     bulk,
@@ -37,7 +38,6 @@ from nexus.web.http import middleware
 from nexus.web.http.auth import Gate
 from nexus.web.http.envelope import refuse_in_envelope
 from nexus.web.http.metrics import Metrics
-from nexus.web.http.oidc import Provider
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.routing import Route
 from nexus.web.http.safety import Hosts, safe_headers
@@ -57,6 +57,9 @@ from nexus.web.pages import stories as page_stories
 from nexus.web.pages import uploads as page_uploads
 from nexus.web.pages import versions as page_versions
 from nexus.web.views.render import refuse_as_page
+
+if TYPE_CHECKING:
+    from nexus.web.http.oidc import Provider
 
 DESCRIPTION = """
 Every call carries `Authorization: Bearer …`. A personal token, which you make on your account page or with
@@ -128,7 +131,7 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     )
     api.state.nexus = app
     api.state.gate = Gate(app)
-    api.state.provider = Provider(app.settings) if app.settings.oidc_issuer else None
+    api.state.provider = _provider(app.settings)
     api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
     api.state.shares = Shares.of(app.settings)
@@ -143,6 +146,14 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     )
     api.openapi = openapi_document  # type: ignore[method-assign]
     return api
+
+
+def _provider(settings: Settings) -> Provider | None:
+    if not settings.oidc_issuer:
+        return None
+    from nexus.web.http.oidc import Provider  # noqa: PLC0415 slow to load, and few have an identity provider
+
+    return Provider(settings)
 
 
 def _refuse_unrouted(request: Request, error: ApiError, status: int) -> Response:

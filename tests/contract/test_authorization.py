@@ -36,7 +36,8 @@ from nexus.media.texts import Found
 from nexus.media.uploads import Expected
 from nexus.settings import Settings
 from nexus.states.media import MediaStatus
-from nexus.web.http import auth, cookies
+from nexus.web.http import cookies
+from nexus.web.http.bearer import issue_token, user_of
 from tests.kit.http import Site, headers_of, job_problem, problem
 from tests.kit.media import everything_of, start_extraction, walk_media_to
 from tests.kit.sign_ins import link_key, session_key, token_of
@@ -438,7 +439,7 @@ def unsigned(settings: Settings, user: UUID) -> dict[str, str]:
 
 def stripped(settings: Settings, user: UUID) -> dict[str, str]:
     """A good token whose signature is cut off."""
-    return bearer(settings, auth.issue_token(settings, user).rpartition(".")[0] + ".")
+    return bearer(settings, issue_token(settings, user).rpartition(".")[0] + ".")
 
 
 def of_another_secret(settings: Settings, user: UUID) -> dict[str, str]:
@@ -685,15 +686,15 @@ def test_two_issuers_never_mean_the_same_user() -> None:
         ("https://a/bc", "d"),
         ("x", "b"),
     ]
-    assert len({auth.user_of(issuer, subject) for issuer, subject in pairs}) == len(pairs)
-    assert auth.user_of("https://a/", "b") == auth.user_of("https://a/", "b")
+    assert len({user_of(issuer, subject) for issuer, subject in pairs}) == len(pairs)
+    assert user_of("https://a/", "b") == user_of("https://a/", "b")
 
 
 def test_nobody_becomes_somebody_else_by_taking_their_id_as_a_subject() -> None:
-    theirs = auth.user_of("https://a/", "b")
-    assert auth.user_of("https://a/", str(theirs)) != theirs
+    theirs = user_of("https://a/", "b")
+    assert user_of("https://a/", str(theirs)) != theirs
     own = uuid4()
-    assert auth.user_of("https://a/", str(own)) == own
+    assert user_of("https://a/", str(own)) == own
 
 
 def test_the_authorization_scheme_is_accepted_in_any_case(site: Site) -> None:

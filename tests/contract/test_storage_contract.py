@@ -22,8 +22,7 @@ import pytest
 from nexus.app import build
 from nexus.db.session import wall_clock
 from nexus.libraries import catalog
-from nexus.media import files as store
-from nexus.media import uploads
+from nexus.media import deletions, file_links, uploads
 from nexus.media.uploads import Expected
 from nexus.media.workbench import Bench
 from nexus.storage import CHUNK, NoRoom, ObjectExists, ObjectMissing, Storage, StorageError, Stored
@@ -367,11 +366,11 @@ def test_a_file_is_uploaded_confirmed_downloaded_and_deleted(
     assert place.put(begun.target.url, body, dict(begun.target.headers)).is_success
     done = uploads.confirm_upload(app.sessions, files, app.queue, user, begun.media_id)
     assert (done.media_id, done.duplicate) == (begun.media_id, False)
-    link, _ = store.link_for(app.sessions, files, user, begun.media_id)
+    link, _ = file_links.link_for(app.sessions, files, user, begun.media_id)
     assert place.get(link.url).content == body
     with app.sessions.begin() as session:
         gone = catalog.delete_media(session, begun.media_id, user)
-    store.discard_all(files, gone)
+    deletions.discard_all(files, gone)
     assert place.storage.head(begun.storage_path) is None
     app.close()
 
@@ -387,7 +386,7 @@ def test_a_checked_file_can_not_be_replaced_over_its_upload_link(
     assert place.put(begun.target.url, body, dict(begun.target.headers)).is_success
     uploads.confirm_upload(app.sessions, files, app.queue, user, begun.media_id)
     place.put(begun.target.url, bytes(len(body)), dict(begun.target.headers))
-    link, _ = store.link_for(app.sessions, files, user, begun.media_id)
+    link, _ = file_links.link_for(app.sessions, files, user, begun.media_id)
     assert place.get(link.url).content == body
     bench = Bench(replace(app.tools, files=files), row_of(app.sessions, begun.media_id))
     with bench.file() as found:

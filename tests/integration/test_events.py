@@ -16,7 +16,8 @@ from nexus.media.add import add_url
 from nexus.states.media import MediaStatus
 from nexus.upkeep import events as stream_of
 from nexus.web.api import events as web_events
-from nexus.web.http import auth, cookies
+from nexus.web.http import cookies
+from nexus.web.http.bearer import issue_token
 from tests.kit.http import (
     NO_CERTIFICATES,
     PATIENCE,
@@ -213,7 +214,7 @@ def test_the_stream_needs_a_cookie_or_a_token(site: Site) -> None:
         "none": {},
         "rubbish": {"Cookie": f"{cookies.SESSION}=rubbish"},
         "a sign-in link": {"Cookie": f"{cookies.SESSION}={link_key(site.app.sessions, user)}"},
-        "a bearer token": {"Cookie": f"{cookies.SESSION}={auth.issue_token(settings, user)}"},
+        "a bearer token": {"Cookie": f"{cookies.SESSION}={issue_token(settings, user)}"},
         "a bad token and a good cookie": {
             "Authorization": "Bearer rubbish",
             "Cookie": cookie_of(site.app.sessions, user),

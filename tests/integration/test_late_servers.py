@@ -20,6 +20,7 @@ from nexus.app import App
 from nexus.cli.startup import Opening
 from nexus.states.media import MediaStatus
 from tests.kit import servers
+from tests.kit.faults.network_lines import COMMIT, Lines, Moment, Trap
 from tests.kit.http import Caller, data, problem
 from tests.kit.installation import Nexus, installed
 from tests.kit.media import status_of
@@ -159,6 +160,21 @@ def test_a_server_and_a_celery_worker_wait_for_their_broker(
             assert is_ready(me)
             eventually(lambda: is_readable(nexus, answer["media_id"]), "the worker has found it")
         assert worker.stop() == 0
+
+
+@pytest.mark.parametrize("moment", [Moment.BEFORE, Moment.WITHIN, Moment.AFTER])
+def test_a_server_that_loses_its_database_while_it_makes_the_sign_in_link_goes_on(
+    own_postgres_url: str, lines: Lines, tmp_path: Path, moment: Moment
+) -> None:
+    line = lines.to(own_postgres_url)
+    trap = line.arm(Trap((b"INSERT INTO sign_in_links", COMMIT), moment))
+    with installed(line.url, tmp_path) as nexus, served(nexus) as (process, me):
+        process.wait_for("server_ready")
+        assert trap.sprung.is_set()
+        assert len(waiting(process, "database")) == 1
+        assert is_ready(me)
+        assert sum("/sign-in?token=" in line for line in process.lines()) == 1
+        assert process.stop() == 0
 
 
 @pytest.mark.parametrize("command", ["serve", "worker"])

@@ -15,7 +15,8 @@ from nexus.errors import NotFound, StorageFull
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries import access
 from nexus.libraries.catalog import hold_media
-from nexus.media import files, illustrations, reader, refresh, versions
+from nexus.media import deletions, illustrations, reader, refresh, versions
+from nexus.media.lifecycle import EXTRACTION
 from nexus.media.pictures import PICTURE, FetchingPictures
 from nexus.media.runner import Outcome
 from nexus.queue import Work
@@ -245,7 +246,7 @@ def test_a_text_that_goes_while_its_picture_is_fetched_leaves_nothing_behind(app
     media_id = illustrated(app, served(pages, "/1.png", png()), user=user)
     claim = claimed(app, only(app, media_id))
     result = handler(app).do(claim)
-    files.delete_media_and_files(app.sessions, app.files, user, media_id)
+    deletions.delete_media_and_files(app.sessions, app.files, user, media_id)
     assert handler(app).settle([EndedAttempt(claim, result)]) == ["stale"]
     assert (pictures_of(app, media_id), stored_paths(app)) == ([], [])
 
@@ -254,7 +255,7 @@ def test_a_deleted_item_takes_its_pictures_with_it(app: App, pages: Pages) -> No
     user = uuid4()
     media_id = illustrated(app, *(served(pages, f"/{n}.png", png(n)) for n in (1, 2)), user=user)
     fetch_pictures(app, media_id)
-    files.delete_media_and_files(app.sessions, app.files, user, media_id)
+    deletions.delete_media_and_files(app.sessions, app.files, user, media_id)
     assert (pictures_of(app, media_id), stored_paths(app)) == ([], [])
 
 
@@ -317,7 +318,8 @@ def test_what_a_crash_left_is_removed_but_nothing_that_is_being_fetched(
 
 
 def test_texts_come_first_and_users_take_turns(app: App) -> None:
-    assert list(app.kernel.handlers)[-1] == PICTURE
+    kinds = list(app.kernel.handlers)
+    assert kinds.index(EXTRACTION) < kinds.index(PICTURE)
     assert handler(app).share < 1
     one, other = uuid4(), uuid4()
     illustrated(app, *(f"https://example.com/{number}" for number in range(9)), user=one)
@@ -402,7 +404,7 @@ def test_pictures_count_in_the_room_of_the_user_who_had_their_text_read(app: App
     with pytest.raises(StorageFull):
         Uploader(limited, mine).begin(unique_pdf(100))
     Uploader(limited, yours).begin(unique_pdf(100))
-    files.delete_media_and_files(app.sessions, app.files, mine, media_id)
+    deletions.delete_media_and_files(app.sessions, app.files, mine, media_id)
     Uploader(limited, mine).begin(unique_pdf(100))
 
 

@@ -21,7 +21,7 @@ from nexus.errors import Forbidden, InvalidRequest, NotFound
 from nexus.extract import AVAILABLE_EXTRACTORS, Asset, Extraction, Facts, Fragment, Source
 from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
-from nexus.media import add, files, queries, reader, refresh, versions
+from nexus.media import add, deletions, queries, reader, refresh, versions
 from nexus.media.fragments import read_text_page
 from nexus.media.listing import list_items
 from nexus.media.runner import Outcome
@@ -349,7 +349,7 @@ def test_deleting_an_item_removes_every_version_of_it(app: App) -> None:
     media_id, ann = readable(app)
     refreshed(app, media_id, ann, "the second text")
     versions.enter_own_text(app.sessions, media_id, ann, "Mine", SECRET)
-    files.delete_media_and_files(app.sessions, app.files, ann, media_id)
+    deletions.delete_media_and_files(app.sessions, app.files, ann, media_id)
     assert (numbers(app, media_id), stored_paths(app)) == ([], [])
 
 
@@ -454,7 +454,7 @@ def test_using_and_deleting_at_once_leave_nothing_half_done(crowded: App) -> Non
         refreshed(app, media_id, ann, "the second text")
         used, _ = all_at_once(
             partial(versions.use_version, app.sessions, media_id, ann, 1),
-            partial(files.delete_media_and_files, app.sessions, app.files, ann, media_id),
+            partial(deletions.delete_media_and_files, app.sessions, app.files, ann, media_id),
         )
         assert used == 1 or isinstance(used, NotFound), used
         assert (numbers(app, media_id), held(app, media_id)) == ([], [])

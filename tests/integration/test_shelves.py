@@ -15,7 +15,7 @@ from nexus.errors import InvalidRequest, NotFound
 from nexus.extract import Extraction
 from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
-from nexus.media import files, queries, shelving, versions
+from nexus.media import deletions, queries, shelving, versions
 from nexus.media.bulk import mark_each
 from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.listing import list_items
@@ -214,7 +214,7 @@ def test_somebody_who_can_not_read_an_item_can_note_nothing_about_it(app: App, i
 
 def test_notes_go_with_the_item(app: App, user: UUID, item: UUID) -> None:
     mark(app, item, user, Marks(is_read=True))
-    files.delete_media_and_files(app.sessions, app.files, user, item)
+    deletions.delete_media_and_files(app.sessions, app.files, user, item)
     assert rows(app) == []
 
 
@@ -245,7 +245,7 @@ def test_notes_go_when_their_author_leaves_the_library(app: App, user: UUID, ite
 
 def test_notes_go_when_the_library_is_deleted(app: App, user: UUID, item: UUID) -> None:
     library, _ = noted_by_both(app, user, item)
-    files.delete_library_and_files(app.sessions, app.files, user, library)
+    deletions.delete_library_and_files(app.sessions, app.files, user, library)
     assert rows(app) == [(user, item)]
 
 

@@ -116,7 +116,9 @@ def test_issuing_a_token_imports_neither_the_database_nor_the_server(home: Path)
 def test_a_server_becomes_ready_before_it_imports_what_its_work_needs(home: Path) -> None:
     found = loaded(home, "serve", "--port", "0", before=SERVE)
     assert "uvicorn" in found
-    assert not found & (WORKERS | OTHER_DATABASE | {"httpcore2", "httpx2", "jinja2", "websockets"})
+    assert not found & (
+        WORKERS | OTHER_DATABASE | {"cryptography", "httpcore2", "httpx2", "jinja2", "jwt", "websockets"}
+    )
 
 
 def test_a_server_that_is_stopped_during_its_start_ends(home: Path) -> None:

@@ -23,7 +23,7 @@ from nexus.states.media import Kind
 from nexus.storage.local import PARTS, LocalStorage
 from nexus.upkeep import clean
 from nexus.worker import threads
-from nexus.worker.threads import Forgetting, Sweeper, Upkeep, rounds
+from nexus.worker.threads import Forgetting, Sweeper, Upkeep, VectorSets, rounds
 from tests.kit import servers
 from tests.kit.clock import SetClock
 from tests.kit.databases import copied_postgres
@@ -284,7 +284,12 @@ def test_upkeep_is_off_for_a_bucket_that_may_be_shared_unless_set(
     sqlite_url: str, tmp_path: Path, given: dict[str, str], wanted: bool
 ) -> None:
     app = build(make_settings(sqlite_url, tmp_path, **given))
-    assert [type(each) for each in rounds(app)] == [Sweeper, Forgetting, *([Upkeep] if wanted else [])]
+    assert [type(each) for each in rounds(app)] == [
+        Sweeper,
+        Forgetting,
+        VectorSets,
+        *([Upkeep] if wanted else []),
+    ]
     app.close()
 
 

@@ -21,8 +21,7 @@ from nexus.errors import (
 )
 from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
-from nexus.media import files as store
-from nexus.media import uploads
+from nexus.media import deletions, uploads
 from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage import StorageError
 from tests.kit.media import (
@@ -284,7 +283,7 @@ def test_the_file_of_a_deleted_media_is_removed_after_the_commit(app: App, uploa
     with app.sessions.begin() as session:
         gone = catalog.delete_media(session, media_id, uploader.id)
         assert len(stored_paths(app)) == 1
-    store.discard_all(app.files, gone)
+    deletions.discard_all(app.files, gone)
     assert stored_paths(app) == []
 
 

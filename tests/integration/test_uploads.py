@@ -27,8 +27,7 @@ from nexus.errors import (
 )
 from nexus.extract import AVAILABLE_EXTRACTORS
 from nexus.libraries.access import Role
-from nexus.media import files as store
-from nexus.media import queries, runner, uploads
+from nexus.media import file_links, queries, runner, uploads
 from nexus.media.files import Files
 from nexus.media.lifecycle import claim_due
 from nexus.media.uploads import Expected
@@ -371,7 +370,7 @@ class TestTwoConfirmations:
 
 def test_a_download_link_leads_to_the_file_for_five_minutes(app: App, uploader: Uploader) -> None:
     media_id = uploader.upload(unique_pdf(), filename="ein Buch.pdf")
-    link, _ = store.link_for(app.sessions, app.files, uploader.id, media_id)
+    link, _ = file_links.link_for(app.sessions, app.files, uploader.id, media_id)
     assert "filename=ein+Buch.pdf" in link.url
     assert (link.expires_at - app.sessions.clock()).total_seconds() == 300
 
@@ -379,7 +378,7 @@ def test_a_download_link_leads_to_the_file_for_five_minutes(app: App, uploader: 
 def test_an_unconfirmed_upload_has_no_download_link(app: App, uploader: Uploader) -> None:
     media_id = uploader.sent(unique_pdf())
     with pytest.raises(NotFound):
-        store.link_for(app.sessions, app.files, uploader.id, media_id)
+        file_links.link_for(app.sessions, app.files, uploader.id, media_id)
 
 
 def test_a_store_that_can_not_sign_a_download_is_reported_as_unavailable(
@@ -388,4 +387,4 @@ def test_a_store_that_can_not_sign_a_download_is_reported_as_unavailable(
     media_id = uploader.upload(unique_pdf())
     cut_off: Files = uploader_with_store(app, sign_download=unreachable).app.files
     with pytest.raises(NotReady):
-        store.link_for(app.sessions, cut_off, uploader.id, media_id)
+        file_links.link_for(app.sessions, cut_off, uploader.id, media_id)

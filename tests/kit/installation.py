@@ -20,7 +20,7 @@ from nexus.db.session import Statement
 from nexus.db.tables import media, refreshes
 from nexus.media.add import add_url
 from nexus.states.media import MediaStatus
-from nexus.web.http.auth import issue_token
+from nexus.web.http.bearer import issue_token
 from tests.kit.http import NO_CERTIFICATES
 from tests.kit.media import status_of
 from tests.kit.plugins import extract_by_url

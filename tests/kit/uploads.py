@@ -19,7 +19,7 @@ from nexus.errors import (
 )
 from nexus.libraries import catalog
 from nexus.media import uploads as verbs
-from nexus.media.files import discard_all
+from nexus.media.deletions import discard_all
 from nexus.media.uploads import Begun, Confirmed, Expected
 from nexus.storage import StorageError
 

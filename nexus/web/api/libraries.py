@@ -12,7 +12,7 @@ from nexus.db.session import Session
 from nexus.libraries import catalog, invitations, members, sizes
 from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitation, Invitee
-from nexus.media import files, queries
+from nexus.media import deletions, queries
 from nexus.media.listing import list_items
 from nexus.media.wanted import Wanted
 from nexus.web.api.library_schemas import (
@@ -68,7 +68,7 @@ def rename_library(nexus: Nexus, viewer: Viewer, library_id: UUID, body: Library
 @waits_for_store
 def delete_library(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
     """Items that no other library holds are deleted with it. A default library can't be deleted."""
-    files.delete_library_and_files(nexus.sessions, nexus.files, viewer, library_id)
+    deletions.delete_library_and_files(nexus.sessions, nexus.files, viewer, library_id)
     return answer(Done(done=True))
 
 
@@ -109,7 +109,7 @@ def add_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, body: Libr
 @waits_for_store
 def remove_library_media(nexus: Nexus, viewer: Viewer, library_id: UUID, media_id: UUID) -> Response:
     """For admins of the library. The item is deleted when no library holds it any more."""
-    files.remove_media_and_files(nexus.sessions, nexus.files, viewer, library_id, media_id)
+    deletions.remove_media_and_files(nexus.sessions, nexus.files, viewer, library_id, media_id)
     return answer(Done(done=True))
 
 

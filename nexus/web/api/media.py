@@ -7,8 +7,8 @@ from uuid import UUID
 from fastapi import Request, Response
 
 from nexus.media import (
+    deletions,
     differences,
-    files,
     history,
     illustrations,
     queries,
@@ -251,5 +251,5 @@ def delete_media(nexus: Nexus, viewer: Viewer, media_id: UUID) -> Response:
 
     It is deleted when no library holds it any more.
     """
-    files.delete_media_and_files(nexus.sessions, nexus.files, viewer, media_id)
+    deletions.delete_media_and_files(nexus.sessions, nexus.files, viewer, media_id)
     return answer(Done(done=True))

@@ -9,7 +9,7 @@ from fastapi import Request, Response
 
 from nexus.app import App
 from nexus.errors import InvalidKind
-from nexus.media import files, uploads
+from nexus.media import file_links, uploads
 from nexus.media.uploads import Begun
 from nexus.states.media import Kind
 from nexus.web.api.schemas import BegunOut, ConfirmedOut, LinkOut, UploadBody
@@ -60,7 +60,7 @@ def get_file(
     nexus: Nexus, viewer: Viewer, media_id: UUID, request: Request, revision: Revision = None
 ) -> Response:
     """The link works for five minutes."""
-    link, capabilities = files.link_for(nexus.sessions, nexus.files, viewer, media_id, revision)
+    link, capabilities = file_links.link_for(nexus.sessions, nexus.files, viewer, media_id, revision)
     url = _absolute(nexus, request, link.url)
     return answer(
         LinkOut.model_validate({"url": url, "expires_at": link.expires_at, "capabilities": capabilities})

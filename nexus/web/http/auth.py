@@ -1,4 +1,8 @@
-"""Who is asking. API calls carry a bearer token, pages a session cookie."""
+# ruff: noqa: PLC0415
+"""Who is asking. API calls carry a bearer token, pages a session cookie.
+
+What checks signatures is slow to load, so it is imported at the first bearer token.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,18 @@ import hmac
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import anyio.to_thread
-import jwt
 
 from nexus import logging
-from nexus.errors import Forbidden, NotReady, Unauthorized
+from nexus.errors import Forbidden, Unauthorized
 from nexus.libraries import access, people, sign_ins, tokens
 from nexus.libraries.people import Profile
 from nexus.libraries.sign_ins import SignIn
 from nexus.libraries.tokens import Scope, Token
 from nexus.web.http import cookies
-from nexus.web.http.bearer import BROKEN, issue_token, open_token, refusal_reason, user_of
-from nexus.web.http.keys import KeysUnavailable, PublishedKeys
 from nexus.web.http.memory import Memory
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 
     from nexus.app import App
     from nexus.db.session import Session
-
-__all__ = ["Gate", "issue_token", "require_same_origin", "user_of"]
+    from nexus.web.http.keys import PublishedKeys
 
 log = logging.get_logger(__name__)
 
@@ -65,6 +65,8 @@ class Gate:
 
     def __post_init__(self) -> None:
         if self.app.settings.jwks_url:
+            from nexus.web.http.keys import PublishedKeys
+
             self.keys = PublishedKeys(
                 self.app.settings.jwks_url, "NEXUS_JWKS_URL", self.app.settings.rsa_bits
             )
@@ -85,19 +87,24 @@ class Gate:
         return await self._welcome(user_id)
 
     async def _check(self, token: str) -> UUID:
+        from nexus.web.http import bearer_checks
+
         left = REMEMBERED_SECONDS
-        if self.keys is None:
-            user_id, expires, profile = self._opened(token, self.app.settings.jwt_secret, ["HS256"])
-        else:
-            user_id, expires, profile = await anyio.to_thread.run_sync(
-                self._by_published_key, self.keys, token
-            )
-            left = min(left, self.keys.seconds_left)
-        await self._welcome(user_id, profile)
+        try:
+            if self.keys is None:
+                found = bearer_checks.check_by_secret(self.app.settings, token)
+            else:
+                found = await anyio.to_thread.run_sync(
+                    bearer_checks.check_by_published_key, self.app.settings, token, self.keys
+                )
+                left = min(left, self.keys.seconds_left)
+        except bearer_checks.BadBearer as error:
+            raise _refused(str(error)) from error
+        await self._welcome(found.user_id, found.profile)
         if len(self.good) >= REMEMBERED:
             self.good.clear()
-        self.good[token] = user_id, self.clock() + min(left, expires - time.time())
-        return user_id
+        self.good[token] = found.user_id, self.clock() + min(left, found.expires - time.time())
+        return found.user_id
 
     async def _by_personal_token(self, request: Request, secret: str) -> UUID:
         token = self.tokens.recall(secret)
@@ -181,23 +188,6 @@ class Gate:
         """For the event stream, to which a page can't send headers."""
         bearer = "authorization" in request.headers
         return await (self.by_token(request) if bearer else self.by_cookie(request))
-
-    def _by_published_key(self, keys: PublishedKeys, token: str) -> tuple[UUID, float, Profile]:
-        try:
-            key = keys.find(jwt.get_unverified_header(token).get("kid")).key
-        except KeysUnavailable as error:
-            raise NotReady from error
-        except BROKEN as error:
-            raise _refused(refusal_reason(error)) from error
-        return self._opened(token, key, ["RS256", "ES256"])
-
-    def _opened(self, token: str, key: Any, algorithms: list[str]) -> tuple[UUID, float, Profile]:
-        """Return a token's user, when it expires, and what it says about them. Raises Unauthorized."""
-        try:
-            claims = open_token(self.app.settings, token, key, algorithms)
-            return user_of(claims["iss"], claims["sub"]), float(claims["exp"]), Profile.of(claims)
-        except BROKEN as error:
-            raise _refused(refusal_reason(error)) from error
 
     async def _welcome(self, user_id: UUID, profile: Profile | None = None) -> UUID:
         """A cookie says nothing about its user, and a token may say something new."""

@@ -10,6 +10,8 @@ from nexus.settings import Settings
 SESSION = "nexus_session"
 #: Holds the state of a sign-in at an identity provider until the browser comes back.
 ERRAND = "nexus_errand"
+#: How long somebody may take to sign in at the provider.
+ERRAND_SECONDS = 600
 
 
 def is_secure(settings: Settings, request: Request) -> bool:

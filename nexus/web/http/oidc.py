@@ -26,6 +26,7 @@ from nexus.errors import ApiError, NotReady, Unauthorized
 from nexus.libraries.people import Profile
 from nexus.settings import Settings
 from nexus.web.http.bearer import BROKEN, user_of
+from nexus.web.http.cookies import ERRAND_SECONDS
 from nexus.web.http.keys import FETCH_SECONDS, LIFE_SECONDS, PAUSE_SECONDS, KeysUnavailable, PublishedKeys
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.get_logger(__name__)
 
-#: How long somebody may take to sign in at the provider.
-ERRAND_SECONDS = 600
 ALGORITHMS = ["RS256", "ES256", "PS256", "EdDSA"]
 #: How far the clocks of provider and Nexus may differ.
 LEEWAY_SECONDS = 60

@@ -15,7 +15,7 @@ from nexus.errors import InvalidRequest as Invalid
 from nexus.errors import RateLimited
 from nexus.libraries import catalog, invitations
 from nexus.libraries.sizes import size_libraries
-from nexus.media import files, queries, submit
+from nexus.media import deletions, file_links, queries, submit
 from nexus.media.add import guess_kind
 from nexus.media.failures import count_failed_items
 from nexus.media.listing import list_items
@@ -89,7 +89,7 @@ def row(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> R
 @router.get("/items/{media_id}/file")
 @waits_for_store
 def file(nexus: Nexus, viewer: PageViewer, media_id: UUID, revision: Revision = None) -> Response:
-    link, _ = files.link_for(nexus.sessions, nexus.files, viewer, media_id, revision)
+    link, _ = file_links.link_for(nexus.sessions, nexus.files, viewer, media_id, revision)
     return go(link.url)
 
 
@@ -115,7 +115,7 @@ def retry_by_form(
 def delete(
     nexus: Nexus, viewer: PageViewer, media_id: UUID, list_: Annotated[str, Form(alias="list")] = ""
 ) -> Response:
-    files.delete_media_and_files(nexus.sessions, nexus.files, viewer, media_id)
+    deletions.delete_media_and_files(nexus.sessions, nexus.files, viewer, media_id)
     return go(ItemList.typed(list_).address())
 
 

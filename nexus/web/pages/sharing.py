@@ -15,7 +15,7 @@ from nexus.libraries import catalog, invitations, members, people
 from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitee
 from nexus.libraries.sizes import size_libraries, size_library
-from nexus.media import files
+from nexus.media import deletions
 from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.threads import waits_for_store
 from nexus.web.views.render import go, page, page_router
@@ -87,7 +87,7 @@ def rename_library_by_form(
 @router.post("/{library_id}/delete")
 @waits_for_store
 def delete_library_by_form(nexus: Nexus, viewer: PageViewer, library_id: UUID) -> Response:
-    files.delete_library_and_files(nexus.sessions, nexus.files, viewer, library_id)
+    deletions.delete_library_and_files(nexus.sessions, nexus.files, viewer, library_id)
     return go("/sharing")
 
 

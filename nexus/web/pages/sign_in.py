@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urljoin
 from uuid import UUID
 
@@ -19,10 +19,12 @@ from nexus.libraries.sign_ins import Method, SignIn
 from nexus.web.http import cookies
 from nexus.web.http.auth import require_same_origin
 from nexus.web.http.context import Browser, Nexus, PageViewer, gate_of
-from nexus.web.http.oidc import ERRAND_SECONDS, Provider
 from nexus.web.http.threads import waits_for_site
 from nexus.web.views.devices import device_of
 from nexus.web.views.render import go, page, page_router, sign_in_page
+
+if TYPE_CHECKING:
+    from nexus.web.http.oidc import Provider
 
 log = logging.get_logger(__name__)
 router = page_router()
@@ -79,7 +81,7 @@ def send_to_provider(request: Request, nexus: Nexus, back: Back = "/", again: bo
     except ApiError as error:
         return sign_in_page(request, error.status, error.message, back=local_path(back))
     response = go(errand.address)
-    cookies.put(nexus.settings, request, response, cookies.ERRAND, errand.memo, ERRAND_SECONDS)
+    cookies.put(nexus.settings, request, response, cookies.ERRAND, errand.memo, cookies.ERRAND_SECONDS)
     return response
 
 

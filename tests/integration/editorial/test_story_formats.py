@@ -12,7 +12,8 @@ from markdown_it import MarkdownIt
 
 from nexus.app import App
 from nexus.states.story import StoryStatus
-from nexus.web.http import auth, cookies
+from nexus.web.http import cookies
+from nexus.web.http.bearer import issue_token
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, job_problem, problem, serve
 from tests.kit.job_calls import TEXT, call_step, job_of, ready_job
@@ -224,7 +225,7 @@ def test_the_feed_is_opened_only_by_its_own_token(site: Site, me: Caller) -> Non
     others = {
         "a session": session_key(site.app.sessions, me.user),
         "a sign-in link": link_key(site.app.sessions, me.user),
-        "a bearer token": auth.issue_token(chosen, me.user),
+        "a bearer token": issue_token(chosen, me.user),
         "a personal token": token_of(site.app.sessions, me.user),
         "nothing": "",
         "nonsense": "nonsense",

@@ -16,7 +16,7 @@ from nexus.db.session import Statement
 from nexus.db.tables import assets, fragments, media, media_file, revisions
 from nexus.libraries import catalog
 from nexus.media import queries, refresh, submit
-from nexus.media.files import discard_all
+from nexus.media.deletions import discard_all
 from nexus.media.revisions import keep_files
 from nexus.media.runner import Outcome
 from nexus.media.texts import Kept

@@ -11,7 +11,7 @@ from http.server import ThreadingHTTPServer
 @contextmanager
 def running(server: ThreadingHTTPServer) -> Iterator[int]:
     """Serve in a thread until the block ends; the port."""
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread = threading.Thread(target=server.serve_forever, args=(0.005,))
     thread.start()
     try:
         yield server.server_port
