@@ -78,7 +78,7 @@ class SearchPage:
     suggestions: list[str] = field(default_factory=list)
 
 
-class _Newest(NamedTuple):
+class _Addition(NamedTuple):
     media_id: UUID
     added_at: datetime
 
@@ -176,7 +176,7 @@ def _newest(search: _Search) -> FoundOrder:
 
 
 @per_shape
-def _newest_of(shape: Shape) -> Query[_Newest]:
+def _newest_of(shape: Shape) -> Query[_Addition]:
     latest = func.max(library_media.c.added_at).label("added_at")
     return Query(
         select(chunks.c.media_id, latest)
@@ -186,7 +186,7 @@ def _newest_of(shape: Shape) -> Query[_Newest]:
         .group_by(chunks.c.media_id)
         .order_by(latest.desc(), chunks.c.media_id)
         .limit(literal_column(str(MOST_FOUND))),
-        _Newest,
+        _Addition,
     )
 
 
