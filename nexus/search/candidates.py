@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
 
 from sqlalchemy import Select
 
@@ -14,9 +15,9 @@ from nexus.search.scope import PASSAGE, Passage, Scope
 from nexus.search.terms import Term
 
 #: How many candidates are scored with all words.
-SCORED = 400
+SCORED = 300
 #: How many chunks the database ranks to find these.
-RANKED = 6000
+RANKED = 3000
 #: How many tokens are compared with one that was not found.
 MOST_TOKENS = 20_000
 
@@ -24,12 +25,29 @@ CANDIDATE = (*PASSAGE, *(chunks.c[name] for name in ("head", "words", "length"))
 
 
 class CandidateRow(NamedTuple):
-    """A row of CANDIDATE."""
+    """A row of CANDIDATE. Most are left out again, so only those that stay become passages."""
 
-    passage: Passage
+    key: int
+    media_id: Any
+    revision: int
+    position: int
+    fragment: int
+    start: int
+    end: int
+    chunk_id: Any
     head: str
     words: str
     length: int
+
+    @property
+    def passage(self) -> Passage:
+        media_id, chunk_id = as_uuid(self.media_id), as_uuid(self.chunk_id)
+        return Passage(self.key, media_id, *self[2:7], chunk_id)
+
+
+def as_uuid(stored: UUID | str) -> UUID:
+    """Return an id as PostgreSQL or SQLite gives it."""
+    return stored if isinstance(stored, UUID) else UUID(stored)
 
 
 class WordIndex(Protocol):

@@ -13,6 +13,9 @@ from nexus.search.words import WordHit
 
 #: How much meaning counts beside words; see docs/decisions/0043-words-and-meaning.md.
 MEANING_SHARE = 0.4
+#: How far apart the nearest and the farthest have to be for meaning to count that much. A model that knows nothing
+#: about a text finds everything equally near.
+SPREAD = 0.4
 #: What is found by meaning alone has to be at least so near: all vectors are near to something.
 NEAR = 0.2
 #: What an item's title adds to its best passage, and how much of its own score that is.
@@ -40,8 +43,7 @@ def fuse(
 ) -> list[FoundPassage]:
     """Return all passages, best first: a part of each one's score by words and a part of that by meaning.
 
-    Words are compared with their best, and meaning with its own range, because near and far vectors often differ
-    little. A model that knows nothing about a text spreads its part evenly, and words decide.
+    Words are compared with their best, and meaning with the farthest that was found.
     """
     most = max((hit.score for hit in words), default=0.0)
     if not meaning:
@@ -66,7 +68,9 @@ def _stretched(meaning: Sequence[MeaningHit]) -> dict[int, float]:
     cosines = [hit.cosine for hit in meaning]
     least, most = min(cosines), max(cosines)
     return {
-        hit.passage.key: (hit.cosine - least) / (most - least or 1.0) for hit in meaning if hit.cosine >= NEAR
+        hit.passage.key: (hit.cosine - least) / max(most - least, SPREAD)
+        for hit in meaning
+        if hit.cosine >= NEAR
     }
 
 

@@ -26,16 +26,24 @@ COMPARED = 600
 MOST_OF_ITEM = 200
 
 
+#: How many of the nearest are looked up at a time, until enough of them are in scope.
+LOOKED_UP = 250
+
+
 class MeaningHit(NamedTuple):
     passage: Passage
     #: How near it is, between -1 and 1.
     cosine: float
 
 
-class _VectorRow(NamedTuple):
-    passage: Passage
+class _Vector(NamedTuple):
     seq: int
     vector: bytes
+
+
+class _Numbered(NamedTuple):
+    passage: Passage
+    seq: int
 
 
 class _VectorNumber(NamedTuple):
@@ -48,37 +56,39 @@ class _Bytes(NamedTuple):
 
 _OWN = (chunks.c.media_id == vectors.c.media_id) & (chunks.c.id == vectors.c.chunk_id)
 _OF_MODEL = vectors.c.model == bindparam("model")
-_ALIVE = Query(lambda dialect: select(vectors.c.seq).where(numbered(dialect, vectors.c.seq)), _VectorNumber)
+_VECTORS = Query(
+    lambda dialect: select(vectors.c.seq, vectors.c.vector).where(numbered(dialect, vectors.c.seq)), _Vector
+)
 
 
 @per_shape
-def _by_number(shape: Shape) -> Query[_VectorRow]:
+def _passages(shape: Shape) -> Query[_Numbered]:
     def clause(dialect: Dialect) -> Any:
         near = vectors.alias("near")
         items = select(near.c.media_id).where(numbered(dialect, near.c.seq))
         return (
-            select(*PASSAGE, vectors.c.seq, vectors.c.vector)
+            select(*PASSAGE, vectors.c.seq)
             .select_from(vectors)
             .join(chunks, _OWN)
             .where(numbered(dialect, vectors.c.seq), is_readable(shape, items))
         )
 
-    return Query(clause, _VectorRow)
+    return Query(clause, _Numbered)
 
 
 @per_shape
-def _by_chunk(shape: Shape) -> Query[_VectorRow]:
+def _of_passages(shape: Shape) -> Query[_VectorNumber]:
     def clause(dialect: Dialect) -> Any:
         named = chunks.alias("named")
         items = select(named.c.media_id).where(numbered(dialect, named.c.key))
         return (
-            select(*PASSAGE, vectors.c.seq, vectors.c.vector)
+            select(vectors.c.seq)
             .select_from(chunks)
             .join(vectors, _OWN & _OF_MODEL)
             .where(numbered(dialect, chunks.c.key), is_readable(shape, items))
         )
 
-    return Query(clause, _VectorRow)
+    return Query(clause, _VectorNumber)
 
 
 @per_shape
@@ -111,14 +121,15 @@ def find_meaning(
     if not codes.refresh(session, model):
         return None
     numbers = codes.nearest(model, vector, COMPARED)
-    hits = _compared(session, scope, vector, numbers)
-    if len(numbers) < COMPARED:
-        _forget_gone(session, codes, model, numbers)
-    elif len(hits) < WANTED:  # much of what is near is not for this viewer
-        _forget_gone(session, codes, model, numbers)
+    near = _compared(session, vector, numbers)
+    if gone := set(numbers) - {number for number, _ in near}:
+        codes.forget(model, gone)
+    hits = _in_reach(session, scope, near)
+    if len(hits) < WANTED and len(numbers) == COMPARED:  # much of what is near is not for this viewer
         theirs = [row.seq for row in session.all(_in_scope(scope.shape), model=model, **scope.values)]
-        hits = _compared(session, scope, vector, codes.nearest(model, vector, COMPARED, theirs))
-    return hits[:WANTED]
+        numbers = codes.nearest(model, vector, COMPARED, theirs)
+        hits = _in_reach(session, scope, _compared(session, vector, numbers))
+    return hits
 
 
 def compare_passages(
@@ -126,8 +137,8 @@ def compare_passages(
 ) -> list[MeaningHit]:
     """Return how near these passages are, nearest first: those that are still in scope and have a vector."""
     keys = listed(session, (passage.key for passage in passages))
-    rows = session.all(_by_chunk(scope.shape), numbers=keys, model=model, **scope.values)
-    return _hits(rows, vector)
+    rows = session.all(_of_passages(scope.shape), numbers=keys, model=model, **scope.values)
+    return _in_reach(session, scope, _compared(session, vector, [row.seq for row in rows]))
 
 
 def item_vector(session: Session, scope: Scope, model: str, media_id: UUID) -> bytes | None:
@@ -141,31 +152,33 @@ def item_vector(session: Session, scope: Scope, model: str, media_id: UUID) -> b
     return bytes((middle / (np.linalg.norm(middle) or 1.0)).astype("<f4").tobytes())
 
 
-def _compared(session: Session, scope: Scope, vector: bytes, numbers: Sequence[int]) -> list[MeaningHit]:
-    rows = session.all(_by_number(scope.shape), numbers=listed(session, numbers), **scope.values)
-    return _hits(rows, vector)
-
-
-def _hits(rows: Sequence[_VectorRow], vector: bytes) -> list[MeaningHit]:
-    """A text that an item repeats is found once, where it is first."""
-    first: dict[int, _VectorRow] = {}
-    for row in sorted(rows, key=lambda row: row.passage.position):
-        if len(row.vector) == len(vector):
-            first.setdefault(row.seq, row)
-    if not first:
+def _compared(session: Session, vector: bytes, numbers: Sequence[int]) -> list[tuple[int, float]]:
+    """The numbers and cosines of vectors, nearest first. Those that are gone are missing."""
+    rows = session.all(_VECTORS, numbers=listed(session, numbers))
+    rows = [row for row in rows if len(row.vector) == len(vector)]
+    if not rows:
         return []
-    near = _matrix([row.vector for row in first.values()]) @ _matrix([vector])[0]
-    hits = map(MeaningHit, (row.passage for row in first.values()), near.tolist())
-    return sorted(hits, key=lambda hit: (-hit.cosine, hit.passage.media_id, hit.passage.position))
+    near = _matrix([row.vector for row in rows]) @ _matrix([vector])[0]
+    found = zip((row.seq for row in rows), near.tolist(), strict=True)
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+
+
+def _in_reach(session: Session, scope: Scope, near: Sequence[tuple[int, float]]) -> list[MeaningHit]:
+    """The passages in scope of the nearest vectors. A text that an item repeats is found once, where it is first."""
+    hits: list[MeaningHit] = []
+    for start in range(0, len(near), LOOKED_UP):
+        cosines = dict(near[start : start + LOOKED_UP])
+        rows = session.all(_passages(scope.shape), numbers=listed(session, cosines), **scope.values)
+        first: dict[int, Passage] = {}
+        for row in sorted(rows, key=lambda row: row.passage.position):
+            first.setdefault(row.seq, row.passage)
+        hits += [MeaningHit(first[number], cosine) for number, cosine in cosines.items() if number in first]
+        if len(hits) >= WANTED:
+            break
+    return hits[:WANTED]
 
 
 def _matrix(given: Sequence[bytes]) -> NDArray[np.float32]:
     import numpy as np  # noqa: PLC0415
 
     return np.frombuffer(b"".join(given), "<f4").reshape(len(given), -1)
-
-
-def _forget_gone(session: Session, codes: SignCodes, model: str, numbers: Sequence[int]) -> None:
-    alive = {row.seq for row in session.all(_ALIVE, numbers=listed(session, numbers))}
-    if gone := set(numbers) - alive:
-        codes.forget(model, gone)

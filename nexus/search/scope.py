@@ -8,7 +8,18 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Integer, Select, and_, bindparam, column, func, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    column,
+    func,
+    select,
+    tuple_,
+)
 from sqlalchemy.engine import Dialect
 
 from nexus.db.chunks import chunks
@@ -63,7 +74,9 @@ class Scope:
 Shape = tuple[Select[Any], tuple[Select[Any], ...], tuple[Select[Any], ...]]
 
 
-def is_readable(shape: Shape, among: Select[Any] | None = None) -> ColumnElement[bool]:
+def is_readable(
+    shape: Shape, among: Select[Any] | None = None, of: FromClause = chunks
+) -> ColumnElement[bool]:
     """Return the condition that a chunk is in scope. `among` names the items that matter: others need no look.
 
     Not a join: SQLite would compare every chunk with every text.
@@ -71,7 +84,7 @@ def is_readable(shape: Shape, among: Select[Any] | None = None) -> ColumnElement
     readable, holding, lacking = shape
     if among is not None:
         readable = readable.where(readable.selected_columns.media_id.in_(among))
-    text = tuple_(chunks.c.media_id, chunks.c.revision)
+    text = tuple_(of.c.media_id, of.c.revision)
     conditions = [text.in_(wanted) for wanted in (readable, *holding)]
     return and_(*conditions, *(text.not_in(unwanted) for unwanted in lacking))
 

@@ -52,11 +52,9 @@ def find_words(session: Session, scope: Scope, terms: Terms) -> list[WordHit]:
     figures = index.figures(session, terms.wanted)
     scorer = Scorer(terms.wanted, figures)
     candidates = _candidates(session, index, scope, _rarest_first(terms.wanted, figures))
-    hits = [
-        WordHit(row.passage, scorer.score(Indexes(row.head, row.words, row.length))) for row in candidates
-    ]
-    hits.sort(key=lambda hit: (-hit.score, hit.passage.media_id, hit.passage.position))
-    return hits[:WANTED]
+    scored = [(scorer.score(Indexes(row.head, row.words, row.length)), row) for row in candidates]
+    scored.sort(key=lambda pair: (-pair[0], pair[1].media_id, pair[1].position))
+    return [WordHit(row.passage, score) for score, row in scored[:WANTED]]
 
 
 def _rarest_first(terms: Sequence[Term], figures: IndexFigures) -> list[tuple[int, Term]]:
@@ -71,30 +69,30 @@ def _candidates(
         return []
     rows: dict[int, CandidateRow] = {}
     for condition in _conditions(index, found):
-        rows.update((row.passage.key, row) for row in index.newest_best(session, scope, condition))
+        rows.update((row.key, row) for row in index.newest_best(session, scope, condition))
         if len(rows) >= SCORED:
             break
     was_all = sum(count for count, _ in found) <= SCORED
     if len(rows) < WANTED and not was_all:
         every = index.any_of([term for _, term in found])
-        rows.update((row.passage.key, row) for row in index.best(session, scope, every))
+        rows.update((row.key, row) for row in index.best(session, scope, every))
     return list(rows.values())
 
 
 def _conditions(index: WordIndex, found: list[tuple[int, Term]]) -> list[str]:
-    """What candidates have to meet: one of the rarest terms or, if even these are common, several of all."""
-    rarest: list[Term] = []
+    """What candidates have to meet, one condition after the other until there are enough.
+
+    First one of the rare terms. Of the common ones all, then the rarest and another, then any.
+    """
     total = 0
+    rare: list[Term] = []
+    common: list[Term] = []
     for count, term in found:
         total += count
-        if rarest and total > RANKED:
-            break
-        rarest.append(term)
-    if found[0][0] <= RANKED or len(found) == 1:
-        return [index.any_of(rarest)]
-    first, *others = (term for _, term in found)
-    return [
-        index.all_of([index.any_of([term]) for term in (first, *others)]),
-        index.all_of([index.any_of([first]), index.any_of(others)]),
-        index.any_of([first, *others]),
-    ]
+        (rare if total <= RANKED else common).append(term)
+    conditions = [index.any_of(rare)] if rare else []
+    if len(common) > 1:
+        conditions.append(index.all_of([index.any_of([term]) for term in common]))
+    if len(common) > 2:
+        conditions.append(index.all_of([index.any_of(common[:1]), index.any_of(common[1:])]))
+    return [*conditions, index.any_of(common)] if common else conditions

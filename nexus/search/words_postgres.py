@@ -137,15 +137,14 @@ def _newest_best(shape: Shape) -> Query[CandidateRow]:
         .prefix_with("MATERIALIZED")
     )
     best = (
-        select(chunks.c.key, chunks.c.media_id)
+        select(*CANDIDATE)
         .join(newest, newest.c.key == chunks.c.key)
         .order_by(_RANK)
         .limit(written(str(SCORED)))
         .cte("best")
         .prefix_with("MATERIALIZED")
     )
-    found = select(*CANDIDATE).join(best, best.c.key == chunks.c.key)
-    return Query(found.where(is_readable(shape, select(best.c.media_id))), CandidateRow)
+    return Query(select(*best.c).where(is_readable(shape, select(best.c.media_id), best)), CandidateRow)
 
 
 @per_shape

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     CTE,
     Column,
-    ColumnElement,
     Float,
     Integer,
     LargeBinary,
@@ -37,8 +36,6 @@ _AVERAGES = 1
 
 _index = table(INDEX, column("rowid", Integer))
 _pages = table(f"{INDEX}_data", Column("id", Integer), Column("block", LargeBinary))
-#: Beside the chunks of the outer statement.
-_found = chunks.alias("found")
 _KEY: Any = _index.c.rowid
 _RANK: Any = func.bm25(written(INDEX), written(f"{HEAD_WEIGHT}.0"), written("1.0"), type_=Float)
 
@@ -79,9 +76,8 @@ def _materialized(statement: Select[Any], name: str) -> CTE:
     return statement.cte(name).prefix_with("MATERIALIZED")
 
 
-def _candidates(best: CTE, *conditions: ColumnElement[bool]) -> Query[CandidateRow]:
-    found = select(*CANDIDATE).select_from(best).join(chunks, best.c.key == chunks.c.key)
-    return Query(found.where(*conditions), CandidateRow)
+def _candidates(best: CTE) -> Select[Any]:
+    return select(*CANDIDATE).select_from(best).join(chunks, best.c.key == chunks.c.key)
 
 
 @per_shape
@@ -93,23 +89,22 @@ def _newest_best(shape: Shape) -> Query[CandidateRow]:
         .limit(written(str(RANKED)))
     )
     ranked = _materialized(newest, "ranked")
-    best = _materialized(select(ranked.c.key).order_by(ranked.c.rank).limit(written(str(SCORED))), "best")
-    items = select(_found.c.media_id).join(best, best.c.key == _found.c.key)
-    return _candidates(best, is_readable(shape, items))
+    best = select(ranked.c.key).order_by(ranked.c.rank).limit(written(str(SCORED)))
+    kept = _materialized(_candidates(_materialized(best, "best")), "kept")
+    return Query(select(*kept.c).where(is_readable(shape, select(kept.c.media_id), kept)), CandidateRow)
 
 
 @per_shape
 def _best(shape: Shape) -> Query[CandidateRow]:
     """The plus keeps SQLite from asking the index again for each chunk, instead of once."""
+    theirs = select(chunks.c.key).where(is_readable(shape))
     best = (
-        select(chunks.c.key)
-        .select_from(_index)
-        .join(chunks, chunks.c.key == written(f"+{INDEX}.rowid"))
-        .where(_matches("match"), is_readable(shape))
+        select(_KEY.label("key"))
+        .where(_matches("match"), written(f"+{INDEX}.rowid").in_(theirs))
         .order_by(_RANK)
         .limit(written(str(SCORED)))
     )
-    return _candidates(_materialized(best, "best"))
+    return Query(_candidates(_materialized(best, "best")), CandidateRow)
 
 
 @cache
