@@ -13,7 +13,7 @@ from nexus.errors import InvalidRequest, NotFound
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Facts, Source
 from nexus.libraries import catalog, members
 from nexus.libraries.access import Role
-from nexus.media import files, finding, refresh, shelving, versions
+from nexus.media import deletions, finding, refresh, shelving, versions
 from nexus.media.finding import Asked, search_items
 from nexus.media.shelving import Marks
 from nexus.media.similar import more_like
@@ -125,7 +125,7 @@ def test_somebody_who_is_only_invited_finds_nothing(app: App, ann: UUID, bob: UU
 
 def test_a_deleted_item_is_gone_from_the_next_search(app: App, ann: UUID) -> None:
     media_id = publish(app, ann, BOATS)
-    files.delete_media_and_files(app.sessions, app.files, ann, media_id)
+    deletions.delete_media_and_files(app.sessions, app.files, ann, media_id)
     assert ids_found(app, ann, "boats") == []
 
 
@@ -294,7 +294,7 @@ def test_later_pages_keep_their_order_and_leave_out_what_has_gone(app: App, ann:
     whole = ids_found(app, ann, "boats")
     first = search_items(app.tools, ann, Asked("boats"), None, 2)
     publish(app, ann, BOATS, title="Boats, boats and boats")
-    files.delete_media_and_files(app.sessions, app.files, ann, whole[3])
+    deletions.delete_media_and_files(app.sessions, app.files, ann, whole[3])
     second = search_items(app.tools, ann, Asked("boats"), first.next_cursor, 3)
     assert [one.view.row.id for one in second.items] == [whole[2], whole[4]]
     assert all(one.passages for one in second.items)
