@@ -55,8 +55,9 @@ check: .venv/ready-dev ## Format, lint, types, layers, generated docs and known 
 	@$(BIN)/python tools/reference.py --check
 	@$(BIN)/python tools/advisories.py
 
-quality: .venv/ready-dev ## Compare how well articles are read with the pinned scores
+quality: .venv/ready-dev ## Compare how well articles are read and texts are found with the pinned scores
 	@DATA=$(DATA) $(BIN)/python -m bench.quality --gate
+	@DATA=$(DATA) $(BIN)/python -m bench.retrieval --gate
 
 format: .venv/ready-dev ## Format and fix what can be fixed
 	@$(BIN)/ruff format .

@@ -15,7 +15,9 @@ from bench import (
     over_http,
     parsing,
     quality,
+    retrieval,
     scale,
+    searching,
     startup,
     throughput,
     transition,
@@ -40,6 +42,8 @@ QUESTIONS = {
     "imports": importing.ask,
     "quality": quality.ask,
     "authored": authored.ask,
+    "retrieval": retrieval.ask,
+    "searching": searching.ask,
     "startup": startup.ask,
 }
 

@@ -12,7 +12,7 @@ from nexus.search.scope import Passage
 from nexus.search.words import WordHit
 
 #: How much meaning counts beside words; see docs/decisions/0043-words-and-meaning.md.
-MEANING_SHARE = 0.4
+MEANING_SHARE = 0.5
 #: How far apart the nearest and the farthest have to be for meaning to count that much. A model that knows nothing
 #: about a text finds everything equally near.
 SPREAD = 0.4

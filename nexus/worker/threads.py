@@ -13,6 +13,7 @@ from nexus import logging
 from nexus.app import App
 from nexus.media.embedding import present_embedder
 from nexus.media.vectors import keep_sets
+from nexus.search.words_postgres import refresh_counts
 from nexus.upkeep import clean, forgetting
 from nexus.work.handler import Claim, Handler
 from nexus.work.turns import Turns
@@ -29,6 +30,8 @@ PAUSE_AFTER_ERROR = 1.0
 FIRST_UPKEEP_SECONDS = 60.0
 #: How often the vectors of the present model are looked after.
 VECTOR_SECONDS = 60.0
+#: How often it is looked whether the words of texts have to be counted again.
+COUNT_SECONDS = 600.0
 #: How long a stop waits for the work under way.
 STOP_SECONDS = 30.0
 
@@ -252,7 +255,19 @@ class VectorSets(Rounds):
             self._app.queue.bell.ring()
 
 
+class WordCounts(Rounds):
+    """Counts how rare each word is, for PostgreSQL to rank by: SQLite knows."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__("counts", self._count, COUNT_SECONDS, FIRST_UPKEEP_SECONDS)
+        self._app = app
+
+    def _count(self) -> None:
+        with self._app.sessions.begin() as session:
+            refresh_counts(session)
+
+
 def rounds(app: App) -> list[Rounds]:
     """Return what a working process does at intervals."""
     upkeep: list[Rounds] = [Upkeep(app)] if app.settings.does_upkeep else []
-    return [Sweeper(app), Forgetting(app), VectorSets(app), *upkeep]
+    return [Sweeper(app), Forgetting(app), VectorSets(app), WordCounts(app), *upkeep]
