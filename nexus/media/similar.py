@@ -100,8 +100,9 @@ def _telling(session: Session, like: View) -> Terms:
     telling = []
     for term, found in zip(terms, figures.found_in, strict=True):
         token = term.forms[0][0]
-        if found > inside[token]:
-            telling.append((times[token] * math.log(1 + figures.chunks / found), term))
+        # A word that only this text has finds nothing else. Fewer than its own means counted before it came.
+        if found != inside[token]:
+            telling.append((times[token] * math.log(1 + figures.chunks / max(found, 1)), term))
     telling.sort(key=lambda pair: -pair[0])
     return Terms(tuple(term for _, term in telling[:TELLING]))
 

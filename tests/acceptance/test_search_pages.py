@@ -105,8 +105,13 @@ def test_search_is_accessible_in_all_its_states(page: Page, live_site: LiveSite,
     assert violations(page) == []
 
 
-def test_search_never_scrolls_sideways_on_a_phone(page: Page, live_site: LiveSite) -> None:
+def test_search_fits_on_a_phone_below_one_line_of_links(page: Page, live_site: LiveSite) -> None:
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     for query in ("", "?q=boats", f"?q={'unbroken' * 40}"):
         page.goto(f"{live_site.url}/find{query}")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    links = page.get_by_role("navigation", name="Main"), page.get_by_role("link", name="Account")
+    boxes = [one.bounding_box() for one in links]
+    assert all(boxes)
+    bar, account = (one for one in boxes if one)
+    assert bar["y"] <= account["y"] + account["height"] / 2 <= bar["y"] + bar["height"]

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.kit.finding import publish
+from tests.kit.finding import count_words_now, publish
 from tests.kit.http import Caller, Site, data, problem
 
 BOATS = "The boats leave the harbour at night, when the lanterns are lit."
@@ -43,12 +43,14 @@ def test_pages_follow_each_other_by_their_cursors(site: Site, me: Caller) -> Non
 
 def test_other_words_are_offered_if_nothing_is_found(site: Site, me: Caller) -> None:
     publish(site.app, me.user, BOATS)
+    count_words_now(site.app)
     found = data(me.get("/search", params={"q": "lantrens"}))
     assert (found["items"], found["suggestions"]) == ([], ["lanterns"])
 
 
 def test_what_others_hold_is_neither_found_nor_offered(site: Site, me: Caller, you: Caller) -> None:
     publish(site.app, you.user, "A text that says zanzibar.")
+    count_words_now(site.app)
     for typed in ("zanzibar", "zanzibra"):
         found = data(me.get("/search", params={"q": typed}))
         assert (found["items"], found["suggestions"]) == ([], [])

@@ -10,6 +10,7 @@ from nexus.libraries import access
 from nexus.media.finding import Asked, SearchPage, search_items
 from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.texts import Found
+from nexus.search.words_postgres import refresh_counts
 from tests.kit.media import new_media, start_extraction
 
 NO_FACTS = Facts()
@@ -32,6 +33,13 @@ def publish(
         found = Found(Extraction(title, pieces, facts), "tests")
         assert mark_ready_for_reading(session, media_id, attempt, found)
     return media_id
+
+
+def count_words_now(app: App) -> None:
+    """What upkeep does at intervals on PostgreSQL; SQLite counts when it is asked."""
+    if app.sessions.engine.dialect.name == "postgresql":
+        with app.sessions.begin() as session:
+            refresh_counts(session)
 
 
 def hold(app: App, user: UUID, url: str) -> UUID:
