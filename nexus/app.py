@@ -94,6 +94,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
     from nexus.imports.staging import StagedShares
     from nexus.media.workbench import Tools
     from nexus.queue.inline import InlineQueue
+    from nexus.search.codes import SignCodes
     from nexus.work.leases import Leases
 
     sessions = connect(settings.database, settings.database_pool, clock)
@@ -114,6 +115,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         _limits(settings),
         _picture_limits(settings),
         make_embedder(settings),
+        SignCodes(settings.search_mib * MIB),
     )
     imports = Imports(
         tools,

@@ -28,3 +28,9 @@ class EmbedSettings(BaseSettings):
     embed_seconds: float = Field(
         60.0, gt=0, le=600, description="How long a model may take for one batch of texts."
     )
+    search_mib: int = Field(
+        128,
+        ge=1,
+        description="How much memory, in MiB, a process takes to search by meaning: 1 MiB is enough for about 18,000 "
+        "chunks of text. Of a larger library, what was found by words is put in order by meaning.",
+    )

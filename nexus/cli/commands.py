@@ -136,6 +136,7 @@ def import_(
 
 
 app.command()(list_commands.status)
+app.command()(list_commands.search)
 
 
 @app.command()

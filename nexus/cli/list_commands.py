@@ -103,6 +103,27 @@ def mark(
     mark_items(data_dir, user, ids, read, archived, favourite, title, as_json=as_json)
 
 
+def search(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            help='Words, "phrases", and the filters in:, kind:, site:, by:, before: and after:. Put what begins with '
+            "- in quotes with the rest, or after --.",
+            metavar="WORDS...",
+            show_default=False,
+        ),
+    ],
+    limit: Annotated[int, typer.Option(min=1, max=200, help="The most items to show.")] = 10,
+    user: User = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find items by their words and, if there is a model, by what they mean."""
+    from nexus.cli.searching import show_found
+
+    show_found(data_dir, user, " ".join(words), limit, as_json=as_json)
+
+
 def embed(
     status: Annotated[  # noqa: ARG001 what it shows, and all that there is to ask
         bool, typer.Option("--status", help="Show how much is searchable by meaning.")

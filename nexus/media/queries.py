@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -14,6 +16,7 @@ from sqlalchemy import ColumnElement, Integer, bindparam, func, literal_column, 
 
 from nexus.db.session import Query, Session
 from nexus.db.tables import library_media, media, memberships
+from nexus.db.value_lists import in_values, numbered_values, padded_values
 from nexus.errors import InvalidRequest, NotFound
 from nexus.media.illustrations import ASSET
 from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
@@ -106,6 +109,28 @@ def get_media(session: Session, media_id: UUID, viewer: UUID, number: int | None
     if row is None:
         raise NotFound
     return view_of(row)
+
+
+def views_of(session: Session, viewer: UUID, media_ids: Sequence[UUID]) -> dict[UUID, View]:
+    """Return items as their viewer sees them, by their ids. Those that the viewer may not read are left out."""
+    chosen = padded_values(media_ids)
+    if not chosen:
+        return {}
+    rows = session.all(_several(len(chosen)), viewer=viewer, **numbered_values("item", chosen))
+    return {row.id: view_of(row) for row in rows}
+
+
+@lru_cache
+def _several(count: int) -> Query[ItemRow]:
+    seen = (
+        select(*SEEN, func.max(library_media.c.added_at).label("added_at"))
+        .join_from(library_media, memberships, memberships.c.library_id == library_media.c.library_id)
+        .join(media, media.c.id == library_media.c.media_id)
+        .where(in_values(library_media.c.media_id, "item", count), HELD_BY_VIEWER)
+        .group_by(media.c.id)
+        .subquery("seen")
+    )
+    return Query(item_rows(seen, seen.c.revision), ItemRow)
 
 
 def view_of(row: ItemRow) -> View:

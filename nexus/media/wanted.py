@@ -112,11 +112,11 @@ def _of_item(wanted: Wanted, mine: FromClause) -> ColumnElement[bool]:
     if wanted.statuses:
         conditions.append(one_of(media.c.processing_status, wanted.statuses))
     if wanted.kind is not None:
-        conditions.append(_of_kind(wanted.kind, mine))
+        conditions.append(of_kind(wanted.kind, mine))
     return exists(select(media.c.id).where(*conditions).correlate(mine))
 
 
-def _of_kind(kind: Kind, mine: FromClause) -> ColumnElement[bool]:
+def of_kind(kind: Kind, mine: FromClause) -> ColumnElement[bool]:
     types = [name for name, made in KINDS_OF_FILES.items() if made is kind or kind not in _FILES]
     is_one = media.c.kind == constant(kind.value)
     answered = exists(

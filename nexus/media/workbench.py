@@ -26,6 +26,7 @@ from nexus.libraries.quota import Allowances
 from nexus.media import revisions
 from nexus.media.files import Files, discard_object
 from nexus.media.texts import Kept
+from nexus.search.codes import SignCodes
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError
 from nexus.storage.names import SUFFIXES, fetched_path
@@ -66,6 +67,8 @@ class Tools:
     pictures: PictureLimits
     #: None if texts are not embedded.
     embedder: Embedder | None
+    #: What this process keeps in memory to search by meaning.
+    codes: SignCodes
 
 
 class Material(Protocol):

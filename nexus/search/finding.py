@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -44,14 +44,21 @@ class PassageText(NamedTuple):
 
 
 def find_items(
-    session: Session, scope: Scope, question: Question, meaning: AskedMeaning | None = None
+    session: Session,
+    scope: Scope,
+    question: Question,
+    meaning: AskedMeaning | None = None,
+    titles: Sequence[WordHit] = (),
 ) -> Findings:
-    """Return what a question finds in a scope; without `meaning`, by words alone."""
+    """Return what a question finds in a scope; without `meaning`, by words alone.
+
+    `titles` are items that the caller found by a title that the index does not know.
+    """
     terms = terms_of(session, question)
     if question.is_empty:
         return Findings([], terms, has_words=False)
     scope = narrow(session, scope, terms)
-    words = find_words(session, scope, terms)
+    words = _better([*find_words(session, scope, terms), *titles])
     near = _near(session, scope, meaning, words) if meaning else []
     return Findings(group_items(fuse(words, near)), terms, has_words=bool(words))
 
@@ -73,6 +80,12 @@ def passage_texts(session: Session, scope: Scope, passages: Iterable[Passage]) -
     keys = listed(session, (passage.key for passage in passages))
     rows = session.all(_texts(scope.shape), numbers=keys, **scope.values)
     return {row.key: row.text for row in rows}
+
+
+def _better(hits: list[WordHit]) -> list[WordHit]:
+    """Each passage once, with the better of its scores."""
+    best = {hit.passage.key: hit for hit in sorted(hits, key=lambda hit: hit.score)}
+    return list(best.values())
 
 
 def _near(session: Session, scope: Scope, asked: AskedMeaning, words: list[WordHit]) -> list[MeaningHit]:

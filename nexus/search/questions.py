@@ -100,7 +100,7 @@ class _Reading:
 
     def _is_filter(self, field: str, value: str) -> bool:
         if field in {"before", "after"}:
-            day = _day(value)
+            day = parse_day(value)
             if day is not None:
                 self._days[field] = day
             return day is not None
@@ -125,8 +125,8 @@ class _Reading:
         )
 
 
-def _day(value: str) -> date | None:
-    """The first day of a year, a month or a day."""
+def parse_day(value: str) -> date | None:
+    """Return the first day of a year, a month or a day, written as in ISO 8601; None for anything else."""
     found = _DATE.fullmatch(value)
     if found is None or not found[0].isascii():
         return None

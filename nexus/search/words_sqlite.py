@@ -125,7 +125,8 @@ class SqliteWords:
     def figures(self, session: Session, terms: Sequence[Term]) -> IndexFigures:
         found = [self._found_in(session, term) for term in terms]
         row = session.first(_TOTALS)
-        rows, *tokens = _numbers(row.block) if row else [0]
+        # The block of an index that never had a row is empty.
+        rows, *tokens = (_numbers(row.block) if row else []) or [0]
         return IndexFigures(rows, sum(tokens) / max(rows, 1), tuple(found))
 
     def _found_in(self, session: Session, term: Term) -> int:

@@ -26,6 +26,7 @@ from nexus.web.api import (
     libraries,
     media,
     people,
+    search,
     shelf,
     storage_links,
     stories,
@@ -50,6 +51,7 @@ from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
 from nexus.web.pages import marks as page_marks
 from nexus.web.pages import reader as page_reader
+from nexus.web.pages import searching as page_searching
 from nexus.web.pages import sharing as page_sharing
 from nexus.web.pages import sign_in as page_sign_in
 from nexus.web.pages import stories as page_stories
@@ -74,6 +76,7 @@ ROUTERS = (
     uploads.router,
     bulk.router,
     shelf.router,
+    search.router,
     media.router,
     changes.router,
     libraries.router,
@@ -90,6 +93,7 @@ ROUTERS = (
     page_bulk.router,
     page_marks.router,
     page_marks.script,
+    page_searching.router,
     page_reader.router,
     page_versions.router,
     page_versions.text,

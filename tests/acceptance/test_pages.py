@@ -270,7 +270,7 @@ def test_pages_never_scroll_sideways_on_a_phone(browser: Browser, live_site: Liv
 
 def test_the_keyboard_alone_can_add_and_open(page: Page) -> None:
     keys = page.keyboard
-    keys.press("/")
+    keys.press("n")
     expect(page.locator("#url")).to_be_focused()
     url = address("article/by-hand")
     keys.type(url)

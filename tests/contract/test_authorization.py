@@ -75,6 +75,8 @@ TABLE: dict[str, May | None] = {
     "POST /media/{media_id}/ingest": May(404, 403, 403, 200),
     "GET /media/{media_id}/file": READERS,
     "GET /media": EVERYONE,
+    "GET /search": EVERYONE,
+    "GET /media/{media_id}/similar": READERS,
     "GET /media/{media_id}": READERS,
     "GET /media/{media_id}/fragments": READERS,
     "GET /media/{media_id}/document": READERS,

@@ -24,6 +24,9 @@ User = UUID | None
 #: How many calls run at once that only need the database, and how many that wait for a site, or for a store.
 QUICK_THREADS = 40
 PATIENT_THREADS = 64
+#: Searches keep a processor busy, each for longer than a read.
+SEARCH_THREADS = 8
+SEARCHES_PER_USER = 4
 _WAITS_FOR: dict[Callable[..., Any], str] = {}
 
 
@@ -106,6 +109,7 @@ class Threads:
     #: Fetches wait long, and a user's own files must not wait for them.
     site: Lane
     store: Lane
+    search: Lane
 
     @classmethod
     def of(cls, settings: Settings) -> Threads:
@@ -113,6 +117,7 @@ class Threads:
             quick=Lane(QUICK_THREADS, settings.threads_per_user),
             site=Lane(PATIENT_THREADS, settings.slow_calls_per_user),
             store=Lane(PATIENT_THREADS, settings.slow_calls_per_user),
+            search=Lane(SEARCH_THREADS, min(SEARCHES_PER_USER, settings.threads_per_user)),
         )
 
 
@@ -137,6 +142,12 @@ def waits_for_site(endpoint: E) -> E:
 def waits_for_store(endpoint: E) -> E:
     """Declare the same of an endpoint that waits for the file store, or reads whole texts."""
     _WAITS_FOR[endpoint] = "store"
+    return endpoint
+
+
+def searches(endpoint: E) -> E:
+    """Declare that an endpoint searches in everything that its caller may read."""
+    _WAITS_FOR[endpoint] = "search"
     return endpoint
 
 

@@ -18,8 +18,11 @@ from nexus.libraries.sizes import size_libraries
 from nexus.media import deletions, file_links, queries, submit
 from nexus.media.add import guess_kind
 from nexus.media.failures import count_failed_items
+from nexus.media.finding import Asked, search_items
 from nexus.media.listing import list_items
-from nexus.web.http.context import Browser, Cursor, Nexus, Operator, PageViewer, Revision
+from nexus.media.queries import View
+from nexus.web.http.asked import FoundCursor
+from nexus.web.http.context import Browser, Nexus, Operator, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.threads import waits_for_store
 from nexus.web.views.items import show_item
@@ -39,7 +42,7 @@ def library(
     request: Request,
     nexus: Nexus,
     viewer: PageViewer,
-    cursor: Cursor = None,
+    cursor: FoundCursor = None,
     done: str = "",
     count: Count = 0,
     refused: Count = 0,
@@ -136,8 +139,8 @@ def _library(
     done: BulkDone | None = None,
 ) -> Response:
     """Raises NotFound for a library that is not the viewer's."""
+    views, next_cursor = _listed(nexus, viewer, shown, cursor)
     with nexus.sessions.read() as session:
-        found = list_items(session, viewer, shown.wanted(), cursor)
         offers = len(invitations.list_offers(session, viewer))
         failures = count_failed_items(session, viewer, shown.library) if shown.show == "failed" else {}
         libraries = catalog.list_libraries(session, viewer)
@@ -156,6 +159,16 @@ def _library(
         done=done,
         elsewhere=False,
         menu=show_menu(libraries, sizes, shown),
-        items=[show_item(view, nexus.tools.extractors, viewer) for view in found.items],
-        next_cursor=found.next_cursor,
+        items=[show_item(view, nexus.tools.extractors, viewer) for view in views],
+        next_cursor=next_cursor,
     )
+
+
+def _listed(nexus: App, viewer: UUID, shown: ItemList, cursor: str | None) -> tuple[list[View], str | None]:
+    """Return a page of the list: what has the words, the best match first, or else all of it in its order."""
+    if shown.q:
+        hits = search_items(nexus.tools, viewer, Asked(shown.q, wanted=shown.wanted()), cursor)
+        return [hit.view for hit in hits.items], hits.next_cursor
+    with nexus.sessions.read() as session:
+        found = list_items(session, viewer, shown.wanted(), cursor)
+    return found.items, found.next_cursor

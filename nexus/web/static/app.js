@@ -305,7 +305,8 @@
   }
 
   const keys = {
-    "/": () => (byId("url") ? (byId("url").focus(), byId("url").select()) : location.assign("/#url")),
+    "/": () => (byId("search") ? (byId("search").focus(), byId("search").select()) : location.assign("/find")),
+    n: () => (byId("url") ? (byId("url").focus(), byId("url").select()) : location.assign("/#url")),
     u: () => byId("files")?.click(),
     "?": () => byId("keys").showModal(),
     j: () => step(1),

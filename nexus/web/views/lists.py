@@ -16,6 +16,7 @@ from nexus.libraries.catalog import MyLibrary
 from nexus.libraries.sizes import LibrarySize
 from nexus.media.queries import View
 from nexus.media.wanted import EVERYTHING, Sort, Wanted
+from nexus.search.questions import LONGEST_QUESTION
 from nexus.states.media import PUBLISHED, Kind, MediaStatus
 from nexus.web.views.items import KINDS
 
@@ -96,6 +97,8 @@ class ItemList:
 
     library: UUID | None = None
     show: str = "all"
+    #: Words that are searched for; the best match is first then.
+    q: str = ""
     kind: str = ""
     site: str = ""
     #: The first and the last day on which they were added.
@@ -110,6 +113,7 @@ class ItemList:
         return cls(
             library=_id(query.get("library", "")),
             show=show if show in TABS else "all",
+            q=query.get("q", "").strip()[:LONGEST_QUESTION],
             kind=kind if kind in KIND_NAMES else "",
             site=_host(query.get("site", "")),
             since=_day(query.get("since", "")),
@@ -131,7 +135,7 @@ class ItemList:
     @property
     def is_narrowed(self) -> bool:
         """Whether it is filtered by more than a library and a tab."""
-        return bool(self.kind or self.site or self.since or self.until)
+        return bool(self.q or self.kind or self.site or self.since or self.until)
 
     def address(self, **more: str | int) -> str:
         query = "&".join(filter(None, (self.query, urlencode(more))))

@@ -1,0 +1,61 @@
+"""`nexus search`: what it prints for a person, for a pipe and for a program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.kit.commands import Terminal
+
+BOATS = "Lanterns were lit on the boats.\n\nThe harbour slept under the fog."
+BREAD = "Bread is baked before the village wakes."
+
+
+@pytest.fixture
+def terminal(terminal: Terminal, tmp_path: Path) -> Terminal:
+    """With two texts, which are found by their words."""
+    terminal.environment["NEXUS_EMBED"] = "off"
+    files = {"boats.txt": BOATS, "bread.txt": BREAD}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    ran = terminal.run("add", *(str(tmp_path / name) for name in files))
+    assert ran.code == 0, ran.err
+    return terminal
+
+
+def test_search_prints_a_line_for_each_item_with_its_best_passage(terminal: Terminal) -> None:
+    ran = terminal.run("search", "harbour", "lanterns")
+    (line,) = ran.out.splitlines()
+    assert "The harbour slept under the fog." in line.split("\t")[3]
+    assert terminal.run("search", "boats OR bread").out.count("\n") == 2
+    assert terminal.run("search", "boats bread", "--limit", "1").out.count("\n") == 1
+
+
+def test_search_prints_the_answer_of_the_api_as_json(terminal: Terminal) -> None:
+    found = json.loads(terminal.run("search", "harbor -bread kind:text", "harbour", "--json").out)
+    (item,) = found["items"]
+    (passage, *_) = item["passages"]
+    marked = [passage["text"][first:last] for first, last in passage["marks"]]
+    assert "harbour" in marked
+    assert passage["url"].startswith(f"/items/{item['media']['id']}?")
+    assert (found["by"], found["next_cursor"], found["total"]) == ("words", None, 1)
+
+
+def test_search_marks_the_words_in_a_terminal(terminal: Terminal) -> None:
+    code, shown = terminal.run_in_terminal("search", "harbour")
+    assert code == 0
+    assert "slept under the fog" in shown
+
+
+def test_search_offers_other_words_if_nothing_is_found(terminal: Terminal) -> None:
+    ran = terminal.run("search", "lantrens")
+    assert (ran.code, ran.out) == (0, "")
+    assert "Nothing found. Did you mean: lanterns" in ran.err
+
+
+def test_search_finds_nothing_of_somebody_else(terminal: Terminal) -> None:
+    ran = terminal.run("search", "harbour", "--user", str(uuid4()))
+    assert (ran.code, ran.out) == (0, "")
