@@ -57,6 +57,18 @@ def test_results_appear_while_typing_and_open_the_reader_at_the_passage(page: Pa
     expect(mark).to_contain_text("Lanterns were lit on the boats at night.")
 
 
+def test_a_question_that_is_typed_on_cancels_the_one_before(page: Page, live_site: LiveSite) -> None:
+    page.goto(f"{live_site.url}/find")
+    page.route("**/find?q=bread", lambda _: None)  # never answered
+    field = page.get_by_role("searchbox")
+    with page.expect_request("**/find?q=bread"):
+        field.fill("bread")
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("q=bread")):
+        field.fill("lanterns")
+    expect(page.locator("[data-hit]")).to_have_text(["The harbour"])
+    expect(page).to_have_url(f"{live_site.url}/find?q=lanterns")
+
+
 def test_a_question_without_scripts_is_answered(browser: Browser, live_site: LiveSite, page: Page) -> None:
     with browser.new_context(java_script_enabled=False) as context:
         context.add_cookies([{**one} for one in page.context.cookies()])  # type: ignore[typeddict-item]

@@ -13,7 +13,7 @@ from nexus.media.similar import more_like
 from nexus.web.http.asked import AskedItems, FoundCursor
 from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.threads import searches
-from nexus.web.views.found import show_found
+from nexus.web.views.found import present_hits
 from nexus.web.views.items import show_item
 from nexus.web.views.render import page, page_router
 
@@ -33,7 +33,7 @@ def find(
         asked=asked.text,
         more=found.next_cursor and _more(request, found.next_cursor),
         found=found,
-        hits=show_found(found.items, nexus.tools.extractors, viewer),
+        hits=present_hits(found.items, nexus.tools.extractors, viewer),
     )
 
 
@@ -46,7 +46,7 @@ def show_similar(request: Request, nexus: Nexus, viewer: PageViewer, media_id: U
         "similar.html",
         like=show_item(found.like, nexus.tools.extractors, viewer),
         by_meaning=found.by_meaning,
-        hits=show_found(found.items, nexus.tools.extractors, viewer),
+        hits=present_hits(found.items, nexus.tools.extractors, viewer),
     )
 
 

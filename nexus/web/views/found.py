@@ -31,7 +31,7 @@ class ShownHit:
     passages: list[ShownPassage]
 
 
-def show_found(
+def present_hits(
     hits: Sequence[SearchHit], extractors: Mapping[Kind, Extractor], viewer: UUID
 ) -> list[ShownHit]:
     return [_show(hit, show_item(hit.view, extractors, viewer)) for hit in hits]
