@@ -119,9 +119,9 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find items by their words and, if there is a model, by what they mean."""
-    from nexus.cli.searching import show_found
+    from nexus.cli.searching import print_found
 
-    show_found(data_dir, user, " ".join(words), limit, as_json=as_json)
+    print_found(data_dir, user, " ".join(words), limit, as_json=as_json)
 
 
 def embed(

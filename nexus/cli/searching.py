@@ -11,7 +11,7 @@ from nexus.cli.status import label_of
 from nexus.media.finding import Asked, SearchPage, search_items
 
 
-def show_found(data_dir: Path | None, user: UUID | None, text: str, limit: int, *, as_json: bool) -> None:
+def print_found(data_dir: Path | None, user: UUID | None, text: str, limit: int, *, as_json: bool) -> None:
     with opened(data_dir) as app:
         viewer = acting_user(app.settings, user)
         found = search_items(app.tools, viewer, Asked(text), most=limit)

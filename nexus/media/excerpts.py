@@ -15,7 +15,7 @@ from nexus.db.session import Query, Session
 from nexus.db.tables import fragments, revisions
 from nexus.db.value_lists import in_values, numbered_values, padded_values
 from nexus.search.marks import Span, cut_snippet, mark_words
-from nexus.search.scope import Passage
+from nexus.search.scope import ChunkPlace
 from nexus.search.terms import Terms
 
 
@@ -39,7 +39,7 @@ class _ChunkRow(NamedTuple):
     language: str | None
 
 
-def read_excerpts(session: Session, places: Sequence[Passage], terms: Terms) -> dict[int, Excerpt]:
+def read_excerpts(session: Session, places: Sequence[ChunkPlace], terms: Terms) -> dict[int, Excerpt]:
     """Return what to show of chunks, by their keys. Those that have gone meanwhile are left out."""
     if not places:
         return {}
@@ -79,7 +79,7 @@ def _texts_of(count: int) -> Query[_ChunkRow]:
     )
 
 
-def _cut(place: Passage, row: _ChunkRow, terms: Terms) -> Excerpt:
+def _cut(place: ChunkPlace, row: _ChunkRow, terms: Terms) -> Excerpt:
     start, end, marks = cut_snippet(row.text, mark_words(row.text, terms, row.language))
     return Excerpt(
         row.fragment_id,

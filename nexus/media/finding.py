@@ -27,7 +27,7 @@ from nexus.search.finding import AskedMeaning, Findings, find_items
 from nexus.search.fusing import TITLE_SHARE, FoundItem
 from nexus.search.marks import Span
 from nexus.search.questions import Filters, Question, parse_question
-from nexus.search.scope import Passage, Scope, Shape, is_readable, per_shape
+from nexus.search.scope import ChunkPlace, SearchScope, Shape, is_readable, per_shape
 from nexus.search.suggestions import suggest_words
 from nexus.search.terms import Terms, terms_of
 from nexus.search.words import narrow
@@ -91,7 +91,7 @@ class _Search:
     viewer: UUID
     asked: Asked
     question: Question
-    scope: Scope
+    scope: SearchScope
     terms: Terms
     meaning: AskedMeaning | None
 
@@ -203,7 +203,7 @@ def show_hits(
     committed at that moment.
     """
     views = views_of(session, viewer, [one.media_id for one, _ in found])
-    kept: list[tuple[View, float, list[Passage]]] = []
+    kept: list[tuple[View, float, list[ChunkPlace]]] = []
     for (media_id, score), item in found:
         view = views.get(media_id)
         if view is not None and (item is None or item.revision == view.row.revision):

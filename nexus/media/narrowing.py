@@ -19,7 +19,7 @@ from nexus.media.items import HELD_BY_VIEWER
 from nexus.media.queries import SHAPES
 from nexus.media.wanted import Wanted, holding_conditions, of_kind
 from nexus.search.questions import Filters
-from nexus.search.scope import Scope
+from nexus.search.scope import SearchScope
 from nexus.states.media import Kind
 
 #: What people call the kinds, besides the names that the API has for them.
@@ -62,7 +62,7 @@ class _Filled:
 
 def search_scope(
     session: Session, viewer: UUID, wanted: Wanted, given: Sequence[Filters], items: Sequence[UUID] = ()
-) -> Scope | None:
+) -> SearchScope | None:
     """Return where to look: what is wanted and passes all filters; with items, only these.
 
     None if nothing can pass, because a filter names a kind or a library that does not exist. Raises NotFound for a
@@ -81,7 +81,7 @@ def search_scope(
         values |= one.values if one else {}
     chosen = padded_values(items)
     values |= numbered_values("item", chosen)
-    return Scope(_readable(wanted.masked(), shapes, len(chosen)), values)
+    return SearchScope(_readable(wanted.masked(), shapes, len(chosen)), values)
 
 
 def _filled(session: Session, viewer: UUID, number: int, filters: Filters) -> _Filled | None:

@@ -13,7 +13,7 @@ from nexus.db.session import Query, Session
 from nexus.db.shelves import shelf
 from nexus.search.analysis import analyse
 from nexus.search.bm25 import Indexes, Scorer
-from nexus.search.scope import PASSAGE, Passage, Scope, Shape, is_readable, per_shape
+from nexus.search.scope import CHUNK_PLACE, ChunkPlace, SearchScope, Shape, is_readable, per_shape
 from nexus.search.terms import Term, Terms
 from nexus.search.words import WordHit, word_index
 
@@ -22,7 +22,7 @@ MOST_TITLES = 2000
 
 
 class _OwnTitle(NamedTuple):
-    passage: Passage
+    passage: ChunkPlace
     title: str
 
 
@@ -32,7 +32,9 @@ class TitleHits(NamedTuple):
     excluded: set[UUID]
 
 
-def find_own_titles(session: Session, everywhere: Scope, narrowed: Scope, terms: Terms) -> TitleHits:
+def find_own_titles(
+    session: Session, everywhere: SearchScope, narrowed: SearchScope, terms: Terms
+) -> TitleHits:
     """Return the items whose own titles have some of the words.
 
     A phrase that has to occur may be in the title or in the text, so both scopes are needed: with and without it.
@@ -61,7 +63,7 @@ def find_own_titles(session: Session, everywhere: Scope, narrowed: Scope, terms:
 def _own_titles(shape: Shape) -> Query[_OwnTitle]:
     mine = shelf.c.user_id == bindparam("viewer"), shelf.c.title.is_not(None)
     return Query(
-        select(*PASSAGE, shelf.c.title)
+        select(*CHUNK_PLACE, shelf.c.title)
         .join_from(shelf, chunks, chunks.c.media_id == shelf.c.media_id)
         .where(
             *mine,

@@ -21,7 +21,7 @@ from nexus.media.workbench import Tools
 from nexus.search.finding import find_similar
 from nexus.search.fusing import TITLE_SHARE, FoundItem, fuse, group_items
 from nexus.search.questions import STOP_WORDS
-from nexus.search.scope import Scope
+from nexus.search.scope import SearchScope
 from nexus.search.terms import Term, Terms
 from nexus.search.words import find_words, word_index
 
@@ -79,12 +79,12 @@ def more_like(tools: Tools, viewer: UUID, media_id: UUID, most: int = SIMILAR) -
         return Similar(like, show_hits(session, viewer, ranked[:most], Terms(())), bool(near))
 
 
-def _by_meaning(tools: Tools, session: Session, scope: Scope, media_id: UUID) -> list[FoundItem]:
+def _by_meaning(tools: Tools, session: Session, scope: SearchScope, media_id: UUID) -> list[FoundItem]:
     embedder = present_embedder(tools)
     return [] if embedder is None else find_similar(session, scope, tools.codes, embedder.model, media_id)
 
 
-def _by_words(session: Session, scope: Scope, like: View) -> list[FoundItem]:
+def _by_words(session: Session, scope: SearchScope, like: View) -> list[FoundItem]:
     terms = _telling(session, like)
     return group_items(fuse(find_words(session, scope, terms), [])) if terms.wanted else []
 

@@ -11,7 +11,7 @@ from sqlalchemy import Select
 from nexus.db.chunks import chunks
 from nexus.db.session import Session
 from nexus.search.bm25 import IndexFigures
-from nexus.search.scope import PASSAGE, Passage, Scope
+from nexus.search.scope import CHUNK_PLACE, ChunkPlace, SearchScope
 from nexus.search.terms import Term
 
 #: How many candidates are scored with all words.
@@ -21,7 +21,7 @@ RANKED = 3000
 #: How many tokens are compared with one that was not found.
 MOST_TOKENS = 20_000
 
-CANDIDATE = (*PASSAGE, *(chunks.c[name] for name in ("head", "words", "length")))
+CANDIDATE = (*CHUNK_PLACE, *(chunks.c[name] for name in ("head", "words", "length")))
 
 
 class CandidateRow(NamedTuple):
@@ -40,9 +40,9 @@ class CandidateRow(NamedTuple):
     length: int
 
     @property
-    def passage(self) -> Passage:
+    def passage(self) -> ChunkPlace:
         media_id, chunk_id = as_uuid(self.media_id), as_uuid(self.chunk_id)
-        return Passage(self.key, media_id, *self[2:7], chunk_id)
+        return ChunkPlace(self.key, media_id, *self[2:7], chunk_id)
 
 
 def as_uuid(stored: UUID | str) -> UUID:
@@ -61,10 +61,10 @@ class WordIndex(Protocol):
 
     def figures(self, session: Session, terms: Sequence[Term]) -> IndexFigures: ...
 
-    def newest_best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+    def newest_best(self, session: Session, scope: SearchScope, condition: str) -> list[CandidateRow]:
         """Return the best chunks in scope, of the newest chunks anywhere that meet the condition."""
 
-    def best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+    def best(self, session: Session, scope: SearchScope, condition: str) -> list[CandidateRow]:
         """Return the best chunks in scope that meet the condition. Looks at all of them."""
 
     def texts_with(self, name: str) -> Select[tuple[object, int]]:

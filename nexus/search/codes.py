@@ -29,7 +29,7 @@ class SignCodes:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._models: dict[str, _Model] = {}
+        self._models: dict[str, _Columns] = {}
 
     def refresh(self, session: Session, model: str) -> bool:
         """Take in what was committed since the last question; the first one reads all. False if there are too many.
@@ -37,7 +37,7 @@ class SignCodes:
         Threads that ask meanwhile wait, so that nobody misses anything.
         """
         with self._lock:
-            known = self._models.setdefault(model, _Model())
+            known = self._models.setdefault(model, _Columns())
             if known.is_too_large:
                 return False
             for stored in followed_vectors(session, model, known.place):
@@ -74,7 +74,7 @@ class SignCodes:
 
 
 @dataclass
-class _Model:
+class _Columns:
     """Columns of numbers and codes, with room to grow: whoever looks at the first ones is not disturbed by more."""
 
     length: int = 0

@@ -16,7 +16,7 @@ from nexus.search.codes import SignCodes
 from nexus.search.fusing import FoundItem, fuse, group_items
 from nexus.search.meaning import MeaningHit, compare_passages, find_meaning, item_vector
 from nexus.search.questions import Question
-from nexus.search.scope import Passage, Scope, Shape, is_readable, listed, numbered, per_shape
+from nexus.search.scope import ChunkPlace, SearchScope, Shape, is_readable, listed, numbered, per_shape
 from nexus.search.terms import Terms, terms_of
 from nexus.search.words import WordHit, find_words, narrow
 
@@ -45,7 +45,7 @@ class PassageText(NamedTuple):
 
 def find_items(
     session: Session,
-    scope: Scope,
+    scope: SearchScope,
     question: Question,
     meaning: AskedMeaning | None = None,
     titles: Sequence[WordHit] = (),
@@ -64,7 +64,7 @@ def find_items(
 
 
 def find_similar(
-    session: Session, scope: Scope, codes: SignCodes, model: str, media_id: UUID
+    session: Session, scope: SearchScope, codes: SignCodes, model: str, media_id: UUID
 ) -> list[FoundItem]:
     """Return the items in scope that mean much the same as one of them, nearest first."""
     vector = item_vector(session, scope, model, media_id)
@@ -75,7 +75,7 @@ def find_similar(
     return group_items(fuse([], others, share=1.0))
 
 
-def passage_texts(session: Session, scope: Scope, passages: Iterable[Passage]) -> dict[int, str]:
+def passage_texts(session: Session, scope: SearchScope, passages: Iterable[ChunkPlace]) -> dict[int, str]:
     """Return the texts of passages by their keys; those that left the scope meanwhile are missing."""
     keys = listed(session, (passage.key for passage in passages))
     rows = session.all(_texts(scope.shape), numbers=keys, **scope.values)
@@ -88,7 +88,9 @@ def _better(hits: list[WordHit]) -> list[WordHit]:
     return list(best.values())
 
 
-def _near(session: Session, scope: Scope, asked: AskedMeaning, words: list[WordHit]) -> list[MeaningHit]:
+def _near(
+    session: Session, scope: SearchScope, asked: AskedMeaning, words: list[WordHit]
+) -> list[MeaningHit]:
     found = find_meaning(session, scope, asked.codes, asked.model, asked.vector)
     if found is not None:
         return found

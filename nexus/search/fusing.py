@@ -8,7 +8,7 @@ from uuid import UUID
 
 from nexus.db.chunks import ABOUT
 from nexus.search.meaning import MeaningHit
-from nexus.search.scope import Passage
+from nexus.search.scope import ChunkPlace
 from nexus.search.words import WordHit
 
 #: How much meaning counts beside words; see docs/decisions/0043-words-and-meaning.md.
@@ -23,7 +23,7 @@ TITLE_SHARE = 0.25
 
 
 class FoundPassage(NamedTuple):
-    passage: Passage
+    passage: ChunkPlace
     #: Between 0 and 1, to be compared within one search only.
     score: float
     #: Whether it has a word of the question.

@@ -12,7 +12,16 @@ from sqlalchemy.engine import Dialect
 from nexus.db.chunks import ABOUT, chunks, vectors
 from nexus.db.session import Query, Session
 from nexus.search.codes import SignCodes
-from nexus.search.scope import PASSAGE, Passage, Scope, Shape, is_readable, listed, numbered, per_shape
+from nexus.search.scope import (
+    CHUNK_PLACE,
+    ChunkPlace,
+    SearchScope,
+    Shape,
+    is_readable,
+    listed,
+    numbered,
+    per_shape,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,18 +40,18 @@ LOOKED_UP = 250
 
 
 class MeaningHit(NamedTuple):
-    passage: Passage
+    passage: ChunkPlace
     #: How near it is, between -1 and 1.
     cosine: float
 
 
-class _Vector(NamedTuple):
+class _StoredVector(NamedTuple):
     seq: int
     vector: bytes
 
 
-class _Numbered(NamedTuple):
-    passage: Passage
+class _VectorPlace(NamedTuple):
+    passage: ChunkPlace
     seq: int
 
 
@@ -57,23 +66,24 @@ class _Bytes(NamedTuple):
 _OWN = (chunks.c.media_id == vectors.c.media_id) & (chunks.c.id == vectors.c.chunk_id)
 _OF_MODEL = vectors.c.model == bindparam("model")
 _VECTORS = Query(
-    lambda dialect: select(vectors.c.seq, vectors.c.vector).where(numbered(dialect, vectors.c.seq)), _Vector
+    lambda dialect: select(vectors.c.seq, vectors.c.vector).where(numbered(dialect, vectors.c.seq)),
+    _StoredVector,
 )
 
 
 @per_shape
-def _passages(shape: Shape) -> Query[_Numbered]:
+def _passages(shape: Shape) -> Query[_VectorPlace]:
     def clause(dialect: Dialect) -> Any:
         near = vectors.alias("near")
         items = select(near.c.media_id).where(numbered(dialect, near.c.seq))
         return (
-            select(*PASSAGE, vectors.c.seq)
+            select(*CHUNK_PLACE, vectors.c.seq)
             .select_from(vectors)
             .join(chunks, _OWN)
             .where(numbered(dialect, vectors.c.seq), is_readable(shape, items))
         )
 
-    return Query(clause, _Numbered)
+    return Query(clause, _VectorPlace)
 
 
 @per_shape
@@ -114,7 +124,7 @@ def _of_item(shape: Shape) -> Query[_Bytes]:
 
 
 def find_meaning(
-    session: Session, scope: Scope, codes: SignCodes, model: str, vector: bytes
+    session: Session, scope: SearchScope, codes: SignCodes, model: str, vector: bytes
 ) -> list[MeaningHit] | None:
     """Return the chunks in scope that are nearest to a vector, nearest first. None if there are too many vectors for
     the memory: then compare what was found by words."""
@@ -133,7 +143,7 @@ def find_meaning(
 
 
 def compare_passages(
-    session: Session, scope: Scope, model: str, vector: bytes, passages: Sequence[Passage]
+    session: Session, scope: SearchScope, model: str, vector: bytes, passages: Sequence[ChunkPlace]
 ) -> list[MeaningHit]:
     """Return how near these passages are, nearest first: those that are still in scope and have a vector."""
     keys = listed(session, (passage.key for passage in passages))
@@ -141,7 +151,7 @@ def compare_passages(
     return _in_reach(session, scope, _compared(session, vector, [row.seq for row in rows]))
 
 
-def item_vector(session: Session, scope: Scope, model: str, media_id: UUID) -> bytes | None:
+def item_vector(session: Session, scope: SearchScope, model: str, media_id: UUID) -> bytes | None:
     """Return what an item means as a whole: the middle of its chunks. None if it has no vectors yet."""
     rows = session.all(_of_item(scope.shape), model=model, item=media_id, **scope.values)
     if not rows:
@@ -163,13 +173,13 @@ def _compared(session: Session, vector: bytes, numbers: Sequence[int]) -> list[t
     return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _in_reach(session: Session, scope: Scope, near: Sequence[tuple[int, float]]) -> list[MeaningHit]:
+def _in_reach(session: Session, scope: SearchScope, near: Sequence[tuple[int, float]]) -> list[MeaningHit]:
     """The passages in scope of the nearest vectors. A text that an item repeats is found once, where it is first."""
     hits: list[MeaningHit] = []
     for start in range(0, len(near), LOOKED_UP):
         cosines = dict(near[start : start + LOOKED_UP])
         rows = session.all(_passages(scope.shape), numbers=listed(session, cosines), **scope.values)
-        first: dict[int, Passage] = {}
+        first: dict[int, ChunkPlace] = {}
         for row in sorted(rows, key=lambda row: row.passage.position):
             first.setdefault(row.seq, row.passage)
         hits += [MeaningHit(first[number], cosine) for number, cosine in cosines.items() if number in first]

@@ -26,7 +26,7 @@ from nexus.db.chunks import chunks
 from nexus.db.session import Session
 
 
-class Passage(NamedTuple):
+class ChunkPlace(NamedTuple):
     """A chunk of a text that the viewer may read. Position ABOUT is the item's title, byline and site."""
 
     key: int
@@ -39,15 +39,15 @@ class Passage(NamedTuple):
     chunk_id: UUID
 
 
-#: The columns of a passage.
-PASSAGE = (
+#: The columns of a place.
+CHUNK_PLACE = (
     *(chunks.c[name] for name in ("key", "media_id", "revision", "position", "fragment", "start", "end")),
     chunks.c.id.label("chunk_id"),
 )
 
 
 @dataclass(frozen=True, eq=False)
-class Scope:
+class SearchScope:
     """The texts to search: a statement that every query joins, so that nothing else is ever found.
 
     Its columns are `media_id` and `revision`, at most one row for an item. Each new statement has to be compiled: build
@@ -62,7 +62,7 @@ class Scope:
 
     def narrowed(
         self, holding: tuple[Select[Any], ...], lacking: tuple[Select[Any], ...], values: Mapping[str, Any]
-    ) -> Scope:
+    ) -> SearchScope:
         return replace(self, holding=holding, lacking=lacking, values={**self.values, **values})
 
     @property

@@ -21,7 +21,7 @@ class StoredVector(NamedTuple):
     vector: bytes
 
 
-class _Number(NamedTuple):
+class _LatestSeq(NamedTuple):
     number: int
 
 
@@ -43,7 +43,7 @@ _OLDEST_RUNNING = Query(
     text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS number").columns(
         column("number", BigInteger)
     ),
-    _Number,
+    _LatestSeq,
 )
 _SINCE = Query(
     select(vectors.c.seq, vectors.c.tx).where(

@@ -10,7 +10,7 @@ from nexus.search.analysis import DEFAULT, is_spaceless, spelled, split_words, t
 from nexus.search.candidates import WordIndex
 from nexus.search.finding import passage_texts
 from nexus.search.questions import Question
-from nexus.search.scope import Scope
+from nexus.search.scope import SearchScope
 from nexus.search.terms import Term
 from nexus.search.words import word_index
 
@@ -28,7 +28,7 @@ class Suggestion(NamedTuple):
     instead: str
 
 
-def suggest_words(session: Session, scope: Scope, question: Question) -> list[Suggestion]:
+def suggest_words(session: Session, scope: SearchScope, question: Question) -> list[Suggestion]:
     """Return a word for each one of the question that has one like it among the texts in scope."""
     typed = [word for part in (*question.words, *question.phrases) for word in split_words(part)]
     long = [word for word in dict.fromkeys(typed) if len(word) >= SHORTEST_WORD and not is_spaceless(word)]
@@ -37,7 +37,7 @@ def suggest_words(session: Session, scope: Scope, question: Question) -> list[Su
     return [Suggestion(word, instead) for word, instead in found if instead is not None]
 
 
-def _instead(session: Session, index: WordIndex, scope: Scope, word: str) -> str | None:
+def _instead(session: Session, index: WordIndex, scope: SearchScope, word: str) -> str | None:
     token = tokens_of(DEFAULT)(word)
     for other in _alike(token, index.tokens_from(session, *_beginning(token)))[:TRIED]:
         rows = index.best(session, scope, index.any_of([Term(((other,),))]))

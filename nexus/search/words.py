@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nexus.db.session import Session
 from nexus.search.bm25 import Indexes, IndexFigures, Scorer
 from nexus.search.candidates import RANKED, SCORED, CandidateRow, WordIndex
-from nexus.search.scope import Passage, Scope
+from nexus.search.scope import ChunkPlace, SearchScope
 from nexus.search.terms import Term, Terms
 from nexus.search.words_postgres import PostgresWords
 from nexus.search.words_sqlite import SqliteWords
@@ -24,7 +24,7 @@ MOST_REQUIRED = 4
 
 
 class WordHit(NamedTuple):
-    passage: Passage
+    passage: ChunkPlace
     score: float
 
 
@@ -33,7 +33,7 @@ def word_index(session: Session) -> WordIndex:
     return SqliteWords() if session.is_sqlite else PostgresWords()
 
 
-def narrow(session: Session, scope: Scope, terms: Terms) -> Scope:
+def narrow(session: Session, scope: SearchScope, terms: Terms) -> SearchScope:
     """Leave only items with all phrases that have to occur and without those that are excluded, anywhere in them."""
     index = word_index(session)
     required = terms.required[:MOST_REQUIRED]
@@ -46,7 +46,7 @@ def narrow(session: Session, scope: Scope, terms: Terms) -> Scope:
     )
 
 
-def find_words(session: Session, scope: Scope, terms: Terms) -> list[WordHit]:
+def find_words(session: Session, scope: SearchScope, terms: Terms) -> list[WordHit]:
     """Return the chunks in scope that match a question's words best, best first."""
     index = word_index(session)
     figures = index.figures(session, terms.wanted)
@@ -63,7 +63,7 @@ def _rarest_first(terms: Sequence[Term], figures: IndexFigures) -> list[tuple[in
 
 
 def _candidates(
-    session: Session, index: WordIndex, scope: Scope, found: list[tuple[int, Term]]
+    session: Session, index: WordIndex, scope: SearchScope, found: list[tuple[int, Term]]
 ) -> list[CandidateRow]:
     if not found:
         return []

@@ -27,7 +27,7 @@ from nexus.db.chunks import chunks
 from nexus.db.session import Query, Session, Statement
 from nexus.search.bm25 import HEAD_WEIGHT, IndexFigures
 from nexus.search.candidates import CANDIDATE, MOST_TOKENS, RANKED, CandidateRow
-from nexus.search.scope import Scope, Shape, is_readable, per_shape
+from nexus.search.scope import SearchScope, Shape, is_readable, per_shape
 from nexus.search.terms import Form, Term
 
 #: How many candidates are scored with all words. `ts_rank` takes all words for equally rare, so more than SQLite's.
@@ -190,10 +190,10 @@ class PostgresWords:
             found[token] = row.number if row else 0
         return found
 
-    def newest_best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+    def newest_best(self, session: Session, scope: SearchScope, condition: str) -> list[CandidateRow]:
         return session.all(_newest_best(scope.shape), match=condition, **scope.values)
 
-    def best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+    def best(self, session: Session, scope: SearchScope, condition: str) -> list[CandidateRow]:
         return session.all(_best(scope.shape), match=condition, **scope.values)
 
     def tokens_from(self, session: Session, first: str, last: str) -> list[str]:

@@ -28,7 +28,7 @@ from nexus.db.session import Query, Session, Statement
 from nexus.db.word_index import INDEX
 from nexus.search.bm25 import HEAD_WEIGHT, IndexFigures
 from nexus.search.candidates import CANDIDATE, MOST_TOKENS, RANKED, SCORED, CandidateRow
-from nexus.search.scope import Scope, Shape, is_readable, per_shape
+from nexus.search.scope import SearchScope, Shape, is_readable, per_shape
 from nexus.search.terms import Term
 
 #: Where FTS5 keeps the number of rows, and of the tokens in each column.
@@ -40,23 +40,23 @@ _KEY: Any = _index.c.rowid
 _RANK: Any = func.bm25(written(INDEX), written(f"{HEAD_WEIGHT}.0"), written("1.0"), type_=Float)
 
 
-class _Number(NamedTuple):
+class _TermCount(NamedTuple):
     number: int
 
 
-class _Word(NamedTuple):
+class _IndexedWord(NamedTuple):
     term: str
 
 
 class _Block(NamedTuple):
-    block: bytes
+    block: bytes | None
 
 
 def _matches(name: str) -> Any:
     return written(INDEX).op("MATCH")(bindparam(name))
 
 
-_COUNT = Query(select(func.count().label("number")).select_from(_index).where(_matches("match")), _Number)
+_COUNT = Query(select(func.count().label("number")).select_from(_index).where(_matches("match")), _TermCount)
 #: A view of the index, which belongs to the connection and is never written.
 _OPEN_VOCABULARY = Statement(
     text(f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, {INDEX}, row)")
@@ -67,7 +67,7 @@ _VOCABULARY = Query(
     .where(_words.c.term >= bindparam("first"), _words.c.term < bindparam("last"))
     .order_by(_words.c.term)
     .limit(MOST_TOKENS),
-    _Word,
+    _IndexedWord,
 )
 _TOTALS = Query(select(_pages.c.block).where(_pages.c.id == _AVERAGES), _Block)
 
@@ -126,17 +126,17 @@ class SqliteWords:
         found = [self._found_in(session, term) for term in terms]
         row = session.first(_TOTALS)
         # The block of an index that never had a row is empty.
-        rows, *tokens = (_numbers(row.block) if row else []) or [0]
+        rows, *tokens = (_numbers(row.block) if row and row.block else []) or [0]
         return IndexFigures(rows, sum(tokens) / max(rows, 1), tuple(found))
 
     def _found_in(self, session: Session, term: Term) -> int:
         row = session.first(_COUNT, match=self.any_of([term]))
         return row.number if row else 0
 
-    def newest_best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+    def newest_best(self, session: Session, scope: SearchScope, condition: str) -> list[CandidateRow]:
         return session.all(_newest_best(scope.shape), match=condition, **scope.values)
 
-    def best(self, session: Session, scope: Scope, condition: str) -> list[CandidateRow]:
+    def best(self, session: Session, scope: SearchScope, condition: str) -> list[CandidateRow]:
         return session.all(_best(scope.shape), match=condition, **scope.values)
 
     def tokens_from(self, session: Session, first: str, last: str) -> list[str]:

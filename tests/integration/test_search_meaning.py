@@ -64,10 +64,9 @@ def test_two_processes_find_what_either_commits(app: App, viewer: UUID) -> None:
     assert _nearest(app, viewer, one, 2) == second
 
 
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)  # SQLite has one writer at a time.
 def test_vectors_of_an_older_transaction_that_ends_late_are_found(app: App, viewer: UUID) -> None:
     """Its numbers are smaller than those that were read already."""
-    if app.sessions.engine.dialect.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time.")
     codes = SignCodes(ROOMY)
     late, early = add_texts(app.sessions, viewer, [SearchText("Late."), SearchText("Early.")])
     with app.sessions.read() as session:
@@ -120,9 +119,8 @@ def test_above_its_memory_meaning_orders_what_words_found(app: App, viewer: UUID
     assert codes.held(MODEL) == 0
 
 
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)  # SQLite counts when it is asked.
 def test_words_are_counted_again_once_a_tenth_is_new(app: App, viewer: UUID) -> None:
-    if app.sessions.engine.dialect.name == "sqlite":
-        pytest.skip("SQLite counts when it is asked.")
     add_texts(app.sessions, viewer, [SearchText(f"Boat {number}.") for number in range(30)])
     with app.sessions.begin() as session:
         assert refresh_counts(session)

@@ -17,7 +17,7 @@ from nexus.extract import Facts
 from nexus.libraries import access
 from nexus.media.chunking import TextPiece, cut_chunks
 from nexus.search.analysis import stemmed_in
-from nexus.search.scope import Scope
+from nexus.search.scope import SearchScope
 
 #: How many texts are written at a time.
 TOGETHER = 50
@@ -63,9 +63,9 @@ _VECTOR = _insert(vectors, "media_id", "chunk_id", "model", "vector")
 _LANGUAGE = insert_or_nothing(word_languages)
 
 
-def everything_of_viewer(viewer: UUID) -> Scope:
+def everything_of_viewer(viewer: UUID) -> SearchScope:
     """Return all that a viewer may read, without filters."""
-    return Scope(READABLE, {"viewer": viewer})
+    return SearchScope(READABLE, {"viewer": viewer})
 
 
 def add_texts(sessions: Sessions, viewer: UUID, texts: Iterable[SearchText]) -> list[UUID]:
