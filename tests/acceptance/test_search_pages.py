@@ -99,6 +99,7 @@ def test_more_like_this_shows_its_neighbours(page: Page, live_site: LiveSite) ->
     page.locator("[data-hit]").click()
     page.get_by_role("link", name="More like this").click()
     expect(page.locator("[data-hit]")).to_have_text(["Dawn"])
+    assert violations(page) == []
 
 
 def test_the_list_of_a_library_is_filtered_by_the_same_words(page: Page, live_site: LiveSite) -> None:
