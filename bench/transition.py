@@ -167,10 +167,7 @@ def _document(media_id: object, at: object) -> dict[str, object]:
 
 def _chunks(media_id: str) -> list[dict[str, object]]:
     cut = cut_chunks("Title", Facts(), [TextPiece(0, TEXT, None)])
-    return [
-        {**chunk._asdict(), "id": UUID(str(chunk.id)).hex, "media_id": media_id, "revision": 1}
-        for chunk in cut
-    ]
+    return [{**chunk._asdict(), "id": chunk.id.hex, "media_id": media_id, "revision": 1} for chunk in cut]
 
 
 def _stored(moment: datetime) -> str:

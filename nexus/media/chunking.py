@@ -31,8 +31,7 @@ class Chunk(NamedTuple):
     fragment: int
     start: int
     end: int
-    #: As the database has it, or as JSON does.
-    id: UUID | str
+    id: UUID
     head: str
     words: str
     length: int

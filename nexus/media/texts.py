@@ -78,7 +78,12 @@ class Cut:
     @classmethod
     def from_json(cls, data: bytes) -> Cut:
         words, chunks = json.loads(data)
-        return cls(words, [Chunk(*chunk) for chunk in chunks])
+        return cls(words, [_chunk_of(row) for row in chunks])
+
+
+def _chunk_of(row: list[Any]) -> Chunk:
+    found = Chunk(*row)
+    return found._replace(id=UUID(str(found.id)))
 
 
 @dataclass(frozen=True)

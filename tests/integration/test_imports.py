@@ -45,6 +45,7 @@ from nexus.storage import StorageError
 from nexus.upkeep import clean
 from tests.kit import documents
 from tests.kit.clock import SetClock
+from tests.kit.embedding import CountingModel, chunks_of, embed_item, vectors_of, with_model
 from tests.kit.media import everything_of, walk_media_to
 from tests.kit.settings import make_settings
 from tests.kit.uploads import Uploader, stored_paths
@@ -189,6 +190,20 @@ def test_every_imported_file_is_in_the_library_with_its_text_and_its_object(
         for row in session.all(_IN_LIBRARY, library_id=desk.library_id):
             assert everything_of(app.sessions, row.id)
     assert desk.staging.all() == []
+
+
+def test_imported_items_get_a_vector_for_each_chunk_with_words(
+    app: App, desk: ImportDesk, book_files: dict[str, Path]
+) -> None:
+    desk.start(staged(desk, book_files))
+    assert finished(desk) is AttemptStatus.COMPLETE
+    embedding = with_model(app, CountingModel())
+    with app.sessions.read() as session:
+        items = [row.id for row in session.all(_IN_LIBRARY, library_id=desk.library_id)]
+    for media_id in items:
+        assert embed_item(embedding, media_id) == "ready"
+        made = {row.chunk_id for row in vectors_of(app, media_id)}
+        assert made == {row.id for row in chunks_of(app, media_id) if row.length} != set()
 
 
 def test_an_import_can_go_into_an_existing_library(
