@@ -25,6 +25,7 @@ from nexus.states.job import JOB
 from nexus.states.machine import Machine
 from nexus.states.media import MEDIA
 from nexus.states.story import STORY
+from nexus.states.subscription import SUBSCRIPTION
 from nexus.web import application
 
 ROOT = Path(__file__).parent.parent
@@ -69,7 +70,7 @@ def states() -> str:
         "A cell says what a verb does to a row in that state: the state it goes to, `skip` if the work is done or "
         "under way already, or nothing if the verb is refused.",
     ]
-    for machine in (MEDIA, JOB, STORY, ATTEMPT):
+    for machine in (MEDIA, JOB, STORY, SUBSCRIPTION, ATTEMPT):
         parts += [*_machine(machine)]
     return "\n\n".join(parts)
 

@@ -9,7 +9,9 @@ from sqlalchemy import Index, text
 from nexus.db.addresses import other_addresses
 from nexus.db.chunks import INDEXING_WAITING, chunks, indexing, vectors
 from nexus.db.editorial import SHOWN, UNBEGUN, jobs, stories
+from nexus.db.feeds import POLL_WAITING, episodes, feed_items, feeds, subscriptions
 from nexus.db.pictures import PICTURE_WAITING, pictures
+from nexus.db.recordings import heard, listening
 from nexus.db.shelves import shelf
 from nexus.db.signing_in import api_tokens, sign_ins
 from nexus.db.site_pages import site_pages  # noqa: F401 part of the metadata
@@ -194,3 +196,49 @@ Index(
 )
 Index("ix_sign_ins_user", sign_ins.c.user_id, sign_ins.c.created_at)
 Index("ix_api_tokens_user", api_tokens.c.user_id, api_tokens.c.created_at)
+Index(
+    "uq_media_provider",
+    media.c.kind,
+    media.c.provider,
+    media.c.provider_id,
+    unique=True,
+    **_where("provider_id IS NOT NULL"),
+)
+Index("uq_feeds_url", feeds.c.url, unique=True)
+# An episode is known by its guid; without one, by its enclosure and its date, if it has one.
+Index("uq_episodes_guid", episodes.c.feed_id, episodes.c.guid, unique=True, **_where("guid IS NOT NULL"))
+Index(
+    "uq_episodes_enclosure",
+    episodes.c.feed_id,
+    episodes.c.enclosure_url,
+    episodes.c.published_at,
+    unique=True,
+    **_where("guid IS NULL AND published_at IS NOT NULL"),
+)
+Index(
+    "uq_episodes_undated",
+    episodes.c.feed_id,
+    episodes.c.enclosure_url,
+    unique=True,
+    **_where("guid IS NULL AND published_at IS NULL"),
+)
+Index("uq_subscriptions_feed", subscriptions.c.library_id, subscriptions.c.feed_id, unique=True)
+Index("ix_subscriptions_feed", subscriptions.c.feed_id)
+Index(
+    "ix_subscriptions_waiting",
+    subscriptions.c.created_by_user_id,
+    subscriptions.c.run_after,
+    subscriptions.c.id,
+    **_where(POLL_WAITING),
+)
+Index(
+    "ix_subscriptions_held",
+    subscriptions.c.lease_expires_at,
+    **_where("lease_expires_at IS NOT NULL"),
+)
+Index("uq_feed_items_identity", feed_items.c.subscription_id, feed_items.c.identity, unique=True)
+Index("ix_feed_items_order", feed_items.c.subscription_id, feed_items.c.shown_at, feed_items.c.id)
+Index("ix_feed_items_media", feed_items.c.media_id)
+Index("ix_listening_order", listening.c.user_id, listening.c.place, listening.c.media_id)
+Index("ix_listening_media", listening.c.media_id)
+Index("ix_heard_media", heard.c.media_id)

@@ -32,12 +32,14 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from nexus.db.editorial import jobs, stories
+from nexus.db.feeds import subscriptions
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import history, media, one_of
 from nexus.states.job import JOB
 from nexus.states.machine import Edge, Machine, Verdict
 from nexus.states.media import MEDIA
 from nexus.states.story import STORY
+from nexus.states.subscription import SUBSCRIPTION
 
 S = TypeVar("S", bound=Enum)
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -98,7 +100,8 @@ class Subject(Generic[S]):
 MEDIA_ROWS = Subject(MEDIA, media, media.c.processing_status, media.c.processing_attempts)
 JOB_ROWS = Subject(JOB, jobs, jobs.c.status, jobs.c.attempt)
 STORY_ROWS = Subject(STORY, stories, stories.c.status, stories.c.revision)
-SUBJECTS: tuple[Subject[Any], ...] = (MEDIA_ROWS, JOB_ROWS, STORY_ROWS)
+SUBSCRIPTION_ROWS = Subject(SUBSCRIPTION, subscriptions, subscriptions.c.status, subscriptions.c.attempt)
+SUBJECTS: tuple[Subject[Any], ...] = (MEDIA_ROWS, JOB_ROWS, STORY_ROWS, SUBSCRIPTION_ROWS)
 
 
 @dataclass(frozen=True)

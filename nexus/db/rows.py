@@ -85,6 +85,7 @@ class RevisionRow(NamedTuple):
     language: str | None
     lead_image: str | None
     excerpt: str | None
+    source: str | None
     words: int
     pieces: int
     characters: int

@@ -254,6 +254,8 @@ revisions = Table(
     Column("language", Text),
     Column("lead_image", Text),
     Column("excerpt", Text),
+    #: Where a transcript comes from, for a person.
+    Column("source", Text),
     Column("words", Integer, nullable=False),
     #: How many fragments and characters it has, to see that none is missing.
     Column("pieces", Integer, nullable=False),

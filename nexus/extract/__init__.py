@@ -12,22 +12,32 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 from uuid import UUID
 
 from nexus.states.media import Kind
 
 
+class TimeSpan(NamedTuple):
+    """When the characters from `start` to `end` of a fragment are spoken, in milliseconds from the beginning."""
+
+    start: int
+    end: int
+    starts_ms: int
+    ends_ms: int
+
+
 @dataclass(frozen=True)
 class Fragment:
-    """A piece of a text, in reading order: an article, a page of a PDF, a chapter of a book.
+    """A piece of a text, in reading order: an article, a page of a PDF, a chapter of a book or of a recording.
 
     `html` is clean, and its text content is exactly `text`, so an offset in one is an offset in the other. Without
-    html, the text is shown as it is.
+    html, the text is shown as it is. A transcript has times, in the order of its characters.
     """
 
     text: str
     html: str | None = None
+    times: tuple[TimeSpan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,8 @@ class Facts:
     language: str | None = None
     lead_image: str | None = None
     excerpt: str | None = None
+    #: Where a transcript comes from, for a person: "Captions from YouTube, automatic".
+    source: str | None = None
 
 
 @dataclass(frozen=True)

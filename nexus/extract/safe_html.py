@@ -116,7 +116,7 @@ def _safe_fragment(fragment: Fragment) -> Fragment:
     if fragment.html is None or is_safe(fragment.html):
         return fragment
     log.warning("html_cleaned")
-    return Fragment(fragment.text, safe_html(fragment.html, fragment.text))
+    return replace(fragment, html=safe_html(fragment.html, fragment.text))
 
 
 def _name_if_safe(tag: str) -> str:

@@ -25,6 +25,7 @@ from sqlalchemy import (
 from nexus.db.bulk import Rows
 from nexus.db.chunks import chunks
 from nexus.db.pictures import pictures
+from nexus.db.recordings import timings
 from nexus.db.rows import FileRow, RevisionRow
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import (
@@ -51,7 +52,7 @@ class _LastNumber(NamedTuple):
 
 #: What every text is made of, in the order in which it is written.
 TEXT = (revisions, fragments, chunks)
-_WRITE = {table: Statement(insert_all(table)) for table in (*TEXT, assets, media_file)}
+_WRITE = {table: Statement(insert_all(table)) for table in (*TEXT, timings, assets, media_file)}
 #: Fetched in the turn of the user who asked for the text, or of the item's creator.
 _WRITE_PICTURE = Statement(
     insert(pictures).from_select(
@@ -156,14 +157,16 @@ def text_rows(ready: Sequence[Readable], now: datetime) -> Rows:
 
 
 def write_rest(session: Session, ready: Sequence[tuple[int, Readable]], made_by: UUID | None = None) -> None:
-    """Write what only some texts have, each with its number: a language of its own, pictures, and the file that it was
-    read from.
+    """Write what only some texts have, each with its number: a language of its own, times, pictures, and the file that
+    it was read from.
 
     Pictures with an address are fetched later, in the turn of the user who asked for the text.
     """
     use_languages(session, (one.revision["language"] for _, one in ready))
     inside = [{**asset, "revision": number} for number, one in ready for asset in one.assets]
     session.run_many(_WRITE[assets], inside)
+    spoken = [{**row, "revision": number} for number, one in ready for row in one.timings]
+    session.run_many(_WRITE[timings], spoken)
     asked = {"user_id": made_by, "now": session.now}
     elsewhere = [{**row, **asked, "revision": number} for number, one in ready for row in one.pictures]
     session.run_many(_WRITE_PICTURE, elsewhere)

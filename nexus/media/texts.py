@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import Any, TypeVar
 from uuid import UUID, uuid4, uuid5
@@ -16,7 +16,7 @@ from uuid import UUID, uuid4, uuid5
 from nexus import urls
 from nexus.db.tables import UNSTORABLE
 from nexus.errors import EmptyContent
-from nexus.extract import Extraction, Facts, Fetched, Fragment, Heading
+from nexus.extract import Extraction, Facts, Fetched, Fragment, Heading, TimeSpan
 from nexus.extract.safe_html import safe_extraction
 from nexus.media.chunking import Chunk, TextPiece, cut_chunks
 from nexus.search.analysis import DEFAULT, stemmed_in
@@ -105,6 +105,8 @@ class Readable:
     kept: Kept | None
     #: Other addresses of the item that were found with it.
     addresses: tuple[str, ...] = ()
+    #: When the words of a transcript are spoken, by fragment.
+    timings: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -155,7 +157,17 @@ class Readable:
         others = _other_addresses(address, found) if address else ()
         chunks = [{"media_id": media_id, **chunk._asdict()} for chunk in cut.chunks]
         return cls(
-            media_id, attempt, text.title, pieces, chunks, revision, assets, pictures, found.kept, others
+            media_id,
+            attempt,
+            text.title,
+            pieces,
+            chunks,
+            revision,
+            assets,
+            pictures,
+            found.kept,
+            others,
+            list(_timing_rows(media_id, text.fragments)),
         )
 
     @property
@@ -165,8 +177,8 @@ class Readable:
 
     @property
     def is_all_text(self) -> bool:
-        """Whether `text_rows` are all of it: it is in English and has no pictures, no file and no other address."""
-        rest = self.assets or self.pictures or self.kept or self.addresses
+        """Whether `text_rows` are all of it: English, without pictures, times, a file or another address."""
+        rest = self.assets or self.pictures or self.kept or self.addresses or self.timings
         return not rest and stemmed_in(self.revision["language"]) == DEFAULT
 
     @property
@@ -242,17 +254,23 @@ def _words_of(extraction: Extraction) -> int:
 
 
 def _content_hash(found: Found, outline: str, pieces: Sequence[Mapping[str, Any]]) -> str:
-    """Two texts have the same hash only if a reader sees no difference: title, facts, text, html, pictures, file."""
+    """Two texts have the same hash only if a reader sees no difference: title, facts, text, html, times, pictures,
+    file."""
     text = found.extraction
     digest = hashlib.sha256()
     parts = (part for piece in pieces for part in (piece["text"], piece["html"]))
-    for part in (text.title, *vars(text.facts).values(), outline, *parts):
+    facts = {**vars(text.facts)}
+    source = facts.pop("source")
+    for part in (text.title, *facts.values(), outline, *parts):
         data = b"" if part is None else part.encode(errors="surrogatepass")
         digest.update(b"%d:" % (-1 if part is None else len(data)))
         digest.update(data)
     for asset in sorted(text.assets, key=lambda asset: asset.name):
         picture = hashlib.sha256(asset.data).hexdigest()
         digest.update(f"{asset.name} {asset.content_type} {picture}".encode())
+    if source is not None:  # only transcripts have one
+        spans = [piece.times for piece in text.fragments]
+        digest.update(json.dumps([source, spans]).encode())
     if found.kept is not None and found.kept.revision and found.fetched is not None:
         digest.update(hashlib.sha256(found.fetched.body).digest())
     return digest.hexdigest()
@@ -268,7 +286,25 @@ def _fragment_rows(media_id: UUID, pieces: tuple[Fragment, ...]) -> Iterator[dic
         if piece.text.strip() or piece.html:
             seen[piece.text] += 1
             name = uuid5(media_id, f"{seen[piece.text]} {piece.text}")
-            yield {"media_id": media_id, "position": position, "id": name, **vars(piece)}
+            yield {
+                "media_id": media_id,
+                "position": position,
+                "id": name,
+                "text": piece.text,
+                "html": piece.html,
+            }
+
+
+def _timing_rows(media_id: UUID, pieces: tuple[Fragment, ...]) -> Iterator[dict[str, Any]]:
+    """Spans that lie outside of their text, or overlap an earlier one, are left out."""
+    for position, piece in enumerate(pieces):
+        spans: list[TimeSpan] = []
+        for span in piece.times:
+            after = spans[-1].end if spans else 0
+            if after <= span.start < span.end <= len(piece.text) and span.starts_ms <= span.ends_ms:
+                spans.append(span)
+        if spans:
+            yield {"media_id": media_id, "position": position, "spans": json.dumps(spans)}
 
 
 def _storable(part: T) -> T:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from nexus.extract import Asset, Extraction, Facts, Fragment, Heading, Hints
+from nexus.extract import Asset, Extraction, Facts, Fragment, Heading, Hints, TimeSpan
 from nexus.extract.child.frames import BadFrame, FrameTooLarge
 
 #: Each item costs the worker a few hundred bytes, however short it is on the wire.
@@ -21,6 +21,7 @@ MOST_ITEMS = 100_000
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 _Most = msgspec.Meta(max_length=MOST_ITEMS)
 _Line = str | None
+_Times = Annotated[tuple[tuple[Size, Size, Size, Size], ...], _Most]
 _SURROGATES = re.compile("[\ud800-\udfff]")
 T = TypeVar("T")
 
@@ -93,8 +94,8 @@ class _Extraction(_Message):
     """An Extraction by position. The types that extractors use would be decoded by name, which allows repetitions."""
 
     title: _Line
-    fragments: Annotated[tuple[tuple[str, _Line], ...], _Most]
-    facts: tuple[_Line, _Line, _Line, _Line, _Line, _Line]
+    fragments: Annotated[tuple[tuple[str, _Line, _Times], ...], _Most]
+    facts: tuple[_Line, _Line, _Line, _Line, _Line, _Line, _Line]
     outline: Annotated[tuple[tuple[str, Size, str], ...], _Most]
     assets: Annotated[tuple[tuple[str, str, bytes], ...], _Most]
     canonical_url: _Line
@@ -168,8 +169,16 @@ def _packed(found: Extraction) -> tuple[object, ...]:
     facts = found.facts
     return (
         found.title,
-        tuple([(one.text, one.html) for one in found.fragments]),
-        (facts.byline, facts.site, facts.published, facts.language, facts.lead_image, facts.excerpt),
+        tuple([(one.text, one.html, one.times) for one in found.fragments]),
+        (
+            facts.byline,
+            facts.site,
+            facts.published,
+            facts.language,
+            facts.lead_image,
+            facts.excerpt,
+            facts.source,
+        ),
         tuple([(one.title, one.level, one.anchor) for one in found.outline]),
         tuple([(one.name, one.content_type, one.data) for one in found.assets]),
         found.canonical_url,
@@ -179,7 +188,7 @@ def _packed(found: Extraction) -> tuple[object, ...]:
 def _unpacked(found: _Extraction) -> Extraction:
     return Extraction(
         found.title,
-        tuple([Fragment(*one) for one in found.fragments]),
+        tuple([_fragment(*one) for one in found.fragments]),
         Facts(*found.facts),
         tuple([Heading(*one) for one in found.outline]),
         tuple([Asset(*one) for one in found.assets]),
@@ -187,9 +196,14 @@ def _unpacked(found: _Extraction) -> Extraction:
     )
 
 
+def _fragment(text: str, html: str | None, times: tuple[tuple[int, int, int, int], ...]) -> Fragment:
+    return Fragment(text, html, tuple([TimeSpan(*one) for one in times]))
+
+
 def _require_fit(found: Extraction, most: int) -> None:
     """Before anything is encoded: a character takes at least one byte."""
-    if max(len(found.fragments), len(found.outline), len(found.assets)) > MOST_ITEMS:
+    times = max((len(one.times) for one in found.fragments), default=0)
+    if max(len(found.fragments), len(found.outline), len(found.assets), times) > MOST_ITEMS:
         raise FrameTooLarge
     texts = sum(len(one.text) + len(one.html or "") for one in found.fragments)
     if texts + sum(len(one.data) for one in found.assets) > most:

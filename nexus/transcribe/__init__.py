@@ -1,0 +1,18 @@
+"""How speech becomes text: captions, transcripts that feeds and pages name, and models that listen.
+
+Whatever the source, a transcript is a list of cues. Cues become paragraphs, chapters become headings, and every
+paragraph keeps the times of its words.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Cue(NamedTuple):
+    """What is said from one moment to another, in milliseconds from the beginning."""
+
+    starts_ms: int
+    ends_ms: int
+    text: str
+    speaker: str | None = None
