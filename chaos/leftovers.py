@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 import httpx2
 
+from chaos.invariants import objects
 from chaos.invariants.database import Database
 from chaos.stage import Stage
 
@@ -40,9 +42,9 @@ def plant(store: Path) -> list[Path]:
 def make_everything_old(stage: Stage, database: Database) -> None:
     """Make every stored file and every unconfirmed upload older than what upkeep leaves alone."""
     database.put_back("uploads", "begun_at")
-    for path in stage.store.rglob("*"):
-        if path.is_file():
-            _make_old(path)
+    for path in objects.stored(stage.store):
+        with suppress(FileNotFoundError):  # upkeep has removed it meanwhile
+            _make_old(stage.store / path)
 
 
 def _make_old(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,8 +28,10 @@ def missing(database: Database, found: set[str]) -> Iterator[Violation]:
 
 
 def stored(folder: Path) -> set[str]:
-    """Files of the local store, including those that are arriving."""
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    """Files of the local store, including those that are arriving. Folders may be removed meanwhile, and os.walk skips
+    those."""
+    found = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return {path.relative_to(folder).as_posix() for path in found}
 
 
 def left_behind(database: Database, found: set[str]) -> set[str]:
