@@ -19,7 +19,7 @@ from nexus.db.rows import IndexingRow, MediaRow
 from nexus.db.session import Query, Session
 from nexus.db.tables import media
 from nexus.embed import Embedder
-from nexus.errors import JobTimeout, WorkError
+from nexus.errors import WorkError
 from nexus.libraries import quota
 from nexus.media import lifecycle, vectors
 from nexus.media.indexing import BACKLOG, ERRANDS, INDEXING, cut_uncut, unembedded_texts
@@ -28,7 +28,7 @@ from nexus.media.vectors import BEFORE_READY, Made
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 from nexus.states.media import MediaStatus
-from nexus.work.errands import held_by
+from nexus.work.errands import ErrandHandler, held_by
 from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again, decide
 
@@ -105,25 +105,19 @@ class Embedding(Handler[MediaRow, Made | WorkError]):
         return "ready"
 
 
-class Indexing(Handler[IndexingRow, Made | WorkError | None]):
+class Indexing(ErrandHandler[IndexingRow, IndexingRow, Made | WorkError | None]):
     """What was asked for apart from an item's status. A result of None says that there was nothing to embed."""
 
     kind = INDEXING
-    backlog = BACKLOG
+    backlog, errands = BACKLOG, ERRANDS
     log_event, log_id = "indexing", "indexing_id"
     share = 0.25
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
 
-    def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[IndexingRow] | None:
-        row = ERRANDS.claim(session, row_id, lease)
-        return None if row is None else _claimed_request(row)
-
-    def claim_due(
-        self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
-    ) -> list[Claim[IndexingRow]]:
-        return [_claimed_request(row) for row in ERRANDS.claim_due(session, lane, user_id, most, lease)]
+    def take(self, session: Session, row: IndexingRow) -> Claim[IndexingRow]:  # noqa: ARG002
+        return Claim(Hold(Work(INDEXING, row.id), row.attempt), row.tries, row, None)
 
     def do(self, claim: Claim[IndexingRow]) -> Made | WorkError | None:
         row = claim.subject
@@ -134,22 +128,10 @@ class Indexing(Handler[IndexingRow, Made | WorkError | None]):
             return None
         return _made(self._tools, row.media_id, row.user_id, row.attempt)
 
-    def settle(self, ended: Sequence[EndedAttempt[IndexingRow, Made | WorkError | None]]) -> list[str]:
-        return [self._settled(one.claim, one.result) for one in ended]
+    def give_up(self, session: Session, hold: Hold, error: WorkError) -> bool:
+        return session.run(_GIVE_UP, code=error.code, **held_by(hold)) > 0
 
-    def put_down(
-        self,
-        session: Session,
-        hold: Hold,
-        again: Again | None,
-        error: WorkError | None,
-        actor: str,  # noqa: ARG002
-    ) -> bool:
-        if again is None:
-            return session.run(_GIVE_UP, code=(error or JobTimeout()).code, **held_by(hold)) > 0
-        return ERRANDS.release(session, hold, again)
-
-    def _settled(self, claim: Claim[IndexingRow], result: Made | WorkError | None) -> str:
+    def settle_one(self, claim: Claim[IndexingRow], result: Made | WorkError | None) -> str:
         row = claim.subject
         with self._tools.sessions.begin() as session:
             if isinstance(result, WorkError):
@@ -216,7 +198,3 @@ def _write(session: Session, media_id: UUID, user_id: UUID, made: Made) -> None:
 def _claimed(row: MediaRow) -> Claim[MediaRow]:
     hold = Hold(Work(EMBEDDING, row.id), row.processing_attempts)
     return Claim(hold, row.tries, row, row.request_id)
-
-
-def _claimed_request(row: IndexingRow) -> Claim[IndexingRow]:
-    return Claim(Hold(Work(INDEXING, row.id), row.attempt), row.tries, row, None)

@@ -7,11 +7,8 @@ item has its own.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -28,7 +25,6 @@ from nexus.db.rows import PictureRow
 from nexus.db.session import Query, Session
 from nexus.errors import (
     FileUnreachable,
-    JobTimeout,
     PictureNoRoom,
     PicturesTooMany,
     PictureTooLarge,
@@ -43,8 +39,8 @@ from nexus.queue import Work
 from nexus.storage import StorageError
 from nexus.storage.names import picture_path
 from nexus.work.backlog import Backlog
-from nexus.work.errands import Errands, held_by
-from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
+from nexus.work.errands import ErrandHandler, Errands, held_by
+from nexus.work.handler import WORKER, Claim, Hold
 from nexus.work.retry import Again, decide
 
 PICTURE = "picture"
@@ -98,25 +94,19 @@ _TWIN = Query(
 )
 
 
-class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
+class FetchingPictures(ErrandHandler[PictureRow, PictureRow, Taken | WorkError]):
     """Uses few threads: a site's pictures are asked for one after the other, and texts come first."""
 
     kind = PICTURE
-    backlog = BACKLOG
+    backlog, errands = BACKLOG, ERRANDS
     log_event, log_id = "picture", "picture_id"
     share = 0.25
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
 
-    def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[PictureRow] | None:
-        row = ERRANDS.claim(session, row_id, lease)
-        return None if row is None else _claimed(row)
-
-    def claim_due(
-        self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
-    ) -> list[Claim[PictureRow]]:
-        return [_claimed(row) for row in ERRANDS.claim_due(session, lane, user_id, most, lease)]
+    def take(self, session: Session, row: PictureRow) -> Claim[PictureRow]:  # noqa: ARG002
+        return Claim(Hold(Work(PICTURE, row.id), row.attempt), row.tries, row, None)
 
     def do(self, claim: Claim[PictureRow]) -> Taken | WorkError:
         try:
@@ -124,20 +114,8 @@ class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
         except WorkError as error:
             return error
 
-    def settle(self, ended: Sequence[EndedAttempt[PictureRow, Taken | WorkError]]) -> list[str]:
-        return [self._settled(one.claim, one.result) for one in ended]
-
-    def put_down(
-        self,
-        session: Session,
-        hold: Hold,
-        again: Again | None,
-        error: WorkError | None,
-        actor: str,  # noqa: ARG002
-    ) -> bool:
-        if again is None:
-            return session.run(_FAIL, code=(error or JobTimeout()).code, **held_by(hold)) > 0
-        return ERRANDS.release(session, hold, again)
+    def give_up(self, session: Session, hold: Hold, error: WorkError) -> bool:
+        return session.run(_FAIL, code=error.code, **held_by(hold)) > 0
 
     def _take(self, row: PictureRow) -> Taken:
         """Fetch a picture, and keep it if it is one and there is room for it. Raises WorkError."""
@@ -186,9 +164,9 @@ class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
             raise FileUnreachable from error
         return path
 
-    def _settled(self, claim: Claim[PictureRow], result: Taken | WorkError) -> str:
+    def settle_one(self, claim: Claim[PictureRow], result: Taken | WorkError) -> str:
         if isinstance(result, WorkError):
-            return self._give_up(claim, result)
+            return self._try_again(claim, result)
         with self._tools.sessions.begin() as session:
             if session.run(_KEEP, **held_by(claim.hold), **vars(result)) > 0:
                 return "kept"
@@ -196,7 +174,7 @@ class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
         discard_object(self._tools.sessions, self._tools.files, claim.subject.media_id, result.storage_path)
         return "stale"
 
-    def _give_up(self, claim: Claim[PictureRow], error: WorkError) -> str:
+    def _try_again(self, claim: Claim[PictureRow], error: WorkError) -> str:
         """Waiting for a site is not trying, but has an end, too."""
         again: Again | None = decide(error, claim.tries, self._tools.backoff_seconds)
         until = claim.subject.asked_at + self._tools.pictures.patience
@@ -206,7 +184,3 @@ class FetchingPictures(Handler[PictureRow, Taken | WorkError]):
             if not self.put_down(session, claim.hold, again, error, WORKER):
                 return "stale"
         return f"given up: {error.code}" if again is None else "released"
-
-
-def _claimed(row: PictureRow) -> Claim[Any]:
-    return Claim(Hold(Work(PICTURE, row.id), row.attempt), row.tries, row, None)

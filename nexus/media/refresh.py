@@ -6,8 +6,6 @@ which a worker claims. If the same user asks again meanwhile, it is due again at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
@@ -24,7 +22,7 @@ from nexus.db.session import Query, Session, Sessions
 from nexus.db.tables import REFRESH_WAITING, library_media, media, memberships, one_of, refreshes
 from nexus.db.tables import revisions as revision_table
 from nexus.db.upserts import upsert_returning
-from nexus.errors import ExtractorNotImplemented, InvalidState, JobTimeout, WorkError
+from nexus.errors import ExtractorNotImplemented, InvalidState, WorkError
 from nexus.extract.registry import extractor_origin
 from nexus.libraries import access
 from nexus.libraries.access import Role
@@ -37,8 +35,8 @@ from nexus.media.workbench import Bench, Tools, Unchanged
 from nexus.queue import Queue, Work
 from nexus.states.media import MediaStatus
 from nexus.work.backlog import Backlog
-from nexus.work.errands import Errands, held_by
-from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
+from nexus.work.errands import ErrandHandler, Errands, held_by
+from nexus.work.handler import WORKER, Claim, Hold
 from nexus.work.retry import Again, backoff, decide
 
 REFRESH = "refresh"
@@ -174,26 +172,21 @@ def present(session: Session, media_id: UUID, viewer: UUID) -> RefreshRow | None
     return session.first(_PRESENT, media_id=media_id, user_id=viewer)
 
 
-class Refreshing(Handler[Due, Found | Nothing | None]):
+class Refreshing(ErrandHandler[RefreshRow, Due, Found | Nothing | None]):
     """A result of None says that nothing has changed. How a refresh ended is a few words for a person."""
 
     kind = REFRESH
-    backlog = BACKLOG
+    backlog, errands = BACKLOG, ERRANDS
     log_event, log_id = "refresh", "refresh_id"
     repeats = True
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
 
-    def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[Due] | None:
-        row = ERRANDS.claim(session, row_id, lease)
-        return None if row is None else self._claimed(session, row)
-
-    def claim_due(
-        self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
-    ) -> list[Claim[Due]]:
-        rows = ERRANDS.claim_due(session, lane, user_id, most, lease)
-        return [claim for row in rows if (claim := self._claimed(session, row)) is not None]
+    def take(self, session: Session, row: RefreshRow) -> Claim[Due] | None:
+        media = session.first(_MEDIA, media_id=row.media_id)
+        hold = Hold(Work(REFRESH, row.id), row.attempt)
+        return None if media is None else Claim(hold, row.tries, Due(media, row.requested_by), row.request_id)
 
     def do(self, claim: Claim[Due]) -> Found | Nothing | None:
         media = claim.subject.media
@@ -203,27 +196,9 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
         except Unchanged:
             return None
 
-    def settle(self, ended: Sequence[EndedAttempt[Due, Found | Nothing | None]]) -> list[str]:
-        return [self._settled(one.claim, one.result) for one in ended]
-
-    def put_down(
-        self,
-        session: Session,
-        hold: Hold,
-        again: Again | None,
-        error: WorkError | None,
-        actor: str,  # noqa: ARG002
-    ) -> bool:
+    def give_up(self, session: Session, hold: Hold, error: WorkError) -> bool:
         """The text that is there stays, whatever becomes of the refresh."""
-        if again is None:
-            error = error or JobTimeout()
-            return session.run(_FAIL, code=error.code, message=error.message, **held_by(hold)) > 0
-        return ERRANDS.release(session, hold, again)
-
-    def _claimed(self, session: Session, row: RefreshRow) -> Claim[Due] | None:
-        media = session.first(_MEDIA, media_id=row.media_id)
-        hold = Hold(Work(REFRESH, row.id), row.attempt)
-        return None if media is None else Claim(hold, row.tries, Due(media, row.requested_by), row.request_id)
+        return session.run(_FAIL, code=error.code, message=error.message, **held_by(hold)) > 0
 
     def _known(self, media: MediaRow) -> RevisionRow | None:
         """The newest text, unless another extractor found it: then even an unchanged page is worth reading."""
@@ -232,8 +207,8 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
             known = revisions.read_revision(session, media.id, media.newest_revision)
         return known if known and extractor and known.seen_by == extractor_origin(extractor) else None
 
-    def _settled(self, claim: Claim[Due], result: Found | Nothing | None) -> str:
-        outcome = self._give_up(claim, result) if isinstance(result, Nothing) else self._move(claim, result)
+    def settle_one(self, claim: Claim[Due], result: Found | Nothing | None) -> str:
+        outcome = self._try_again(claim, result) if isinstance(result, Nothing) else self._move(claim, result)
         if result is not None and result.kept is not None:
             # Nobody needs the file if the result was refused, or if the same text was there.
             discard_object(
@@ -241,7 +216,7 @@ class Refreshing(Handler[Due, Found | Nothing | None]):
             )
         return outcome
 
-    def _give_up(self, claim: Claim[Due], nothing: Nothing) -> str:
+    def _try_again(self, claim: Claim[Due], nothing: Nothing) -> str:
         again = decide(nothing.error, claim.tries, self._tools.backoff_seconds)
         if isinstance(nothing.error, ExtractorNotImplemented):
             # Another worker may have it, or this one after its next start.

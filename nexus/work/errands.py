@@ -6,10 +6,12 @@ gets 0 `tries`: whatever becomes of the older request, it is due again at once.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
@@ -26,11 +28,14 @@ from sqlalchemy import (
 )
 
 from nexus.db.session import Query, Session, Statement
+from nexus.errors import JobTimeout, WorkError
 from nexus.work.backlog import Backlog
-from nexus.work.handler import Hold
+from nexus.work.handler import Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again
 
 E = TypeVar("E", bound=tuple[Any, ...])
+S = TypeVar("S")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +102,49 @@ class Errands(Generic[E]):
             run_after=bindparam("run_after", type_=columns.run_after.type),
             tries=columns.tries - bindparam("uncounted", type_=columns.tries.type),
         )
+
+
+class ErrandHandler(Handler[S, R], Generic[E, S, R]):
+    """A kind of work whose rows are errands of type E."""
+
+    errands: ClassVar[Errands[Any]]
+
+    @abstractmethod
+    def take(self, session: Session, row: E) -> Claim[S] | None:
+        """Return the claim on a row that was just claimed; None if what it is about is gone."""
+
+    @abstractmethod
+    def settle_one(self, claim: Claim[S], result: R) -> str:
+        """Write the result of one attempt, in a transaction of its own, and say how it ended."""
+
+    @abstractmethod
+    def give_up(self, session: Session, hold: Hold, error: WorkError) -> bool:
+        """Write that a row has failed for good. False if somebody else has taken it over."""
+
+    def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[S] | None:
+        row = self.errands.claim(session, row_id, lease)
+        return None if row is None else self.take(session, row)
+
+    def claim_due(
+        self, session: Session, lane: str | None, user_id: UUID, most: int, lease: timedelta
+    ) -> list[Claim[S]]:
+        rows = self.errands.claim_due(session, lane, user_id, most, lease)
+        return [claim for row in rows if (claim := self.take(session, row)) is not None]
+
+    def settle(self, ended: Sequence[EndedAttempt[S, R]]) -> list[str]:
+        return [self.settle_one(one.claim, one.result) for one in ended]
+
+    def put_down(
+        self,
+        session: Session,
+        hold: Hold,
+        again: Again | None,
+        error: WorkError | None,
+        actor: str,  # noqa: ARG002 an errand has no history
+    ) -> bool:
+        if again is None:
+            return self.give_up(session, hold, error or JobTimeout())
+        return self.errands.release(session, hold, again)
 
 
 def held_by(hold: Hold) -> dict[str, Any]:
