@@ -20,6 +20,8 @@ from nexus.cli.context import unopened
 from nexus.cli.failures import FAILED
 from nexus.errors import ExtractorNotImplemented, InvalidRequest, NexusError, public_code
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fetched, Hints, Source, StoredFile
+from nexus.extract.recording import Recording
+from nexus.extract.results import P
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher
 from nexus.media.add import guess_kind
@@ -50,6 +52,9 @@ class Loose:
                 return Fetched("", 200, kind, None, file.stream.read())
         return as_fetched(self.fetcher.get(url))
 
+    def fetch_data(self, url: str, accept: str) -> Fetched:
+        return as_fetched(self.fetcher.get_data(url, accept))
+
     @contextmanager
     def file(self) -> Iterator[StoredFile]:
         if self.path is None:
@@ -64,6 +69,15 @@ class Loose:
     def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
         named = hints if self.path is None else Hints(hints.url, hints.content_type, None, self.path.name)
         return self.sandbox.read(reader, data, named)
+
+    def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> P:
+        return self.sandbox.read_as(kind, reader, data, hints)
+
+    def recording(self) -> None:
+        """Nothing is known: there is no database."""
+
+    def keep_recording(self, found: Recording) -> None:
+        """Keep nothing."""
 
     def require_transcription(self, seconds: float) -> None:
         """Count nothing: there is no account."""

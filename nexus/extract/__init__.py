@@ -12,10 +12,14 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 from uuid import UUID
 
 from nexus.states.media import Kind
+
+if TYPE_CHECKING:
+    from nexus.extract.recording import Recording
+    from nexus.extract.results import P, ParserResult
 
 
 class TimeSpan(NamedTuple):
@@ -105,7 +109,7 @@ class Hints:
 
 
 class Reader(Protocol):
-    def __call__(self, data: bytes, hints: Hints) -> Extraction:
+    def __call__(self, data: bytes, hints: Hints) -> Extraction | ParserResult:
         """Parse a document. Runs in a parser process: no network, files or secrets. Raises ExtractionFailed."""
         ...
 
@@ -147,12 +151,30 @@ class Workbench(Protocol):
         """Fetch an address with a guarded GET. Raises FetchFailed or a kind of it."""
         ...
 
+    def fetch_data(self, url: str, accept: str) -> Fetched:
+        """Fetch an address whose answer is no page, such as captions: of any type, which `content_type_header` names.
+        Raises FetchFailed or a kind of it."""
+        ...
+
     def file(self) -> AbstractContextManager[StoredFile]:
         """Open the media's file, checked against its hash."""
         ...
 
     def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = ...) -> Extraction:
         """Run a reader, named as `module:function`, in a parser process. Raises ExtractionFailed or a kind of it."""
+        ...
+
+    def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = ...) -> P:
+        """Run a reader that gives back something else than a text. Any html in it still has to be cleaned. Raises as
+        `read` does."""
+        ...
+
+    def recording(self) -> Recording | None:
+        """Return what an earlier attempt found out about this video or episode; None if there was none."""
+        ...
+
+    def keep_recording(self, found: Recording) -> None:
+        """Write at once what was found out, so that no later attempt has to look again."""
         ...
 
     def require_transcription(self, seconds: float) -> None:

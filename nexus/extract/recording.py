@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from nexus.extract.results import MANY, ParserResult
 
 
 class TimedChapter(NamedTuple):
@@ -22,8 +23,7 @@ class NamedTranscript(NamedTuple):
     kind: str | None = None
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(ParserResult, frozen=True):
     title: str | None = None
     author: str | None = None
     site: str | None = None
@@ -35,10 +35,10 @@ class Recording:
     picture_url: str | None = None
     #: What a page may show in a frame to play it.
     embed_url: str | None = None
-    #: Show notes: clean html.
+    #: Show notes: html. It is kept only if it is clean.
     notes: str | None = None
-    chapters: tuple[TimedChapter, ...] = ()
-    transcripts: tuple[NamedTranscript, ...] = ()
+    chapters: Annotated[tuple[TimedChapter, ...], MANY] = ()
+    transcripts: Annotated[tuple[NamedTranscript, ...], MANY] = ()
     #: The address of its sound, the type of that, and its size in bytes, as far as they are known.
     audio_url: str | None = None
     audio_type: str | None = None

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Generic, TypeVar
 
 from nexus import logging
 from nexus.errors import ExtractionFailed, ParserCrashed, ParserMemory, ParserOutput, ParserTimeout, tree
@@ -30,9 +30,11 @@ from nexus.extract.child.handles import (
     used_up,
 )
 from nexus.extract.child.messages import ReadDone, ReadRefused, ReadRequest
+from nexus.extract.results import P
 from nexus.extract.safe_html import safe_extraction
 
 log = logging.get_logger(__name__)
+T = TypeVar("T")
 
 LONGEST_MESSAGE = 500
 #: How often a thread that waits for a process checks whether the read was cancelled.
@@ -88,6 +90,16 @@ class CancelToken:
             self._parser = None
 
 
+@dataclass(frozen=True)
+class _Asked(Generic[T]):
+    """One read: what a parser is sent, and how its answer is decoded."""
+
+    request: ReadRequest
+    document: ParserInput
+    cancel: CancelToken
+    unpack: Callable[[ReadDone], T]
+
+
 class NoParser(Exception):
     """The process ended before it was given a document."""
 
@@ -119,18 +131,44 @@ class Sandbox:
 
         Raises ExtractionFailed or a kind of it, or ReadCancelled.
         """
+        return safe_extraction(self._run(ReadDone.extraction, reader, data, hints, limits, cancel))
+
+    def read_as(
+        self,
+        kind: type[P],
+        reader: str,
+        data: bytes | BinaryIO,
+        hints: Hints = Hints(),
+        limits: ParserLimits | None = None,
+        cancel: CancelToken | None = None,
+    ) -> P:
+        """Run a reader that gives back something else than a text. Any html in it still has to be cleaned.
+
+        Raises as `read` does.
+        """
+        return self._run(lambda answer: answer.result(kind), reader, data, hints, limits, cancel)
+
+    def _run(
+        self,
+        unpack: Callable[[ReadDone], T],
+        reader: str,
+        data: bytes | BinaryIO,
+        hints: Hints,
+        limits: ParserLimits | None,
+        cancel: CancelToken | None,
+    ) -> T:
         allowed = limits or self.limits
         document = ParserInput(data)
         request = ReadRequest(
             reader, document.size, allowed.seconds, allowed.memory_bytes, allowed.output_bytes, hints
         )
-        cancel = cancel or CancelToken()
-        with self._process_slot(cancel):
+        asked = _Asked(request, document, cancel or CancelToken(), unpack)
+        with self._process_slot(asked.cancel):
             try:
-                return self._read(request, document, cancel)
+                return self._read(asked)
             except (NoParser, NurseryGone) as error:
                 log.warning("parser_lost", reader=reader, reason=type(error).__name__)
-                return self._read_again(request, document, cancel)
+                return self._read_again(asked)
 
     @contextmanager
     def _process_slot(self, cancel: CancelToken) -> Iterator[None]:
@@ -153,18 +191,21 @@ class Sandbox:
         if nursery is not None:
             nursery.close()
 
-    def _read_again(self, request: ReadRequest, document: ParserInput, cancel: CancelToken) -> Extraction:
+    def _read_again(self, asked: _Asked[T]) -> T:
         try:
-            return self._read(request, document, cancel)
+            return self._read(asked)
         except (NoParser, NurseryGone) as error:
-            raise _stopped(request, ParserCrashed(), type(error).__name__) from error
+            raise _stopped(asked.request, ParserCrashed(), type(error).__name__) from error
 
-    def _read(self, request: ReadRequest, document: ParserInput, cancel: CancelToken) -> Extraction:
+    def _read(self, asked: _Asked[T]) -> T:
+        request, cancel = asked.request, asked.cancel
         parser = self._take(request.reader)
         try:
             cancel.attach(parser)
-            answer = parser.ask(request, document)
-            cancel.detach()
+            answer = parser.ask(request, asked.document)
+            if isinstance(answer, ReadRefused):
+                raise _refusal(request, answer)
+            found = asked.unpack(answer)
         except (EOFError, TimeoutError, BadFrame) as failure:
             cancel.detach()
             if cancel.cancelled:
@@ -172,12 +213,12 @@ class Sandbox:
                 raise ReadCancelled from failure
             raise _explained(parser, request, failure) from failure
         except BaseException:
+            cancel.detach()
             parser.leave()
             raise
+        cancel.detach()
         parser.leave()
-        if isinstance(answer, ReadDone):
-            return safe_extraction(answer.extraction())
-        raise _refusal(request, answer)
+        return found
 
     def _take(self, reader: str) -> ParserHandle:
         """Return a process for one document, and order the one for the next."""

@@ -46,7 +46,7 @@ class Download:
     #: Where the redirects ended.
     url: str
     status: int
-    #: One of the accepted types. If the site did not say, what the bytes look like. Empty for a picture.
+    #: One of the accepted types. If the site did not say, what the bytes look like. Empty for what is no page.
     content_type: str
     #: From the Content-Type header.
     charset: str | None
@@ -70,7 +70,7 @@ class _Wanted:
 
     accept: str
     most_bytes: int
-    #: Of a page, the type has to be one that Nexus reads. What a picture is, its bytes tell.
+    #: Of a page, the type has to be one that Nexus reads. What anything else is, its bytes tell.
     is_page: bool
     validators: Headers
 
@@ -103,6 +103,16 @@ class Fetcher:
         return self._get(
             url, _Wanted(ACCEPT, self._limits.most_bytes, True, validators), self._limits.seconds
         )
+
+    def get_data(
+        self, url: str, accept: str, *, etag: str | None = None, last_modified: str | None = None
+    ) -> Download | NotModified:
+        """Return what is at an address, of any type: a feed, say, or captions. Only its header says what it is.
+
+        Raises as `get` does.
+        """
+        wanted = _Wanted(accept, self._limits.most_bytes, False, _validators(etag, last_modified))
+        return self._get(url, wanted, self._limits.seconds)
 
     def get_picture(self, url: str, seconds: float, most_bytes: int) -> bytes:
         """Return what is at the address of a picture, of any type: the caller has to look at the bytes.

@@ -11,6 +11,8 @@ from uuid import UUID
 from nexus import logging
 from nexus.errors import ExtractionFailed, ExtractorNotImplemented, PdfNoText, WorkError
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Extractor, Fetched, Hints, Source, StoredFile
+from nexus.extract.recording import Recording
+from nexus.extract.results import P
 from nexus.extract.sandbox import CancelToken, ReadCancelled, SandboxClosed
 from nexus.imports.checking import Candidate, open_source
 from nexus.libraries import quota
@@ -36,6 +38,11 @@ class ImportBench:
             raise ReadCancelled
         return as_fetched(self.tools.fetcher.get(url))
 
+    def fetch_data(self, url: str, accept: str) -> Fetched:
+        if self.cancel.cancelled:
+            raise ReadCancelled
+        return as_fetched(self.tools.fetcher.get_data(url, accept))
+
     @contextmanager
     def file(self) -> Iterator[StoredFile]:
         source = self.candidate.source
@@ -44,6 +51,15 @@ class ImportBench:
 
     def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
         return self.tools.sandbox.read(reader, data, hints, cancel=self.cancel)
+
+    def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> P:
+        return self.tools.sandbox.read_as(kind, reader, data, hints, cancel=self.cancel)
+
+    def recording(self) -> None:
+        """Nothing is known about a staged file before it is read."""
+
+    def keep_recording(self, found: Recording) -> None:
+        """Keep nothing: there is no media yet."""
 
     def require_transcription(self, seconds: float) -> None:
         quota.require_transcription(self.tools.sessions, self.tools.limits, self.viewer, seconds)

@@ -19,12 +19,15 @@ from nexus.draft import Drafter
 from nexus.embed import Embedder
 from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, NotFound
 from nexus.extract import Extraction, Extractor, Fetched, Hints, StoredFile
+from nexus.extract.recording import Recording
+from nexus.extract.results import P
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Download, Fetcher, NotModified
 from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
 from nexus.media import revisions
 from nexus.media.files import Files, discard_object
+from nexus.media.recordings import find_recording, keep_recording
 from nexus.media.texts import Kept
 from nexus.search.codes import SignCodes
 from nexus.states.media import Kind
@@ -121,6 +124,9 @@ class Bench:
         self.fetched = as_fetched(answer)
         return self.fetched
 
+    def fetch_data(self, url: str, accept: str) -> Fetched:
+        return as_fetched(self._tools.fetcher.get_data(url, accept))
+
     def _ask(self, url: str) -> Download | NotModified:
         """Ask whether it has changed, if it is the item's own address and there is something to compare with."""
         if self._known is None or url != self._media.canonical_url:
@@ -154,6 +160,18 @@ class Bench:
 
     def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
         return self._tools.sandbox.read(reader, data, hints)
+
+    def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> P:
+        return self._tools.sandbox.read_as(kind, reader, data, hints)
+
+    def recording(self) -> Recording | None:
+        with self._tools.sessions.read() as session:
+            found = find_recording(session, self._media.id)
+        return None if found is None else found.recording
+
+    def keep_recording(self, found: Recording) -> None:
+        with self._tools.sessions.begin() as session:
+            keep_recording(session, self._media.id, found)
 
     def require_transcription(self, seconds: float) -> None:
         user = self._media.created_by_user_id

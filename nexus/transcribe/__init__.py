@@ -6,7 +6,9 @@ paragraph keeps the times of its words.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from nexus.extract.results import MANY, ParserResult
 
 
 class Cue(NamedTuple):
@@ -16,3 +18,12 @@ class Cue(NamedTuple):
     ends_ms: int
     text: str
     speaker: str | None = None
+
+
+class Transcript(ParserResult, frozen=True):
+    """All that is said in a recording, in the order of time."""
+
+    cues: Annotated[tuple[Cue, ...], MANY]
+    #: Where it comes from, for a person: "Captions from YouTube, automatic".
+    source: str = ""
+    language: str | None = None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 import struct
 from contextlib import suppress
+from typing import Annotated
 
+import msgspec
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,8 @@ from hypothesis import strategies as st
 from nexus.extract import Asset, Extraction, Facts, Fragment, Heading, Hints
 from nexus.extract.child import frames, messages
 from nexus.extract.child.frames import BadFrame, FrameTooLarge
-from nexus.extract.child.messages import MOST_ITEMS, ReadDone, ReadRefused, ReadRequest
+from nexus.extract.child.messages import ReadDone, ReadRefused, ReadRequest
+from nexus.extract.results import MANY, MOST_ITEMS, ParserResult
 
 MOST = 100_000
 
@@ -102,20 +105,20 @@ def test_a_frame_beyond_the_size_limit_is_refused_before_it_is_read() -> None:
         received(frames.HEAD.pack(MOST + 1))
 
 
+def packed(fragments: bytes = b"\x90", outline: bytes = b"\x90") -> bytes:
+    """An extraction on the wire that has nothing else."""
+    return b"\x96\xc0" + fragments + b"\x97" + b"\xc0" * 7 + outline + b"\x90\xc0"
+
+
 @pytest.mark.parametrize(
-    "fields",
+    "data",
     [
-        b"\xc0"
-        + array(MOST_ITEMS + 1)
-        + b"\x92\xa0\xc0" * (MOST_ITEMS + 1)
-        + b"\x96"
-        + b"\xc0" * 6
-        + b"\x90\x90",
-        b"\xc0" + array(2**32 - 1),
-        b"\xc0\x90\x96" + b"\xc0" * 6 + b"\x91\x93\xa0\xff\xa0\x90",
-        b"\xc0\x90\x96" + b"\xc0" * 6 + b"\x91\x93\xa0\xcf" + b"\xff" * 8 + b"\xa0\x90",
-        b"\xdb\xff\xff\xff\xff",
-        b"\x91" * 10_000,
+        packed(array(MOST_ITEMS + 1) + b"\x93\xa0\xc0\x90" * (MOST_ITEMS + 1)),
+        packed(array(2**32 - 1)),
+        packed(outline=b"\x91\x93\xa0\xff\xa0"),
+        packed(outline=b"\x91\x93\xa0\xcf" + b"\xff" * 8 + b"\xa0"),
+        b"\x96\xdb\xff\xff\xff\xff",
+        b"\x96" + b"\x91" * 10_000,
     ],
     ids=[
         "too many fragments",
@@ -126,9 +129,42 @@ def test_a_frame_beyond_the_size_limit_is_refused_before_it_is_read() -> None:
         "an abyss",
     ],
 )
-def test_a_list_or_number_out_of_bounds_is_refused(fields: bytes) -> None:
+def test_a_list_or_number_out_of_bounds_is_refused(data: bytes) -> None:
     with pytest.raises(BadFrame):
-        messages.unpack_extraction(b"\x95" + fields)
+        messages.unpack_extraction(data)
+
+
+def test_lists_and_numbers_within_bounds_are_read() -> None:
+    fragments = array(MOST_ITEMS) + b"\x93\xa0\xc0\x90" * MOST_ITEMS
+    found = messages.unpack_extraction(packed(fragments, b"\x91\x93\xa0\x01\xa0"))
+    assert (len(found.fragments), len(found.outline)) == (MOST_ITEMS, 1)
+
+
+class Listed(ParserResult, frozen=True):
+    words: Annotated[tuple[str, ...], MANY]
+
+
+def test_a_result_that_is_no_text_survives_encoding_unchanged() -> None:
+    words = Listed(("one", "half \ufffd"))
+    answer = messages.decode_answer(bytearray(messages.encode_done(7, Listed(("one", "half \ud800")), MOST)))
+    assert isinstance(answer, ReadDone)
+    assert (answer.grown, answer.result(Listed)) == (7, words)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x91" + array(MOST_ITEMS + 1) + b"\xa0" * (MOST_ITEMS + 1),
+        b"\x92\x90\x90",
+        b"\x90",
+        b"\x91\x91\x01",
+        b"\x81\xa5words\x90",
+    ],
+    ids=["too many", "a field too many", "a field missing", "a number for a word", "fields by name"],
+)
+def test_a_result_of_another_shape_is_refused(data: bytes) -> None:
+    with pytest.raises(BadFrame):
+        ReadDone(0, msgspec.Raw(data)).result(Listed)
 
 
 def test_more_items_than_the_worker_takes_are_not_sent() -> None:

@@ -14,14 +14,11 @@ import msgspec
 
 from nexus.extract import Asset, Extraction, Facts, Fragment, Heading, Hints, TimeSpan
 from nexus.extract.child.frames import BadFrame, FrameTooLarge
-
-#: Each item costs the worker a few hundred bytes, however short it is on the wire.
-MOST_ITEMS = 100_000
+from nexus.extract.results import MANY, MOST_ITEMS, P, ParserResult
 
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-_Most = msgspec.Meta(max_length=MOST_ITEMS)
 _Line = str | None
-_Times = Annotated[tuple[tuple[Size, Size, Size, Size], ...], _Most]
+_Times = Annotated[tuple[tuple[Size, Size, Size, Size], ...], MANY]
 _SURROGATES = re.compile("[\ud800-\udfff]")
 T = TypeVar("T")
 
@@ -94,19 +91,25 @@ class _Extraction(_Message):
     """An Extraction by position. The types that extractors use would be decoded by name, which allows repetitions."""
 
     title: _Line
-    fragments: Annotated[tuple[tuple[str, _Line, _Times], ...], _Most]
+    fragments: Annotated[tuple[tuple[str, _Line, _Times], ...], MANY]
     facts: tuple[_Line, _Line, _Line, _Line, _Line, _Line, _Line]
-    outline: Annotated[tuple[tuple[str, Size, str], ...], _Most]
-    assets: Annotated[tuple[tuple[str, str, bytes], ...], _Most]
+    outline: Annotated[tuple[tuple[str, Size, str], ...], MANY]
+    assets: Annotated[tuple[tuple[str, str, bytes], ...], MANY]
     canonical_url: _Line
 
 
 class ReadDone(_Message, tag=True):
     grown: Size
-    found: _Extraction
+    #: Not decoded yet: that takes knowing what was asked for.
+    found: msgspec.Raw
 
     def extraction(self) -> Extraction:
-        return _unpacked(self.found)
+        """Raises BadFrame."""
+        return _unpacked(_decoded(_extractions, self.found))
+
+    def result(self, kind: type[P]) -> P:
+        """Raises BadFrame."""
+        return decode(kind, self.found)
 
 
 class ReadRefused(_Message, tag=True):
@@ -132,7 +135,7 @@ def encode(message: object) -> bytes:
         return _encoder.encode(_writable(msgspec.to_builtins(message, builtin_types=(bytes,))))
 
 
-def decode(kind: type[T], data: bytes | bytearray) -> T:
+def decode(kind: type[T], data: bytes | bytearray | msgspec.Raw) -> T:
     """Raises BadFrame if the bytes are anything but one message of this kind."""
     return _decoded(msgspec.msgpack.Decoder(kind), data)
 
@@ -145,10 +148,14 @@ def decode_answer(data: bytearray) -> ReadDone | ReadRefused:
     return _decoded(_answers, data)
 
 
-def encode_done(grown: int, found: Extraction, most: int) -> bytes:
+def encode_done(grown: int, found: Extraction | ParserResult, most: int) -> bytes:
     """Encode a reader's result. Raises FrameTooLarge, or ValidationError if it holds values of the wrong types."""
-    _require_fit(found, most)
-    data = encode(ReadDone(grown, msgspec.convert(_packed(found), _Extraction)))
+    if isinstance(found, ParserResult):
+        packed = encode(found)
+    else:
+        _require_fit(found, most)
+        packed = encode(msgspec.convert(_packed(found), _Extraction))
+    data = encode(ReadDone(grown, msgspec.Raw(packed)))
     if len(data) > most:
         raise FrameTooLarge
     return data
@@ -210,7 +217,7 @@ def _require_fit(found: Extraction, most: int) -> None:
         raise FrameTooLarge
 
 
-def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | bytearray) -> T:
+def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | bytearray | msgspec.Raw) -> T:
     try:
         return decoder.decode(data)
     except (ValueError, RecursionError) as error:  # ValueError: msgspec's own, and bytes that are not UTF-8
