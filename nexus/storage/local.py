@@ -261,7 +261,8 @@ def _in_folder(place: Path, make: Callable[[], Made]) -> Made:
     for _ in range(FOLDER_TRIES):
         with suppress(FileNotFoundError):
             return make()
-        with suppress(FileNotFoundError):
+        # It raises FileExistsError for a folder that is removed at the moment when it looks what is in its way.
+        with suppress(FileNotFoundError, FileExistsError):
             place.parent.mkdir(parents=True, exist_ok=True)
     return make()
 

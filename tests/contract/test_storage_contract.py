@@ -484,6 +484,25 @@ def test_folders_that_come_and_go_do_not_break_a_put(tmp_path: Path) -> None:
     assert list(storage.objects("")) == []
 
 
+def test_a_folder_that_goes_while_it_is_made_does_not_look_like_a_file_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(tmp_path / "storage", "secret", wall_clock)
+    storage.put(f"{run_prefix()}media/1/original.pdf", [BODY], PDF)
+    make, gone = os.mkdir, [tmp_path / "storage" / run_prefix() / "media" / "2"]
+
+    def mkdir(folder: Path, *args: int) -> None:
+        if folder in gone:
+            gone.remove(folder)
+            raise FileExistsError(folder)
+        make(folder, *args)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    storage.put(f"{run_prefix()}media/2/original.pdf", [BODY], PDF)
+    assert not gone
+    assert len(list(storage.objects(run_prefix()))) == 2
+
+
 def test_an_unreachable_store_raises_a_storage_error() -> None:
     away = "http://127.0.0.1:9"
     for storage in (S3("b", away, "us-east-1", "k", "s", wall_clock), Supabase(away, "k", "b", wall_clock)):
