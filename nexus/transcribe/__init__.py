@@ -10,6 +10,9 @@ from typing import Annotated, NamedTuple
 
 from nexus.extract.results import MANY, ParserResult
 
+#: Stands for both moments of a cue if nobody knows when it is said.
+UNTIMED = -1
+
 
 class Cue(NamedTuple):
     """What is said from one moment to another, in milliseconds from the beginning."""
