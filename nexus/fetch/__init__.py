@@ -1,4 +1,4 @@
-"""How bytes arrive: the guarded GET.
+"""How bytes arrive: the guarded GET, and for a site's API a guarded POST of a few bytes.
 
 Every hop is checked: its scheme, its port, and each address that its name resolves to, against IANA's registries. The
 connection goes to a checked address, and the peer is compared with it. Time and bytes are counted at the socket. A
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from nexus.deadline import Deadline
 from nexus.errors import FetchBadAnswer, FetchFailed, FetchRedirects, FetchTooLarge
@@ -37,6 +38,10 @@ from nexus.fetch.pace import SiteBook, SitePace
 __all__ = ["Download", "FetchLimits", "Fetcher", "NotModified", "System", "page_type", "parse_host_ports"]
 
 Headers = list[tuple[bytes, bytes]]
+
+#: Questions to an API are short. Nothing else is sent to a site.
+MOST_POSTED = 64 * 1024
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,13 @@ class _Wanted:
     #: Of a page, the type has to be one that Nexus reads. What anything else is, its bytes tell.
     is_page: bool
     validators: Headers
+    #: For the site that is asked, and for none that it redirects to: one of them may be a cookie.
+    private: Headers = field(default_factory=list)
+    #: What is posted; None for a GET.
+    body: bytes | None = None
 
     def headers(self) -> Headers:
-        return [(b"Accept", self.accept.encode("ascii")), *self.validators]
+        return [(b"Accept", self.accept.encode("ascii")), *self.validators, *self.private]
 
 
 class Fetcher:
@@ -105,14 +114,36 @@ class Fetcher:
         )
 
     def get_data(
-        self, url: str, accept: str, *, etag: str | None = None, last_modified: str | None = None
+        self,
+        url: str,
+        accept: str,
+        *,
+        etag: str | None = None,
+        last_modified: str | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> Download | NotModified:
         """Return what is at an address, of any type: a feed, say, or captions. Only its header says what it is.
 
-        Raises as `get` does.
+        Of more headers, those that can't be sent are left out. Raises as `get` does.
         """
-        wanted = _Wanted(accept, self._limits.most_bytes, False, _validators(etag, last_modified))
+        validators = _validators(etag, last_modified)
+        wanted = _Wanted(accept, self._limits.most_bytes, False, validators, _sendable(headers))
         return self._get(url, wanted, self._limits.seconds)
+
+    def post_data(
+        self, url: str, body: bytes, accept: str, *, headers: Mapping[str, str] = NO_HEADERS
+    ) -> Download:
+        """Post a short question to a site's API; return the answer, of any type. No redirect is followed.
+
+        Raises as `get` does, and ValueError if the question is too long.
+        """
+        if len(body) > MOST_POSTED:
+            raise ValueError(f"{len(body)} bytes are too many to post")
+        wanted = _Wanted(accept, self._limits.most_bytes, False, [], _sendable(headers), body)
+        found = self._get(url, wanted, self._limits.seconds)
+        if isinstance(found, NotModified):
+            raise FetchBadAnswer
+        return found
 
     def get_picture(self, url: str, seconds: float, most_bytes: int) -> bytes:
         """Return what is at the address of a picture, of any type: the caller has to look at the bytes.
@@ -135,6 +166,8 @@ class Fetcher:
             found = self._visit(target, wanted, deadline)
             if not isinstance(found, Target):
                 return found
+            if found.origin != target.origin:
+                wanted = replace(wanted, private=[])
             target = found
         raise FetchRedirects
 
@@ -156,8 +189,9 @@ class Fetcher:
 
         dialer = Dialer(self._addresses, self._system.connect, deadline)
         tls = self._tls if target.scheme == "https" else None
-        with send_request(target, self._headers(target) + wanted.headers(), dialer, tls) as (head, chunks):
-            if head.status in REDIRECTS:
+        headers = self._headers(target) + wanted.headers()
+        with send_request(target, headers, wanted.body, dialer, tls) as (head, chunks):
+            if head.status in REDIRECTS and wanted.body is None:
                 return self._guard.follow(target, head.location())
             if head.status == NOT_MODIFIED and wanted.validators:
                 return NotModified(target.url)
@@ -188,8 +222,12 @@ class Fetcher:
 
 
 def _validators(etag: str | None, last_modified: str | None) -> Headers:
-    given = {"If-None-Match": sendable(etag), "If-Modified-Since": sendable(last_modified)}
-    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in given.items() if value]
+    return _sendable({"If-None-Match": etag, "If-Modified-Since": last_modified})
+
+
+def _sendable(given: Mapping[str, str | None] | Mapping[str, str]) -> Headers:
+    values = ((name, sendable(value)) for name, value in given.items())
+    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in values if value]
 
 
 def _response(

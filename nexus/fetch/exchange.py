@@ -19,10 +19,13 @@ make_tls_context = httpcore2.default_ssl_context
 
 @contextmanager
 def send_request(
-    target: Target, headers: Headers, dialer: Dialer, tls: ssl.SSLContext | None
+    target: Target, headers: Headers, body: bytes | None, dialer: Dialer, tls: ssl.SSLContext | None
 ) -> Iterator[tuple[ResponseHead, Iterator[bytes]]]:
-    """Yield the head of the answer, and its body as it arrives. Raises FetchFailed or a kind of it."""
-    request = _request(target, headers)
+    """Yield the head of the answer, and its body as it arrives. With a body of its own it is a POST.
+
+    Raises FetchFailed or a kind of it.
+    """
+    request = _request(target, headers, body)
     with (
         httpcore2.HTTPConnection(request.url.origin, tls, network_backend=dialer) as line,
         _explained(dialer),
@@ -33,7 +36,7 @@ def send_request(
             yield head, _chunks(answer, dialer)
 
 
-def _request(target: Target, headers: Headers) -> httpcore2.Request:
+def _request(target: Target, headers: Headers, body: bytes | None = None) -> httpcore2.Request:
     url = httpcore2.URL(
         scheme=target.scheme.encode("ascii"),
         host=target.host.encode("ascii"),
@@ -41,7 +44,11 @@ def _request(target: Target, headers: Headers) -> httpcore2.Request:
         target=target.path.encode("ascii"),
     )
     # Names in certificates have no final dot.
-    return httpcore2.Request("GET", url, headers=headers, extensions={"sni_hostname": target.site})
+    extensions = {"sni_hostname": target.site}
+    if body is None:
+        return httpcore2.Request("GET", url, headers=headers, extensions=extensions)
+    headers = [*headers, (b"Content-Length", str(len(body)).encode("ascii"))]
+    return httpcore2.Request("POST", url, headers=headers, content=body, extensions=extensions)
 
 
 def _chunks(answer: httpcore2.Response, dialer: Dialer) -> Iterator[bytes]:

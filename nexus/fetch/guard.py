@@ -42,6 +42,10 @@ class Target:
     def site(self) -> str:
         return self.host.rstrip(".")
 
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        return self.scheme, self.host, self.port
+
 
 @dataclass(frozen=True)
 class Guard:
