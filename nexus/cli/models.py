@@ -5,9 +5,9 @@ from __future__ import annotations
 from nexus.cli import say
 from nexus.cli.failures import Refused
 from nexus.command_line import own_name
-from nexus.embed.child import WrongModel, require_whole
 from nexus.embed.installed import MODEL, InstalledModel, find_installed
 from nexus.embed.making import NotMade, make_model
+from nexus.model_process.child import WrongModel, require_whole
 
 MEGABYTE = 1_000_000
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from nexus.embed import Embedded, MissingModel, tell_nobody
-from nexus.embed.child import MODEL_FILE, TOKENIZER_FILE, WrongModel, file_digest
+from nexus.embed.child import MODEL_FILE, TOKENIZER_FILE
 from nexus.embed.model_pair import ModelFolder, ModelPair
-from nexus.embed.process import UnfitModel
 from nexus.errors import EmbeddingBadModel, EmbeddingStopped
+from nexus.model_process.child import WrongModel, file_digest
+from nexus.model_process.host import UnfitModel
 
 NEEDED = (MODEL_FILE, TOKENIZER_FILE)
 LENGTHS, POSITIONS, PROMPTS = "sentence_bert_config.json", "config.json", "config_sentence_transformers.json"

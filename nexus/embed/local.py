@@ -10,8 +10,8 @@ from nexus.command_line import own_name
 from nexus.embed import Embedded, MissingModel, tell_nobody
 from nexus.embed.installed import DIMENSION, MODEL, MOST_TOKENS, InstalledModel, find_installed
 from nexus.embed.model_pair import ModelFolder, ModelPair
-from nexus.embed.process import UnfitModel
 from nexus.errors import EmbeddingNoModel, EmbeddingStopped
+from nexus.model_process.host import UnfitModel
 
 
 class LocalModel:

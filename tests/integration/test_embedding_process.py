@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from nexus.embed import process as process_module
-from nexus.embed.process import ModelProcess, UnfitModel
+from nexus.embed.process import ModelProcess
 from nexus.errors import EmbeddingCrashed, EmbeddingFailed, EmbeddingMemory, EmbeddingSlow, EmbeddingStopped
+from nexus.model_process.host import UnfitModel
 from tests.kit.models import MIB, made_model, model_process
 from tests.kit.parsers import gone, state
 from tests.kit.processes import ROOT
@@ -43,7 +44,7 @@ def model() -> Iterator[ModelProcess]:
 
 
 def pid_of(model: ModelProcess) -> int:
-    found = model.process_id
+    found = model.host.process_id
     assert found is not None
     return found
 
@@ -55,7 +56,7 @@ def send(pid: int, sign: signal.Signals) -> None:
 
 
 def test_no_process_runs_before_the_first_text(model: ModelProcess) -> None:
-    assert model.process_id is None
+    assert model.host.process_id is None
     model.vector(TEXT)
     assert not gone(pid_of(model))
 
@@ -81,7 +82,7 @@ def test_a_text_whose_process_is_killed_gets_another(model: ModelProcess) -> Non
     send(first, signal.SIGSTOP)
     with ThreadPoolExecutor(1) as thread:
         found = thread.submit(model.vector, TEXT)
-        eventually(lambda: model._turns._busy, "the text is asked for")
+        eventually(lambda: model.host._turns._busy, "the text is asked for")
         send(first, signal.SIGKILL)
         assert found.result() == before
     assert pid_of(model) != first
@@ -95,7 +96,7 @@ def test_a_process_that_never_stays_alive_is_a_failure_that_may_pass(
         with pytest.raises(EmbeddingCrashed) as raised:
             model.vector(TEXT)
         assert raised.value.transient
-        assert model.process_id is None
+        assert model.host.process_id is None
     assert model.vector(TEXT).tokens > 0
 
 
@@ -126,7 +127,7 @@ def test_a_process_without_memory_is_a_failure_that_may_pass() -> None:
         with pytest.raises(EmbeddingMemory) as raised:
             model.vector(TEXT)
         assert raised.value.transient
-        assert model.process_id is None
+        assert model.host.process_id is None
 
 
 def test_nonsense_from_the_process_is_a_failure_that_may_pass(
@@ -144,7 +145,7 @@ def test_closing_wakes_who_waits_and_ends_the_process(model: ModelProcess) -> No
     send(first, signal.SIGSTOP)
     with ThreadPoolExecutor(2) as threads:
         waiting = [threads.submit(model.vector, TEXT) for _ in range(2)]
-        eventually(lambda: model._turns._waiting, "one text waits for the other")
+        eventually(lambda: model.host._turns._waiting, "one text waits for the other")
         model.close()
         for one in waiting:
             with pytest.raises(EmbeddingStopped) as raised:
@@ -157,7 +158,7 @@ def test_closing_wakes_who_waits_and_ends_the_process(model: ModelProcess) -> No
 def test_a_process_ends_when_nobody_asks_for_a_while_and_the_next_text_gets_another() -> None:
     with held(model_process(idle=0.1)) as model:
         before = model.vector(TEXT)
-        eventually(lambda: model.process_id is None or gone(pid_of(model)), "the process ends")
+        eventually(lambda: model.host.process_id is None or gone(pid_of(model)), "the process ends")
         assert model.vector(TEXT) == before
 
 
@@ -175,7 +176,7 @@ import os, signal
 from tests.kit.models import model_process
 model = model_process()
 model.vector("x")
-print(model.process_id, flush=True)
+print(model.host.process_id, flush=True)
 signal.pause()
 """
 

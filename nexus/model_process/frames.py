@@ -1,20 +1,19 @@
 """Bytes on the socket between Nexus and a model's process: the length of a body, and the body.
 
-Nexus speaks first, with a `ModelOrder`, and hears whether the model is loaded. Then each text is answered by a frame of
-its own: the outcome, how many tokens it took, and its vector.
+Nexus speaks first, and says which model to load. It hears whether that worked. Then each frame is answered by another.
 """
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import time
 
 _HEAD = struct.Struct("<I")
-#: Outcome and tokens, before the vector.
-ANSWER = struct.Struct("<BI")
-DONE, FAILED, OUT_OF_MEMORY, NOT_FINITE = range(4)
-#: The longest body: many times the longest text, and the longest vector.
+#: The exit code of a process that has no memory left, not even for an answer.
+OUT_OF_MEMORY = 2
+#: The longest body, unless both sides know better: many times the longest text, and the longest vector.
 MOST_BYTES = 4 * 1024 * 1024
 
 
@@ -22,15 +21,19 @@ class GarbledFrame(Exception):
     """The other side sent something that is not part of the protocol."""
 
 
+def encode_facts(facts: dict[str, object]) -> bytes:
+    return json.dumps(facts).encode()
+
+
 def write_frame(line: socket.socket, body: bytes, until: float | None = None) -> None:
     _wait_until(line, until)
     line.sendall(_HEAD.pack(len(body)) + body)
 
 
-def read_frame(line: socket.socket, until: float | None = None) -> bytes:
+def read_frame(line: socket.socket, until: float | None = None, most: int = MOST_BYTES) -> bytes:
     """Raises GarbledFrame, TimeoutError, or EOFError if the other side is gone."""
     (size,) = _HEAD.unpack(_receive(line, _HEAD.size, until))
-    if size > MOST_BYTES:
+    if size > most:
         raise GarbledFrame
     return _receive(line, size, until)
 
