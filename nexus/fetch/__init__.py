@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -21,6 +22,7 @@ from nexus.fetch.answers import (
     ACCEPT,
     ACCEPT_PICTURE,
     NOT_MODIFIED,
+    PARTIAL,
     REDIRECTS,
     SNIFFED,
     ResponseHead,
@@ -34,8 +36,20 @@ from nexus.fetch.guard import Guard, Target, parse_host_ports, parse_ip
 from nexus.fetch.limits import FetchDeadline, FetchLimits, System
 from nexus.fetch.lookups import Lookups
 from nexus.fetch.pace import SiteBook, SitePace
+from nexus.fetch.ranges import ByteRange
+from nexus.fetch.streams import UNSATISFIABLE, Stream, StreamDeadline, begin_stream
 
-__all__ = ["Download", "FetchLimits", "Fetcher", "NotModified", "System", "page_type", "parse_host_ports"]
+__all__ = [
+    "ByteRange",
+    "Download",
+    "FetchLimits",
+    "Fetcher",
+    "NotModified",
+    "Stream",
+    "System",
+    "page_type",
+    "parse_host_ports",
+]
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -155,6 +169,37 @@ class Fetcher:
             raise FetchBadAnswer
         return found.body
 
+    @contextmanager
+    def stream(
+        self,
+        url: str,
+        accept: str,
+        *,
+        most_bytes: int,
+        most_seconds: float | None = None,
+        part: ByteRange | None = None,
+    ) -> Iterator[Stream]:
+        """Yield what is at an address, or a part of it, as it arrives. Nothing of it is held in memory.
+
+        The site has the time of a fetch for its head and for each piece. A place of the site is taken for the head
+        alone: somebody who listens for an hour must not keep others from it. Raises as `get` does, also while the
+        pieces are read.
+        """
+        limits = self._limits
+        deadline = StreamDeadline(limits.seconds, limits.wait_seconds, self._system.clock, most_seconds)
+        wanted = [(b"Accept", accept.encode("ascii"))]
+        if part is not None:
+            wanted.append((b"Range", part.header.encode("ascii")))
+        target = self._guard.target(url)
+        for _ in range(limits.redirects + 1):
+            with ExitStack() as opened:
+                head, chunks = self._open(target, wanted, deadline, opened)
+                if head.status not in REDIRECTS:
+                    yield begin_stream(target.url, head, part, chunks, most_bytes, deadline)
+                    return
+                target = self._guard.follow(target, head.location())
+        raise FetchRedirects
+
     def close(self) -> None:
         """Start no more fetches, and fail those that wait for their turn. The others run to their end."""
         self._pace.close()
@@ -183,14 +228,35 @@ class Fetcher:
                     self._pace.rest(target, error.retry_after)
                 raise
 
-    def _ask(self, target: Target, wanted: _Wanted, deadline: Deadline) -> Download | NotModified | Target:
+    def _open(
+        self, target: Target, wanted: Headers, deadline: StreamDeadline, opened: ExitStack
+    ) -> tuple[ResponseHead, Iterator[bytes]]:
+        """Send the request for a stream; its connection stays open as long as `opened`."""
+        with self._pace.place(target, deadline):
+            try:
+                exchange = self._send(target, self._headers(target, "identity") + wanted, deadline)
+                head, chunks = opened.enter_context(exchange)
+                if head.status not in {*REDIRECTS, PARTIAL, UNSATISFIABLE}:
+                    require_success(head, self._system.now())
+            except FetchFailed as error:
+                if error.retry_after:
+                    self._pace.rest(target, error.retry_after)
+                raise
+            return head, chunks
+
+    def _send(
+        self, target: Target, headers: Headers, deadline: Deadline, body: bytes | None = None
+    ) -> AbstractContextManager[tuple[ResponseHead, Iterator[bytes]]]:
         from nexus.fetch.exchange import send_request  # noqa: PLC0415 its HTTP client is slow to load
         from nexus.fetch.sockets import Dialer  # noqa: PLC0415 the same
 
         dialer = Dialer(self._addresses, self._system.connect, deadline)
         tls = self._tls if target.scheme == "https" else None
+        return send_request(target, headers, body, dialer, tls)
+
+    def _ask(self, target: Target, wanted: _Wanted, deadline: Deadline) -> Download | NotModified | Target:
         headers = self._headers(target) + wanted.headers()
-        with send_request(target, headers, wanted.body, dialer, tls) as (head, chunks):
+        with self._send(target, headers, deadline, wanted.body) as (head, chunks):
             if head.status in REDIRECTS and wanted.body is None:
                 return self._guard.follow(target, head.location())
             if head.status == NOT_MODIFIED and wanted.validators:
@@ -198,11 +264,11 @@ class Fetcher:
             require_success(head, self._system.now())
             return _response(target, wanted, head, chunks, deadline)
 
-    def _headers(self, target: Target) -> Headers:
+    def _headers(self, target: Target, encodings: str = OFFERED) -> Headers:
         headers = {
             "Host": target.authority,
             "User-Agent": self._limits.user_agent,
-            "Accept-Encoding": OFFERED,
+            "Accept-Encoding": encodings,
             "Connection": "close",
         }
         return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
