@@ -44,7 +44,7 @@ run: .venv/ready-run .venv/ready-model ## Start Nexus on 127.0.0.1:8000 and prin
 	@$(BIN)/nexus serve
 
 test: .venv/ready-dev .venv/ready-model ## Run every test, on real servers that it gets and starts itself
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 shipped: .venv/ready-dev ## Install Nexus as a team does, run the README's commands, and kill one of each
 	@$(BIN)/python -m tools.shipped

@@ -16,7 +16,6 @@ from tests.kit.http import Caller, data
 from tests.kit.jobs import jobs_in_every_state, stories_in_every_state
 from tests.kit.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("browser")
 #: The page about the API repeats itself for each call, and axe-core would take minutes for it.
 SHORTER = """() => {
   const calls = ".call:nth-of-type(n + 3), .docs-calls > section:nth-of-type(n + 4)";

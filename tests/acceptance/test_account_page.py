@@ -15,11 +15,8 @@ from tests.kit.browser import CONTRAST, NAMELESS, PHONE, LiveSite, serving, sign
 from tests.kit.http import NO_CERTIFICATES
 from tests.kit.servers.oidc_provider import SpoiltProvider, oidc_provider
 
-pytestmark = [
-    pytest.mark.xdist_group("browser"),
-    # The provider uses what its own library has deprecated.
-    pytest.mark.filterwarnings("ignore:get_jwt_config"),
-]
+# The provider uses what its own library has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:get_jwt_config")
 LOAD = "(address) => new Promise((done) => Object.assign(new Image(), {onload: done, onerror: done, src: address}))"
 
 

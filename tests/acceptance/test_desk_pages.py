@@ -23,7 +23,6 @@ from tests.kit.job_calls import TEXT, call_step, enter_job, job_of
 from tests.kit.servers.openai_api import Model, fails, model, says
 from tests.kit.servers.web_pages import Answer, Pages
 
-pytestmark = pytest.mark.xdist_group("browser")
 SAID: dict[str, Any] = {
     "headline": "Boats leave the harbour again",
     "headline_quote": SENTENCES[0],

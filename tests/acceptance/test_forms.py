@@ -12,8 +12,6 @@ from tests.kit.http import Caller
 from tests.kit.job_calls import TEXT, enter_job
 from tests.kit.story_calls import draft_story
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 HEADLINE = "Typed while nobody was listening"
 UNSAVED = "You have unsaved changes from"
 FIELDS = "textarea, input[type=text]"

@@ -9,7 +9,6 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.kit.browser import LiveSite, add_ready, opened, signed_in, without_complaints
 
-pytestmark = pytest.mark.xdist_group("browser")
 DELETE = 'hx-post="/items/VICTIM/delete"'
 #: Each tells htmx to delete VICTIM. Some close the elements around the text first.
 ATTACKS = {

@@ -13,7 +13,6 @@ from tests.kit import documents
 from tests.kit.browser import CONTRAST, NAMELESS, PHONE, LiveSite, serving, signed_in
 from tests.kit.browser_uploads import drop
 
-pytestmark = pytest.mark.xdist_group("browser")
 SENTENCE = "The ferry left the harbour at noon and came back in the evening, as it does every day. "
 LONG_NAME = f"{'a_name_without_any_place_to_break_' * 4}.txt"
 SCROLLS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.kit.browser import LiveSite, add_ready, opened
 
-pytestmark = pytest.mark.xdist_group("browser")
 MANY = 115
 
 

@@ -27,7 +27,6 @@ from tests.kit.browser import (
 )
 from tests.kit.plugins.page_articles import HOSTILE
 
-pytestmark = pytest.mark.xdist_group("browser")
 PHONE = {"width": 360, "height": 740}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\+00:00")
 

@@ -24,7 +24,6 @@ from tests.kit.browser import (
 )
 from tests.kit.plugins.page_articles import CHAPTERS
 
-pytestmark = pytest.mark.xdist_group("browser")
 PHONE = {"width": 360, "height": 740}
 TEXTS = "() => [...document.querySelectorAll('.fragment')].map((section) => section.textContent)"
 

@@ -19,7 +19,7 @@ from tests.kit.servers.web_pages import Answer, Pages
 from tests.kit.settings import make_settings
 from tests.kit.sign_ins import link_key
 
-pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.wall_clock]
+pytestmark = pytest.mark.wall_clock
 TEXT = "() => document.querySelector('#f0').textContent"
 
 

@@ -22,7 +22,6 @@ from tests.kit.browser import (
 )
 from tests.kit.browser_uploads import choose, item, pdf
 
-pytestmark = pytest.mark.xdist_group("browser")
 #: Whether the browser's own viewer has loaded the PDF.
 VIEWER = re.compile(r"chrome-extension://")
 

@@ -13,7 +13,6 @@ from tests.kit.accessibility import violations
 from tests.kit.browser import PHONE, LiveSite, serving, signed_in
 from tests.kit.finding import publish
 
-pytestmark = pytest.mark.xdist_group("browser")
 FILLER = [f"Paragraph {number} tells of the long way home. " * 12 for number in range(12)]
 LANTERNS = "An owl 🦉 saw it. Lanterns were lit on the boats at night. Then it slept."
 BREAD = "Bread is baked before the village wakes, and boats bring the flour."

@@ -11,8 +11,6 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.kit.browser import CONTRAST, NAMELESS, PHONE, LiveSite, signed_in, without_complaints
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 @pytest.fixture
 def other(browser: Browser, live_site: LiveSite) -> Iterator[Page]:

@@ -28,7 +28,6 @@ from tests.kit.browser_uploads import (
 )
 from tests.kit.settings import make_settings
 
-pytestmark = pytest.mark.xdist_group("browser")
 PHONE = {"width": 360, "height": 740}
 QUEUED = "Queued (processor unavailable)"
 #: As an event would trigger it.

@@ -26,8 +26,6 @@ from tests.kit.media import MediaRecord, everything_of, row_of, status_of
 from tests.kit.plugins import extract_by_url
 from tests.kit.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("queue-contract")
-
 BACKOFF = 0.2
 SETTLED = {"ready_for_reading", "failed"}
 TALES = ("ok", "fail", "crash", "transient", "second")

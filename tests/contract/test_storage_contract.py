@@ -39,7 +39,6 @@ from tests.kit.run_storage import run_prefix
 from tests.kit.servers import object_store, supabase_api
 from tests.kit.settings import make_settings
 
-pytestmark = pytest.mark.xdist_group("storage")
 LIFE = timedelta(minutes=5)
 PDF = "application/pdf"
 BODY = b"%PDF-1.7 a small file"

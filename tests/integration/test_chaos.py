@@ -19,8 +19,6 @@ from nexus.states.media import Kind
 from tests.kit.media import new_media
 from tests.kit.work import extract_item
 
-pytestmark = pytest.mark.xdist_group("chaos")
-
 TEAM = Scene("postgres", "celery", "local")
 PERSON = Scene("sqlite", "local", "local")
 #: How long things go wrong in the tests, in seconds.

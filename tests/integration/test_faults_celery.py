@@ -27,8 +27,6 @@ from tests.kit.plugins import extract_by_url
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("faults-celery")
-
 
 @pytest.fixture
 def nexus(broker: Server, own_postgres_url: str, tmp_path: Path) -> Iterator[Nexus]:

@@ -9,8 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from uuid import UUID, uuid4
 
-import pytest
-
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media.lifecycle import EXTRACTION
 from nexus.queue import Work
@@ -34,8 +32,6 @@ from tests.kit.installation import (
 from tests.kit.media import events_of, row_of, status_of
 from tests.kit.processes import Process
 from tests.kit.waiting import PATIENCE, eventually
-
-pytestmark = pytest.mark.xdist_group("faults-local")
 
 
 def test_twenty_killed_workers_lose_nothing_and_do_nothing_twice(

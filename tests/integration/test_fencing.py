@@ -44,8 +44,6 @@ from tests.kit.processes import Process
 from tests.kit.waiting import eventually
 from tests.kit.work import extract_item, sweep
 
-pytestmark = pytest.mark.xdist_group("fencing")
-
 
 @pytest.fixture
 def nexus(own_database_url: str, tmp_path: Path) -> Iterator[Nexus]:

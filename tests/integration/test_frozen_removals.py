@@ -23,8 +23,6 @@ from tests.kit.processes import Process
 from tests.kit.uploads import unique_pdf
 from tests.kit.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("faults-local")
-
 #: Transactions that have been idle for longer than they may be, unless somebody said that they may.
 _LONG_IDLE = Statement(
     text(

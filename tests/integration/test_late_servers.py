@@ -29,8 +29,6 @@ from tests.kit.processes import Process
 from tests.kit.servers import Server
 from tests.kit.waiting import PATIENCE, eventually
 
-pytestmark = pytest.mark.xdist_group("late-servers")
-
 
 @pytest.fixture(scope="module")
 def own_postgres_server() -> Iterator[Server]:

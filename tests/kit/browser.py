@@ -24,6 +24,7 @@ from nexus.media import runner
 from nexus.settings import Settings
 from nexus.web.http import cookies
 from tests.kit.http import headers_of
+from tests.kit.plugins import EVERY_GATE
 from tests.kit.run_storage import run_prefix
 from tests.kit.servers import Server, browsers
 from tests.kit.settings import make_settings
@@ -146,6 +147,7 @@ def serving(folder: Path, **more: str) -> Iterator[LiveSite]:
     """Run `nexus serve` on SQLite in this folder, new or used, with tests/kit/plugins/page_articles.py as extractor."""
     gates = folder / "gates"
     gates.mkdir(parents=True, exist_ok=True)
+    (gates / EVERY_GATE).unlink(missing_ok=True)
     given = {
         "PYTHONPATH": str(ROOT),
         "NEXUS_TEST_GATES": str(gates),
@@ -172,6 +174,8 @@ def serving(folder: Path, **more: str) -> Iterator[LiveSite]:
         server.start()
         yield LiveSite(server, gates)
     finally:
+        # A server that stops waits for the work that it does: half a minute for what is held.
+        (gates / EVERY_GATE).touch()
         server.stop()
 
 
