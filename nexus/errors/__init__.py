@@ -39,6 +39,7 @@
         │   ├── EpubDamaged           E_EPUB_DAMAGED
         │   ├── EpubTooLarge          E_EPUB_TOO_LARGE
         │   ├── TextUnreadable        E_TEXT_UNREADABLE
+        │   ├── TranscriptUnreadable  E_TRANSCRIPT_UNREADABLE
         │   ├── ParserTimeout         E_PARSER_TIMEOUT
         │   ├── ParserMemory          E_PARSER_MEMORY
         │   ├── ParserOutput          E_PARSER_OUTPUT

@@ -94,6 +94,13 @@ class TextUnreadable(ExtractionFailed):
     code = "E_TEXT_UNREADABLE"
 
 
+class TranscriptUnreadable(ExtractionFailed):
+    """This is not a transcript that Nexus can read. Bring it as WebVTT, SRT, JSON or plain text in UTF-8."""
+
+    code = "E_TRANSCRIPT_UNREADABLE"
+    stage = "transcribe"
+
+
 class ParserTimeout(ExtractionFailed):
     """Reading it took too long and was stopped. Retry once; if it happens again, Nexus can't read this source."""
 

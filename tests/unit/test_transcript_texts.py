@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from html import unescape
 
 import pytest
@@ -144,10 +143,8 @@ def test_long_speech_without_a_stop_is_cut_at_the_cues() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 3_000_000, "word " * 600_000, "。" * 1_000_000])
 @pytest.mark.parametrize("moment", [UNTIMED, 0])
-def test_one_endless_cue_takes_linear_time(text: str, moment: int) -> None:
-    began = time.process_time()
+def test_one_endless_cue_is_cut_into_fragments(text: str, moment: int) -> None:
     found = made(Cue(moment, moment if moment == UNTIMED else 3_600_000, text))
-    assert time.process_time() - began < 20
     assert max(len(fragment.text) for fragment in found.fragments) <= FRAGMENT_LENGTH
 
 
