@@ -1,4 +1,4 @@
-"""What is the same thing: valid URLs, their canonical form, and the ids of YouTube videos. No I/O."""
+"""What is the same thing: valid URLs, their canonical form, and the ids of videos at their providers. No I/O."""
 
 from __future__ import annotations
 
@@ -30,6 +30,34 @@ YOUTUBE_ID = re.compile(r"[A-Za-z0-9_-]{11}")
 #: They look like ids of videos, and are not.
 NOT_VIDEOS = frozenset({"videoseries", "live_stream"})
 YOUTUBE_PATHS = frozenset({"embed", "shorts", "live", "v"})
+VIMEO_HOSTS = frozenset({"vimeo.com", "www.vimeo.com", "player.vimeo.com"})
+#: A path that ends with a video. Of an unlisted one, the key follows.
+VIMEO_PATH = re.compile(
+    r"/(?:video/|channels/[^/]+/|groups/[^/]+/videos/|(?:album|showcase)/[^/]+/video/|ondemand/[^/]+/)?"
+    r"([1-9][0-9]{0,11})(?:/([0-9a-f]{6,20}))?/?"
+)
+VIMEO_KEY = re.compile(r"[0-9a-f]{6,20}")
+#: PeerTube runs on many hosts, and its older addresses are like no others.
+PEERTUBE_PATH = re.compile(
+    r"/(?:videos/(?:watch|embed)|w)/([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"
+)
+#: Endings of files with sound, and their types.
+RECORDING_TYPES = {
+    ".aac": "audio/aac",
+    ".flac": "audio/flac",
+    ".m4a": "audio/mp4",
+    ".m4v": "video/mp4",
+    ".mkv": "video/x-matroska",
+    ".mov": "video/quicktime",
+    ".mp3": "audio/mpeg",
+    ".mp4": "video/mp4",
+    ".oga": "audio/ogg",
+    ".ogg": "audio/ogg",
+    ".ogv": "video/ogg",
+    ".opus": "audio/ogg",
+    ".wav": "audio/wav",
+    ".webm": "video/webm",
+}
 
 
 @dataclass(frozen=True)
@@ -76,14 +104,31 @@ def _site(parsed: can_ada.URL) -> tuple[str, str]:
 
 
 def identify_video(url: str) -> UrlIdentity:
-    """Return the identity of a video, the same for every form of a YouTube address. Raises InvalidUrl."""
+    """Return the identity of a video, the same for every form of a YouTube or Vimeo address. Raises InvalidUrl."""
     parsed = _parse(url)
-    if parsed.hostname.rstrip(".") not in YOUTUBE_HOSTS:
-        canonical = _canonical(parsed)
-        return UrlIdentity(_printable(url), canonical, external_playback_url=canonical)
-    video_id = _youtube_id(parsed)
-    canonical = f"https://www.youtube.com/watch?v={video_id}"
-    return UrlIdentity(_printable(url), canonical, "youtube", video_id, canonical)
+    host = parsed.hostname.rstrip(".")
+    if host in YOUTUBE_HOSTS:
+        video_id = _youtube_id(parsed)
+        canonical = f"https://www.youtube.com/watch?v={video_id}"
+        return UrlIdentity(_printable(url), canonical, "youtube", video_id, canonical)
+    if host in VIMEO_HOSTS and (found := VIMEO_PATH.fullmatch(parsed.pathname)):
+        canonical = _vimeo_address(found[1], found[2] or _first(parsed.search, "h"))
+        return UrlIdentity(_printable(url), canonical, "vimeo", found[1], canonical)
+    canonical = _canonical(parsed)
+    return UrlIdentity(_printable(url), canonical, external_playback_url=canonical)
+
+
+def is_video(url: str) -> bool:
+    """Whether an address is that of a video or a recording, as far as it tells by itself. Raises InvalidUrl."""
+    found = identify_video(url)
+    path = urlsplit(found.canonical_url).path
+    return found.provider is not None or recording_type(url) is not None or bool(PEERTUBE_PATH.match(path))
+
+
+def recording_type(url: str) -> str | None:
+    """Return the type that the ending of an address stands for; None if it is not that of a file with sound."""
+    name = urlsplit(url).path.rpartition("/")[2].lower()
+    return RECORDING_TYPES.get(f".{name.rpartition('.')[2]}") if "." in name else None
 
 
 def host_of(url: str | None) -> str:
@@ -138,6 +183,11 @@ def _youtube_id(parsed: can_ada.URL) -> str:
             "This YouTube address is not that of a video. Copy the link from the video's own page."
         )
     return candidate
+
+
+def _vimeo_address(video_id: str, key: str) -> str:
+    """An unlisted video can't be had without its key."""
+    return f"https://vimeo.com/{video_id}" + (f"/{key}" if VIMEO_KEY.fullmatch(key) else "")
 
 
 def _first(search: str, wanted: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,11 +19,19 @@ from nexus.cli.add import is_file
 from nexus.cli.context import unopened
 from nexus.cli.failures import FAILED
 from nexus.errors import ExtractorNotImplemented, InvalidRequest, NexusError, public_code
-from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fetched, Hints, Source, StoredFile
+from nexus.extract import (
+    AVAILABLE_EXTRACTORS,
+    DEFAULT_LANGUAGES,
+    Extraction,
+    Fetched,
+    Hints,
+    Source,
+    StoredFile,
+)
 from nexus.extract.recording import Recording
 from nexus.extract.results import P
 from nexus.extract.sandbox import Sandbox
-from nexus.fetch import Fetcher
+from nexus.fetch import NO_HEADERS, Fetcher
 from nexus.media.add import guess_kind
 from nexus.media.inspect import looks_like
 from nexus.media.texts import count_words
@@ -52,8 +60,13 @@ class Loose:
                 return Fetched("", 200, kind, None, file.stream.read())
         return as_fetched(self.fetcher.get(url))
 
-    def fetch_data(self, url: str, accept: str) -> Fetched:
-        return as_fetched(self.fetcher.get_data(url, accept))
+    def fetch_data(self, url: str, accept: str, headers: Mapping[str, str] = NO_HEADERS) -> Fetched:
+        return as_fetched(self.fetcher.get_data(url, accept, headers=headers))
+
+    def post_data(
+        self, url: str, body: bytes, accept: str, headers: Mapping[str, str] = NO_HEADERS
+    ) -> Fetched:
+        return as_fetched(self.fetcher.post_data(url, body, accept, headers=headers))
 
     @contextmanager
     def file(self) -> Iterator[StoredFile]:
@@ -73,11 +86,21 @@ class Loose:
     def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> P:
         return self.sandbox.read_as(kind, reader, data, hints)
 
+    @property
+    def languages(self) -> Sequence[str]:
+        return DEFAULT_LANGUAGES
+
     def recording(self) -> None:
         """Nothing is known: there is no database."""
 
     def keep_recording(self, found: Recording) -> None:
         """Keep nothing."""
+
+    def know_as(self, provider: str, provider_id: str) -> None:
+        """Keep nothing."""
+
+    def listen(self, recording: Recording) -> None:
+        """Nothing here can listen."""
 
     def require_transcription(self, seconds: float) -> None:
         """Count nothing: there is no account."""

@@ -10,6 +10,7 @@ in a process of its own, with limits on time, memory and output.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
@@ -20,6 +21,10 @@ from nexus.states.media import Kind
 if TYPE_CHECKING:
     from nexus.extract.recording import Recording
     from nexus.extract.results import P, ParserResult
+
+
+#: What people read who have not said anything else.
+DEFAULT_LANGUAGES = ("en",)
 
 
 class TimeSpan(NamedTuple):
@@ -151,9 +156,13 @@ class Workbench(Protocol):
         """Fetch an address with a guarded GET. Raises FetchFailed or a kind of it."""
         ...
 
-    def fetch_data(self, url: str, accept: str) -> Fetched:
+    def fetch_data(self, url: str, accept: str, headers: Mapping[str, str] = ...) -> Fetched:
         """Fetch an address whose answer is no page, such as captions: of any type, which `content_type_header` names.
-        Raises FetchFailed or a kind of it."""
+        More headers go to its own site only. Raises FetchFailed or a kind of it."""
+        ...
+
+    def post_data(self, url: str, body: bytes, accept: str, headers: Mapping[str, str] = ...) -> Fetched:
+        """Post a short question to a site's API. Raises as `fetch_data` does."""
         ...
 
     def file(self) -> AbstractContextManager[StoredFile]:
@@ -169,12 +178,25 @@ class Workbench(Protocol):
         `read` does."""
         ...
 
+    @property
+    def languages(self) -> Sequence[str]:
+        """The languages that people here read, as in `en` or `pt-BR`, the best first."""
+        ...
+
     def recording(self) -> Recording | None:
         """Return what an earlier attempt found out about this video or episode; None if there was none."""
         ...
 
     def keep_recording(self, found: Recording) -> None:
         """Write at once what was found out, so that no later attempt has to look again."""
+        ...
+
+    def know_as(self, provider: str, provider_id: str) -> None:
+        """Write which video of a provider this is, unless another item is known as that."""
+        ...
+
+    def listen(self, recording: Recording) -> ParserResult | None:
+        """Return a Transcript of what is said in a recording; None if nothing here can listen. Raises WorkError."""
         ...
 
     def require_transcription(self, seconds: float) -> None:

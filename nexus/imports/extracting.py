@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -14,6 +14,7 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Extractor, Fetched, 
 from nexus.extract.recording import Recording
 from nexus.extract.results import P
 from nexus.extract.sandbox import CancelToken, ReadCancelled, SandboxClosed
+from nexus.fetch import NO_HEADERS
 from nexus.imports.checking import Candidate, open_source
 from nexus.libraries import quota
 from nexus.media.texts import storable
@@ -38,10 +39,17 @@ class ImportBench:
             raise ReadCancelled
         return as_fetched(self.tools.fetcher.get(url))
 
-    def fetch_data(self, url: str, accept: str) -> Fetched:
+    def fetch_data(self, url: str, accept: str, headers: Mapping[str, str] = NO_HEADERS) -> Fetched:
         if self.cancel.cancelled:
             raise ReadCancelled
-        return as_fetched(self.tools.fetcher.get_data(url, accept))
+        return as_fetched(self.tools.fetcher.get_data(url, accept, headers=headers))
+
+    def post_data(
+        self, url: str, body: bytes, accept: str, headers: Mapping[str, str] = NO_HEADERS
+    ) -> Fetched:
+        if self.cancel.cancelled:
+            raise ReadCancelled
+        return as_fetched(self.tools.fetcher.post_data(url, body, accept, headers=headers))
 
     @contextmanager
     def file(self) -> Iterator[StoredFile]:
@@ -55,11 +63,21 @@ class ImportBench:
     def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> P:
         return self.tools.sandbox.read_as(kind, reader, data, hints, cancel=self.cancel)
 
+    @property
+    def languages(self) -> Sequence[str]:
+        return self.tools.languages
+
     def recording(self) -> None:
         """Nothing is known about a staged file before it is read."""
 
     def keep_recording(self, found: Recording) -> None:
         """Keep nothing: there is no media yet."""
+
+    def know_as(self, provider: str, provider_id: str) -> None:
+        """Keep nothing: there is no media yet."""
+
+    def listen(self, recording: Recording) -> None:
+        """Nothing here can listen to a staged file."""
 
     def require_transcription(self, seconds: float) -> None:
         quota.require_transcription(self.tools.sessions, self.tools.limits, self.viewer, seconds)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import bindparam
+from sqlalchemy import and_, bindparam, literal_column, or_, select
 
 from nexus import urls
 from nexus.db.moves import MEDIA_ROWS, log_created
 from nexus.db.rows import MediaRow
-from nexus.db.session import Session
+from nexus.db.session import Query, Session
 from nexus.db.tables import media
 from nexus.db.upserts import upsert_returning
 from nexus.errors import InvalidKind, InvalidUrl
@@ -51,6 +52,34 @@ _GET_OR_CREATE = upsert_returning(
     ).returning(media.c.id, media.c.processing_status, media.c.run_after),
 )
 
+#: A video is the same by its address or by its provider's id for it. Of two rows, the one with the id is meant.
+_FIND_VIDEO = Query(
+    select(media.c.id, media.c.processing_status, media.c.run_after)
+    .where(
+        media.c.kind == bindparam("kind"),
+        or_(
+            media.c.canonical_url == bindparam("canonical_url"),
+            and_(
+                media.c.provider == bindparam("provider"),
+                media.c.provider_id == bindparam("provider_id"),
+            ),
+        ),
+    )
+    .order_by(media.c.provider_id.is_(None))
+    .limit(literal_column("1"))
+    .with_for_update(key_share=True),
+    Known,
+)
+# Waits for a transaction that inserts the same video, by either of its two keys.
+_CREATE_VIDEO = upsert_returning(
+    Known,
+    media,
+    {media.c[name]: bindparam(name) for name in _COLUMNS},
+    lambda new: new.on_conflict_do_nothing().returning(
+        media.c.id, media.c.processing_status, media.c.run_after
+    ),
+)
+
 _SOURCES: dict[Kind, Callable[[str], urls.UrlIdentity]] = {
     Kind.WEB_ARTICLE: urls.identify_article,
     Kind.VIDEO: urls.identify_video,
@@ -68,12 +97,14 @@ class Added:
 
 
 def guess_kind(url: str) -> Kind:
-    """Return what an address is: YouTube addresses are videos, all others articles. A bad one is refused as either."""
+    """Return what an address is, as far as it tells by itself: a video, a recording, or else an article.
+
+    A bad one is refused as either.
+    """
     try:
-        is_youtube = urls.identify_video(url).provider == "youtube"
+        return Kind.VIDEO if urls.is_video(url) else Kind.WEB_ARTICLE
     except InvalidUrl:
-        is_youtube = True
-    return Kind.VIDEO if is_youtube else Kind.WEB_ARTICLE
+        return Kind.VIDEO
 
 
 def add_url(
@@ -115,23 +146,31 @@ def _get_or_create(
     session: Session, viewer: UUID, kind: Kind, source: urls.UrlIdentity, request_id: str | None
 ) -> tuple[Known, bool]:
     media_id = uuid4()
-    (row,) = session.all(
-        _GET_OR_CREATE,
-        id=media_id,
-        kind=kind.value,
-        run_after=session.now,
-        requested_url=source.requested_url,
-        canonical_url=source.canonical_url,
-        provider=source.provider,
-        provider_id=source.provider_id,
-        external_playback_url=source.external_playback_url,
-        host=urls.host_of(source.canonical_url),
-        created_by_user_id=viewer,
-        created_at=session.now,
-        updated_at=session.now,
-        request_id=request_id,
-    )
+    values = {
+        **vars(source),
+        "id": media_id,
+        "kind": kind.value,
+        "run_after": session.now,
+        "host": urls.host_of(source.canonical_url),
+        "created_by_user_id": viewer,
+        "created_at": session.now,
+        "updated_at": session.now,
+        "request_id": request_id,
+    }
+    if source.provider_id is None:
+        (row,) = session.all(_GET_OR_CREATE, **values)
+    else:
+        row = _get_or_create_video(session, values)
     created = row.id == media_id
     if created:
         log_created(session, MEDIA_ROWS, media_id, actor=str(viewer))
     return row, created
+
+
+def _get_or_create_video(session: Session, values: Mapping[str, Any]) -> Known:
+    """A row that is in the way of a new one is found by the next look, unless it was deleted in between."""
+    same = {name: values[name] for name in ("kind", "canonical_url", "provider", "provider_id")}
+    while True:
+        found = session.first(_FIND_VIDEO, **same) or session.first(_CREATE_VIDEO, **values)
+        if found is not None:
+            return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,16 +18,16 @@ from nexus.db.session import Sessions
 from nexus.draft import Drafter
 from nexus.embed import Embedder
 from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, NotFound
-from nexus.extract import Extraction, Extractor, Fetched, Hints, StoredFile
+from nexus.extract import DEFAULT_LANGUAGES, Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.recording import Recording
-from nexus.extract.results import P
+from nexus.extract.results import P, ParserResult
 from nexus.extract.sandbox import Sandbox
-from nexus.fetch import Download, Fetcher, NotModified
+from nexus.fetch import NO_HEADERS, Download, Fetcher, NotModified
 from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
 from nexus.media import revisions
 from nexus.media.files import Files, discard_object
-from nexus.media.recordings import find_recording, keep_recording
+from nexus.media.recordings import find_recording, keep_recording, know_as, name_item
 from nexus.media.texts import Kept
 from nexus.search.codes import SignCodes
 from nexus.states.media import Kind
@@ -72,6 +72,8 @@ class Tools:
     embedder: Embedder | None
     #: What this process keeps in memory to search by meaning.
     codes: SignCodes
+    #: The languages that people here read, the best first.
+    languages: tuple[str, ...] = DEFAULT_LANGUAGES
 
 
 class Material(Protocol):
@@ -124,8 +126,13 @@ class Bench:
         self.fetched = as_fetched(answer)
         return self.fetched
 
-    def fetch_data(self, url: str, accept: str) -> Fetched:
-        return as_fetched(self._tools.fetcher.get_data(url, accept))
+    def fetch_data(self, url: str, accept: str, headers: Mapping[str, str] = NO_HEADERS) -> Fetched:
+        return as_fetched(self._tools.fetcher.get_data(url, accept, headers=headers))
+
+    def post_data(
+        self, url: str, body: bytes, accept: str, headers: Mapping[str, str] = NO_HEADERS
+    ) -> Fetched:
+        return as_fetched(self._tools.fetcher.post_data(url, body, accept, headers=headers))
 
     def _ask(self, url: str) -> Download | NotModified:
         """Ask whether it has changed, if it is the item's own address and there is something to compare with."""
@@ -164,7 +171,13 @@ class Bench:
     def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> P:
         return self._tools.sandbox.read_as(kind, reader, data, hints)
 
+    @property
+    def languages(self) -> Sequence[str]:
+        return self._tools.languages
+
     def recording(self) -> Recording | None:
+        if self._attempt is None and self._media.kind is Kind.VIDEO:
+            return None  # a refresh looks again; what is known of an episode comes from its feed
         with self._tools.sessions.read() as session:
             found = find_recording(session, self._media.id)
         return None if found is None else found.recording
@@ -172,6 +185,13 @@ class Bench:
     def keep_recording(self, found: Recording) -> None:
         with self._tools.sessions.begin() as session:
             keep_recording(session, self._media.id, found)
+            name_item(session, self._media.id, found)
+
+    def know_as(self, provider: str, provider_id: str) -> None:
+        know_as(self._tools.sessions, self._media.id, self._media.kind, provider, provider_id)
+
+    def listen(self, recording: Recording) -> ParserResult | None:  # noqa: ARG002
+        return None
 
     def require_transcription(self, seconds: float) -> None:
         user = self._media.created_by_user_id

@@ -19,6 +19,7 @@ from nexus.libraries.access import Role
 from nexus.libraries.quota import Operation
 from nexus.media.add import Added, add_url, hold_media
 from nexus.media.lifecycle import claim_due, mark_failed, retry_media, worker_start_attempt
+from nexus.media.recordings import know_as
 from nexus.settings import Settings
 from nexus.states.media import Kind, MediaStatus, Stage
 from tests.kit.crowd import THREADS, Crowd
@@ -128,6 +129,35 @@ def test_one_url_from_many_users_is_one_media_in_all_their_libraries(app: App, c
         assert len(everything_of(app.sessions, added[0].media_id).holders) == THREADS
         assert [entry.event for entry in history_of(app.sessions, added[0].media_id)] == ["create"]
         assert counts(app)["media"] == round_
+
+
+def test_spellings_of_one_video_from_many_users_are_one_media(app: App, crowd: Crowd) -> None:
+    """The address of an unlisted video has a key: two canonical addresses, one video."""
+    for round_ in range(1, 11):
+        spellings = [f"https://vimeo.com/{round_}", f"https://player.vimeo.com/video/{round_}?h=0123456789"]
+
+        def submit(place: int, spellings: list[str] = spellings) -> Added:
+            with app.sessions.begin() as session:
+                return add_url(session, uuid4(), "video", spellings[place % 2], {})
+
+        added = crowd.rush(submit)
+        assert len({one.media_id for one in added}) == 1
+        assert [entry.event for entry in history_of(app.sessions, added[0].media_id)] == ["create"]
+        assert counts(app)["media"] == round_
+
+
+def test_one_of_several_items_becomes_known_as_a_video_of_its_provider(app: App, crowd: Crowd) -> None:
+    for round_ in range(10):
+        items = [
+            new_media(app, url=f"https://tube.example/{round_}/{n}", kind="video") for n in range(THREADS)
+        ]
+
+        def know(place: int, items: list[UUID] = items, known: str = str(round_)) -> None:
+            know_as(app.sessions, items[place], Kind.VIDEO, "peertube", known)
+
+        crowd.rush(know)
+        ids = [row_of(app.sessions, item).provider_id for item in items]
+        assert sorted(filter(None, ids)) == [str(round_)]
 
 
 def test_simultaneous_requests_do_not_exceed_a_quota(app: App, crowd: Crowd) -> None:

@@ -366,6 +366,80 @@ def test_videos_on_other_hosts_keep_their_own_address(host: str) -> None:
     assert source.canonical_url == source.external_playback_url == f"https://{host}/watch?v={ID}"
 
 
+# Vimeo, PeerTube and files
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://vimeo.com/76979871",
+        "http://www.vimeo.com/76979871/",
+        "https://vimeo.com/76979871?share=copy#t=10s",
+        "https://vimeo.com/video/76979871",
+        "https://vimeo.com/channels/staffpicks/76979871",
+        "https://vimeo.com/groups/motion/videos/76979871",
+        "https://vimeo.com/showcase/123/video/76979871",
+        "https://vimeo.com/album/123/video/76979871",
+        "https://player.vimeo.com/video/76979871?autoplay=1",
+    ],
+)
+def test_every_spelling_of_a_vimeo_video_is_one_source(url: str) -> None:
+    source = urls.identify_video(url)
+    assert (source.provider, source.provider_id) == ("vimeo", "76979871")
+    assert source.canonical_url == source.external_playback_url == "https://vimeo.com/76979871"
+
+
+@pytest.mark.parametrize(
+    "url", ["https://vimeo.com/76979871/8272103f6e", "https://player.vimeo.com/video/76979871?h=8272103f6e"]
+)
+def test_an_unlisted_vimeo_video_keeps_its_key(url: str) -> None:
+    source = urls.identify_video(url)
+    assert source.provider_id == "76979871"
+    assert source.canonical_url == "https://vimeo.com/76979871/8272103f6e"
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "/staffpicks", "/0", "/1234567890123", "/76979871x", "/76979871/not-a-key", "/user/1"]
+)
+def test_other_pages_of_vimeo_keep_their_own_address(path: str) -> None:
+    source = urls.identify_video(f"https://vimeo.com{path}")
+    assert source.provider is None
+    assert source.canonical_url == f"https://vimeo.com{path or '/'}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        WATCH,
+        "https://vimeo.com/76979871",
+        "https://example.com/talk.mp3",
+        "https://example.com/a/TALK.MP4?token=1#t=3",
+        "https://example.com/v.webm",
+        "https://example.com/v.m4a",
+        "https://tube.example/videos/watch/9c9de5e8-0a1e-484a-b099-e80766180a6d",
+        "https://tube.example/w/9c9de5e8-0a1e-484a-b099-e80766180a6d",
+    ],
+)
+def test_an_address_tells_that_it_is_a_video(url: str) -> None:
+    assert urls.is_video(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com/",
+        "https://example.com/mp3",
+        "https://example.com/.mp3/page",
+        "https://example.com/how-to-make.mp3.html",
+        "https://example.com/?file=a.mp3",
+        "https://example.com/videos/watch/one",
+        "https://vimeo.com/blog",
+    ],
+)
+def test_other_addresses_are_taken_for_articles(url: str) -> None:
+    assert not urls.is_video(url)
+
+
 # what people type
 
 

@@ -40,6 +40,9 @@ class Driver(Protocol):
     def is_away(self, error: BaseException) -> bool:
         """Whether this driver's error says that the database is away."""
 
+    def is_taken(self, error: BaseException) -> bool:
+        """Whether this driver's error says that another row has what a unique index allows once."""
+
 
 _loaded: list[Driver] = []
 
@@ -73,3 +76,8 @@ def is_away(error: BaseException) -> bool:
     if isinstance(cause, PoolTimeout | CommitUnanswered):
         return True
     return cause is not None and any(driver.is_away(cause) for driver in _loaded)
+
+
+def is_taken(error: BaseException) -> bool:
+    """Whether another row has what a unique index allows once. The transaction can only be rolled back."""
+    return any(driver.is_taken(error) for driver in _loaded)

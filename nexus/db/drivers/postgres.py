@@ -94,5 +94,9 @@ def is_away(error: BaseException) -> bool:
     return isinstance(error, psycopg.OperationalError) or type(error) is psycopg.DatabaseError
 
 
+def is_taken(error: BaseException) -> bool:
+    return isinstance(error, psycopg.errors.UniqueViolation)
+
+
 def _prepare(connection: Any, _record: object) -> None:
     connection.autocommit = True

@@ -82,6 +82,11 @@ def is_away(error: BaseException) -> bool:
     )
 
 
+def is_taken(error: BaseException) -> bool:
+    taken = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+    return isinstance(error, sqlite3.IntegrityError) and error.sqlite_errorcode in taken
+
+
 def _make_folder(url: URL) -> None:
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
