@@ -22,6 +22,7 @@
     │   ├── Internal                  E_INTERNAL                       500
     │   │   └── CancellationFailed    E_CANCELLATION_FAILED            500
     │   ├── SignUploadFailed          E_SIGN_UPLOAD_FAILED             502
+    │   ├── SourceUnavailable         E_SOURCE_UNAVAILABLE             502
     │   ├── NotReady                  E_NOT_READY                      503
     │   │   └── WorkspaceFailed       E_NOT_READY                      503
     │   ├── IngestTimeout             E_INGEST_TIMEOUT                 504

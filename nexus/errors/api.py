@@ -157,6 +157,13 @@ class SignUploadFailed(ApiError):
     status = 502
 
 
+class SourceUnavailable(ApiError):
+    """The recording can't be had from its site at the moment. Open the original, or try again later."""
+
+    code = "E_SOURCE_UNAVAILABLE"
+    status = 502
+
+
 class NotReady(ApiError):
     """The server can't reach something it needs. Try again in a moment."""
 

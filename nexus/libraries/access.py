@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import (
     ColumnElement,
     Integer,
+    Table,
     and_,
     bindparam,
     case,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     select,
 )
 
+from nexus.db.recordings import heard, listening
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session
 from nexus.db.shelves import shelf
@@ -99,13 +101,19 @@ MANAGED = or_(
     media.c.created_by_user_id == bindparam("viewer"), _shared(memberships.c.role == Role.ADMIN.value)
 )
 
-#: Whether the owner of a row of the enclosing query can still read the item that it is about.
-STILL_READ = exists(
-    select(library_media.c.media_id)
-    .join(memberships, memberships.c.library_id == library_media.c.library_id)
-    .where(library_media.c.media_id == shelf.c.media_id, memberships.c.user_id == shelf.c.user_id)
-    .correlate(shelf)
-)
+#: What people note about items for themselves. A row goes when its owner can't read the item any more.
+PERSONAL = (shelf, heard, listening)
+
+
+def still_read(noted: Table) -> ColumnElement[bool]:
+    """Return whether the owner of a row of the enclosing query can still read the item that it is about."""
+    return exists(
+        select(library_media.c.media_id)
+        .join(memberships, memberships.c.library_id == library_media.c.library_id)
+        .where(library_media.c.media_id == noted.c.media_id, memberships.c.user_id == noted.c.user_id)
+        .correlate(noted)
+    )
+
 
 _ACCESS = Query(
     select(READABLE.label("read"), and_(READABLE, MANAGED).label("manage")).where(

@@ -13,7 +13,6 @@ from nexus.db.list_keys import KEYS_IF_THERE
 from nexus.db.pictures import pictures
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Statement
-from nexus.db.shelves import shelf
 from nexus.db.tables import (
     history,
     insert_all,
@@ -197,7 +196,10 @@ _FILES = Query(
     _File,
 )
 #: What people have noted about an item that they can't read any more.
-_FORGET = Statement(delete(shelf).where(shelf.c.media_id == bindparam("media_id"), ~access.STILL_READ))
+_FORGET = [
+    Statement(delete(noted).where(noted.c.media_id == bindparam("media_id"), ~access.still_read(noted)))
+    for noted in access.PERSONAL
+]
 _DELETE_HISTORY = Statement(
     delete(history).where(history.c.subject == "media", history.c.subject_id == bindparam("media_id"))
 )
@@ -383,7 +385,8 @@ def _delete_unheld(session: Session, media_id: UUID, viewer: UUID) -> list[Gone]
     files = session.all(_FILES, media_id=media_id)
     deleted = session.first(_DELETE_UNHELD, media_id=media_id)
     if deleted is None:
-        session.run(_FORGET, media_id=media_id)
+        for forget in _FORGET:
+            session.run(forget, media_id=media_id)
         return []
     session.run(_DELETE_HISTORY, media_id=media_id)
     audit.record(session, AuditEvent.ITEM_DELETED, viewer, subject_id=media_id, about=deleted.kind.value)

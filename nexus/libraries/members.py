@@ -10,7 +10,6 @@ from sqlalchemy import bindparam, case, delete, func, or_, select, update
 
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Statement
-from nexus.db.shelves import shelf
 from nexus.db.tables import invitations, libraries, library_media, memberships, users
 from nexus.db.upserts import every_column, upsert
 from nexus.errors import Conflict, DefaultLibrary, Forbidden, NotFound
@@ -74,15 +73,18 @@ _TO_THEM = or_(
     invitations.c.email == select(users.c.email).where(users.c.id == bindparam("user_id")).scalar_subquery(),
 )
 _IN_LIBRARY = invitations.c.library_id == bindparam("library_id")
-_FORGET = Statement(
-    delete(shelf).where(
-        shelf.c.user_id == bindparam("user_id"),
-        shelf.c.media_id.in_(
-            select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id"))
-        ),
-        ~access.STILL_READ,
+_FORGET = [
+    Statement(
+        delete(noted).where(
+            noted.c.user_id == bindparam("user_id"),
+            noted.c.media_id.in_(
+                select(library_media.c.media_id).where(library_media.c.library_id == bindparam("library_id"))
+            ),
+            ~access.still_read(noted),
+        )
     )
-)
+    for noted in access.PERSONAL
+]
 _WITHDRAW = Statement(delete(invitations).where(_IN_LIBRARY, _BY_THEM))
 _WITHDRAW_ALL = Statement(delete(invitations).where(_IN_LIBRARY, or_(_BY_THEM, _TO_THEM)))
 
@@ -152,7 +154,8 @@ def remove_member(session: Session, library_id: UUID, user_id: UUID, viewer: UUI
         raise NotFound
     _require_an_admin(session, library_id)
     session.run(_WITHDRAW_ALL, library_id=library_id, user_id=user_id)
-    session.run(_FORGET, library_id=library_id, user_id=user_id)
+    for forget in _FORGET:
+        session.run(forget, library_id=library_id, user_id=user_id)
     event = AuditEvent.MEMBER_LEFT if user_id == viewer else AuditEvent.MEMBER_REMOVED
     audit.record(session, event, viewer, library_id=library_id, subject_id=user_id)
 

@@ -188,7 +188,7 @@ def mark_item(session: Session, media_id: UUID, viewer: UUID, marks: Marks) -> S
     title, names = marks.own_title, marks.title is not None
     statement = _marking(marks.is_read, marks.is_archived, marks.is_favourite, names)
     titles = {"title": title, "title_key": title_key(title) if title else None} if names else {}
-    _keep_readable(session, media_id, viewer)
+    keep_readable(session, media_id, viewer)
     session.run(statement, media_id=media_id, viewer=viewer, now=session.now, **titles)
     return session.first(_ONE, media_id=media_id, viewer=viewer) or NOTHING
 
@@ -201,7 +201,7 @@ def report_progress(session: Session, media_id: UUID, viewer: UUID, progress: Re
     """
     place = progress.place or (None, None, None)
     is_finished = progress.fraction >= FINISHED
-    _keep_readable(session, media_id, viewer)
+    keep_readable(session, media_id, viewer)
     session.run(
         _READ,
         media_id=media_id,
@@ -215,7 +215,7 @@ def report_progress(session: Session, media_id: UUID, viewer: UUID, progress: Re
     return session.first(_ONE, media_id=media_id, viewer=viewer) or NOTHING
 
 
-def _keep_readable(session: Session, media_id: UUID, viewer: UUID) -> None:
+def keep_readable(session: Session, media_id: UUID, viewer: UUID) -> None:
     """Let nobody take the item away from the viewer until this transaction ends. Raises NotFound if somebody has."""
     if session.first(_LOCK, media_id=media_id) is None:
         raise NotFound

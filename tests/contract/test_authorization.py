@@ -63,7 +63,7 @@ ADMINS = May(404, 403, 200, 403)
 OWNERS = May(404, 404, 200, 200)
 OWNERS_BUT_LATE = May(404, 404, 409, 409)
 
-#: Nothing is being imported here; a batch is visible only to its owner.
+#: Nothing is being imported here; a batch is visible only to its owner. A file has nothing to play.
 BUT_NOT_NOW = May(409, 409, 409, 409)
 NOBODYS = May(404, 404, 404, 404)
 
@@ -95,6 +95,13 @@ TABLE: dict[str, May | None] = {
     "GET /media/{media_id}/shelf": READERS,
     "PATCH /media/{media_id}/shelf": READERS,
     "PUT /media/{media_id}/progress": READERS,
+    "GET /media/{media_id}/sound": NOBODYS,
+    "GET /media/{media_id}/heard": READERS,
+    "PUT /media/{media_id}/heard": READERS,
+    "GET /listening": EVERYONE,
+    "POST /listening": May(404, 409, 409, 409),
+    "PUT /listening/{media_id}": NOBODYS,
+    "DELETE /listening/{media_id}": EVERYONE,
     "POST /media/{media_id}/retry": May(404, 403, 200, 200),
     "DELETE /media/{media_id}": May(404, 403, 200, 200),
     "GET /libraries": EVERYONE,
@@ -289,6 +296,9 @@ def call(
         "POST /media/mark": {"media_ids": [str(media_id)], "read": True},
         "PATCH /media/{media_id}/shelf": {"title": "My own"},
         "PUT /media/{media_id}/progress": {"revision": 1, "fraction": 0.5},
+        "PUT /media/{media_id}/heard": {"seconds": 12.5},
+        "POST /listening": {"media_id": str(media_id)},
+        "PUT /listening/{media_id}": {"position": 0},
         "PATCH /libraries/{library_id}": {"name": "Renamed"},
         "POST /libraries": {"name": "New"},
         "POST /tokens": {"name": "New", "scope": "read"},

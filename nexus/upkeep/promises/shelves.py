@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import and_, func, or_, select, union
 
 from nexus.db.list_keys import KEYS_IF_THERE
-from nexus.db.shelves import shelf
 from nexus.db.tables import library_media, media, revisions
 from nexus.libraries import access
 from nexus.upkeep.promises.promise import REPORT, Promise, offenders
@@ -32,6 +31,13 @@ PROMISES = (
         "Whatever somebody noted is about an item that they can read.",
         "Items about which somebody noted something who can't read them any more.",
         REPORT,
-        offenders(select(shelf.c.media_id.label("id")).where(~access.STILL_READ).distinct()),
+        offenders(
+            union(
+                *(
+                    select(noted.c.media_id.label("id")).where(~access.still_read(noted))
+                    for noted in access.PERSONAL
+                )
+            )
+        ),
     ),
 )
