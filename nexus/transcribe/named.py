@@ -1,0 +1,109 @@
+"""Transcripts that a feed or a page names: the second of the sources, after a provider's own captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from nexus import logging
+from nexus.errors import ExtractionFailed, FetchFailed
+from nexus.extract import Fetched, Hints, Workbench
+from nexus.extract.recording import NamedTranscript, Recording
+from nexus.transcribe import Transcript
+
+log = logging.get_logger(__name__)
+
+READER = "nexus.transcribe.files:read_transcript"
+ACCEPT = "text/vtt, application/x-subrip, application/srt, application/json, text/html;q=0.8, */*;q=0.5"
+#: A feed may name any number of them; so many are tried.
+MOST_TRIED = 6
+#: The best first: with times and speakers, with times, with few times, without any.
+_FORMATS = ("vtt", "srt", "json", "xml", "html", "txt")
+_TYPES = {
+    "text/vtt": "vtt",
+    "application/srt": "srt",
+    "application/x-subrip": "srt",
+    "text/srt": "srt",
+    "application/json": "json",
+    "application/ttml+xml": "xml",
+    "text/xml": "xml",
+    "text/html": "html",
+    "text/plain": "txt",
+}
+_ENDINGS = {"htm": "html", "ttml": "xml"}
+
+
+def named_transcript(bench: Workbench, recording: Recording, languages: Sequence[str]) -> Transcript | None:
+    """Return the best transcript that is named for a recording: in the first of the languages, and in the best format.
+
+    None if none of them can be had. Raises FetchFailed if one of them may be had a little later.
+    """
+    later: FetchFailed | None = None
+    for named in in_order(recording, languages)[:MOST_TRIED]:
+        try:
+            return _read(bench, named, recording)
+        except FetchFailed as error:
+            later = later or (error if error.transient else None)
+            log.info("transcript_not_fetched", error_code=error.code)
+        except ExtractionFailed as error:
+            log.info("transcript_not_read", error_code=error.code)
+    if later is not None:
+        raise later
+    return None
+
+
+def in_order(recording: Recording, languages: Sequence[str]) -> list[NamedTranscript]:
+    """Return the transcripts that are named for a recording, each address once, the best first."""
+    wanted = [one.lower() for one in languages]
+
+    def rank(named: NamedTranscript) -> tuple[int, int]:
+        language = (named.language or recording.language or "").lower().replace("_", "-")
+        kind = format_of(named)
+        return _language_rank(language, wanted), _FORMATS.index(kind) if kind else len(_FORMATS)
+
+    return sorted(_each_once(recording.transcripts), key=rank)
+
+
+def format_of(named: NamedTranscript) -> str | None:
+    """Return the format of a transcript, by its type or by the ending of its address; None if neither tells."""
+    given = _TYPES.get((named.type or "").partition(";")[0].strip().lower())
+    if given is not None and given != "txt":
+        return given
+    ending = _name_of(named.url).rpartition(".")[2].lower()
+    ending = _ENDINGS.get(ending, ending)
+    return ending if ending in _FORMATS else given
+
+
+def _language_rank(language: str, wanted: Sequence[str]) -> int:
+    """Exactly the language, then a relative of it; one that nobody named may be the right one."""
+    for place, one in enumerate(wanted):
+        if language == one:
+            return 2 * place
+        if language.partition("-")[0] == one.partition("-")[0]:
+            return 2 * place + 1
+    return 2 * len(wanted) + bool(language)
+
+
+def _each_once(named: Iterable[NamedTranscript]) -> list[NamedTranscript]:
+    return list({one.url: one for one in reversed(list(named))}.values())[::-1]
+
+
+def _read(bench: Workbench, named: NamedTranscript, recording: Recording) -> Transcript:
+    fetched = bench.fetch_data(named.url, ACCEPT)
+    found = bench.read_as(Transcript, READER, fetched.body, _hints(named, fetched))
+    source = "Captions of the page" if named.kind else "Transcript from the podcast"
+    language = named.language or found.language or recording.language
+    return msgspec.structs.replace(found, source=source, language=language)
+
+
+def _hints(named: NamedTranscript, fetched: Fetched) -> Hints:
+    """What a feed says is better than what its server says: many serve everything as plain text."""
+    said = (named.type or fetched.content_type_header or "").partition(";")[0].strip().lower()
+    return Hints(fetched.url, said or None, fetched.charset, _name_of(named.url))
+
+
+def _name_of(url: str) -> str:
+    return PurePosixPath(unquote(urlsplit(url).path)).name
