@@ -116,6 +116,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         _picture_limits(settings),
         make_embedder(settings),
         SignCodes(settings.search_mib * MIB),
+        settings.languages,
     )
     imports = Imports(
         tools,

@@ -24,6 +24,7 @@ from pydantic_settings import (
 from nexus import settings_checks
 from nexus.local_secrets import SECRETS, BadSettings, read_or_make
 from nexus.settings_embed import EmbedSettings
+from nexus.settings_languages import LanguageSettings
 from nexus.settings_shares import ShareSettings
 from nexus.settings_sources import chosen_env_file, default_data_dir, env_file, secrets_folder
 
@@ -52,7 +53,7 @@ class Lives(NamedTuple):
     most: timedelta
 
 
-class Settings(ShareSettings, EmbedSettings):
+class Settings(ShareSettings, EmbedSettings, LanguageSettings):
     """Read from `NEXUS_*` environment variables, then from `.env` in the data folder, then from a folder with a
     file for each secret. They never change afterwards."""
 

@@ -52,6 +52,7 @@ class Loose:
     fetcher: Fetcher
     sandbox: Sandbox
     path: Path | None
+    languages: Sequence[str] = DEFAULT_LANGUAGES
 
     def fetch(self, url: str) -> Fetched:
         if self.path is not None:
@@ -85,10 +86,6 @@ class Loose:
 
     def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> P:
         return self.sandbox.read_as(kind, reader, data, hints)
-
-    @property
-    def languages(self) -> Sequence[str]:
-        return DEFAULT_LANGUAGES
 
     def recording(self) -> None:
         """Nothing is known: there is no database."""
@@ -127,17 +124,17 @@ def _read_all(chosen: Settings, sources: Sequence[str]) -> Iterator[dict[str, An
     fetcher, sandbox = app.fetcher(chosen, PATIENCE), app.sandbox(chosen)
     try:
         with ThreadPoolExecutor(chosen.worker_threads) as threads:
-            yield from threads.map(lambda given: _read(fetcher, sandbox, given), sources)
+            yield from threads.map(lambda given: _read(fetcher, sandbox, given, chosen.languages), sources)
     finally:
         sandbox.close()
         fetcher.close()
 
 
-def _read(fetcher: Fetcher, sandbox: Sandbox, given: str) -> dict[str, Any]:
+def _read(fetcher: Fetcher, sandbox: Sandbox, given: str, languages: Sequence[str]) -> dict[str, Any]:
     path = Path(given).expanduser() if is_file(given) else None
     name = {"url": given} if path is None else {"file": given}
     try:
-        found = _extract(Loose(fetcher, sandbox, path), given)
+        found = _extract(Loose(fetcher, sandbox, path, languages), given)
     except NexusError as error:
         return {**name, "error": {"code": public_code(error.code), "message": error.message}}
     text = "\n\n".join(fragment.text for fragment in found.fragments)

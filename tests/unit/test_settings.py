@@ -268,3 +268,13 @@ def test_the_database_is_in_the_data_folder(tmp_path: Path) -> None:
 )
 def test_logs_are_json_in_prod(env: str, log_format: str, expected: bool) -> None:
     assert Settings(env=env, log_format=log_format, **GIVEN).json_logs is expected  # type: ignore[arg-type]
+
+
+def test_languages_are_a_list_of_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings().languages == ("en",)
+    monkeypatch.setenv("NEXUS_LANGUAGES", "pt-BR, en")
+    assert Settings().languages == ("pt-BR", "en")
+    for wrong in ("english", "en,", "en;de", "<b>"):
+        monkeypatch.setenv("NEXUS_LANGUAGES", wrong)
+        with pytest.raises(ValidationError, match="not the code of a language"):
+            Settings()
