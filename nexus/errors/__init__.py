@@ -50,6 +50,9 @@
         ├── FileChanged               E_FILE_CHANGED
         ├── FileUnreachable           E_FILE_UNREACHABLE               transient
         ├── TranscriptUnavailable     E_TRANSCRIPT_UNAVAILABLE
+        │   ├── VideoUnavailable      E_VIDEO_UNAVAILABLE
+        │   └── VideoAgeRestricted    E_VIDEO_AGE_RESTRICTED
+        ├── ProviderBlocked           E_PROVIDER_BLOCKED               transient, not counted
         ├── TranscriptionQuota        E_TRANSCRIPTION_QUOTA            transient, not counted
         ├── JobTimeout                E_JOB_TIMEOUT                    transient
         ├── FetchFailed               E_FETCH_FAILED                   transient

@@ -20,6 +20,8 @@ class WorkError(NexusError):
     shown_as: ClassVar[str | None] = None
     #: How many seconds the other side asked to wait.
     retry_after: float | None = None
+    #: Whether each wait is longer than the one before, up to a day.
+    lasting: ClassVar[bool] = False
 
 
 class ExtractionFailed(WorkError):
@@ -156,6 +158,29 @@ class TranscriptUnavailable(WorkError):
 
     code = "E_TRANSCRIPT_UNAVAILABLE"
     stage = "transcribe"
+
+
+class VideoUnavailable(TranscriptUnavailable):
+    """This video is private or was removed. Check that it opens in a browser, or drop a transcript here."""
+
+    code = "E_VIDEO_UNAVAILABLE"
+
+
+class VideoAgeRestricted(TranscriptUnavailable):
+    """This video is for adults who are signed in, so Nexus can't get its captions. Drop a transcript here."""
+
+    code = "E_VIDEO_AGE_RESTRICTED"
+
+
+class ProviderBlocked(WorkError):
+    """The video's site blocks requests from this address at the moment. Nexus asks again later by itself."""
+
+    code = "E_PROVIDER_BLOCKED"
+    stage = "transcribe"
+    transient = True
+    counted = False
+    lasting = True
+    retry_after = 900.0
 
 
 class TranscriptionQuota(WorkError):

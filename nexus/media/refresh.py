@@ -217,7 +217,8 @@ class Refreshing(ErrandHandler[RefreshRow, Due, Found | Nothing | None]):
         return outcome
 
     def _try_again(self, claim: Claim[Due], nothing: Nothing) -> str:
-        again = decide(nothing.error, claim.tries, self._tools.backoff_seconds)
+        waits = claim.hold.attempt - 1
+        again = decide(nothing.error, claim.tries, self._tools.backoff_seconds, waits=waits)
         if isinstance(nothing.error, ExtractorNotImplemented):
             # Another worker may have it, or this one after its next start.
             again = Again(backoff(self._tools.backoff_seconds, claim.tries), counted=False)

@@ -11,6 +11,8 @@ from nexus.errors import WorkError
 MAX_TRIES = 3
 #: Even if a site asks to be left alone for longer.
 LONGEST_WAIT = timedelta(hours=1)
+#: For a site that blocks this address: asking more often would only prolong that.
+LONGEST_BLOCK = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,15 @@ class Again:
     counted: bool = True
 
 
-def decide(error: WorkError, tries: int, seconds: float, most: int = MAX_TRIES) -> Again | None:
-    """Decide what follows an error after so many tries; None if the work is given up."""
+def decide(
+    error: WorkError, tries: int, seconds: float, most: int = MAX_TRIES, waits: int = 0
+) -> Again | None:
+    """Decide what follows an error after so many tries; None if the work is given up.
+
+    An error that lasts has been the reason for so many waits before this one.
+    """
+    if error.lasting:
+        return Again(_growing(error, waits), counted=error.counted)
     if not error.counted:
         return Again(_wait(error, seconds, 1), counted=False)
     if error.transient and tries < most:
@@ -33,6 +42,12 @@ def decide(error: WorkError, tries: int, seconds: float, most: int = MAX_TRIES) 
 def backoff(seconds: float, tries: int) -> timedelta:
     """Return a wait that doubles with each try, less up to half at random, so that a crowd does not return at once."""
     return timedelta(seconds=seconds * 2 ** max(tries - 1, 0) * random.uniform(0.5, 1.0))  # noqa: S311
+
+
+def _growing(error: WorkError, waits: int) -> timedelta:
+    """Return a wait that doubles each time, less up to an eighth at random."""
+    grown = timedelta(seconds=error.retry_after or 0) * 2 ** min(waits, 10)
+    return min(grown, LONGEST_BLOCK) * random.uniform(0.875, 1.0)  # noqa: S311
 
 
 def _wait(error: WorkError, seconds: float, tries: int) -> timedelta:
