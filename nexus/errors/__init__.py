@@ -5,6 +5,7 @@
     │   ├── InvalidRequest            E_INVALID_REQUEST                400
     │   │   ├── InvalidUrl            E_INVALID_URL                    400
     │   │   ├── NoFeed                E_NO_FEED                        400
+    │   │   ├── FeedUnreachable       E_FEED_UNREACHABLE               400
     │   │   ├── InvalidKind           E_INVALID_KIND                   400
     │   │   ├── InvalidFileType       E_INVALID_FILE_TYPE              400
     │   │   ├── StorageMissing        E_STORAGE_MISSING                400
@@ -24,7 +25,6 @@
     │   │   └── CancellationFailed    E_CANCELLATION_FAILED            500
     │   ├── SignUploadFailed          E_SIGN_UPLOAD_FAILED             502
     │   ├── SourceUnavailable         E_SOURCE_UNAVAILABLE             502
-    │   ├── FeedUnreachable           E_FEED_UNREACHABLE               502
     │   ├── NotReady                  E_NOT_READY                      503
     │   │   └── WorkspaceFailed       E_NOT_READY                      503
     │   ├── IngestTimeout             E_INGEST_TIMEOUT                 504

@@ -33,6 +33,12 @@ class NoFeed(InvalidRequest):
     code = "E_NO_FEED"
 
 
+class FeedUnreachable(InvalidRequest):
+    """The site of this feed gave no answer. Check the address, then try again in a moment."""
+
+    code = "E_FEED_UNREACHABLE"
+
+
 class InvalidKind(InvalidRequest):
     """Items of this kind can't be added here. A URL adds a web_article or a video; files are uploaded."""
 
@@ -167,13 +173,6 @@ class SourceUnavailable(ApiError):
     """The recording can't be had from its site at the moment. Open the original, or try again later."""
 
     code = "E_SOURCE_UNAVAILABLE"
-    status = 502
-
-
-class FeedUnreachable(ApiError):
-    """The site of this feed gave no answer. Check the address, then try again in a moment."""
-
-    code = "E_FEED_UNREACHABLE"
     status = 502
 
 

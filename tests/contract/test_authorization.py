@@ -73,7 +73,7 @@ BUT_NOT_NOW = May(409, 409, 409, 409)
 NOBODYS = May(404, 404, 404, 404)
 
 #: Everybody may ask, about an address that Nexus does not fetch from.
-NOT_FETCHED = May(502, 502, 502, 502)
+NOT_FETCHED = May(400, 400, 400, 400)
 
 #: Every endpoint. A new one fails `test_every_endpoint_is_in_the_table_of_rights` until it says here who may call it.
 TABLE: dict[str, May | None] = {
@@ -420,7 +420,7 @@ def test_every_role_gets_the_answer_that_the_table_of_rights_says(site: Site) ->
 
 
 def expect_code(endpoint: str, answer: httpx2.Response) -> None:
-    codes = {403: "E_FORBIDDEN", 404: "E_NOT_FOUND", 409: "E_INVALID_STATE", 502: "E_FEED_UNREACHABLE"}
+    codes = {403: "E_FORBIDDEN", 404: "E_NOT_FOUND", 409: "E_INVALID_STATE", 400: "E_FEED_UNREACHABLE"}
     if answer.status_code != 200:
         said = job_problem if "/api/" in endpoint else problem
         assert said(answer) == (answer.status_code, codes[answer.status_code]), endpoint

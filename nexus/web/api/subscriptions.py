@@ -53,7 +53,7 @@ def list_subscriptions(nexus: Nexus, viewer: Viewer, library_id: OfLibrary = Non
     return answer(SubscriptionList(items=[SubscriptionOut.of(view) for view in found]))
 
 
-@router.post("", responses=answers(Data[SubscriptionOut], 404, 409, 413, 502), summary="Subscribe to a feed")
+@router.post("", responses=answers(Data[SubscriptionOut], 404, 409, 413), summary="Subscribe to a feed")
 @waits_for_site
 def subscribe(nexus: Nexus, viewer: Viewer, body: SubscribeBody, request: Request) -> Response:
     """The feed behind the address is looked up first, and polled for the first time soon after.
@@ -67,7 +67,7 @@ def subscribe(nexus: Nexus, viewer: Viewer, body: SubscribeBody, request: Reques
 
 
 @feeds.post(
-    "/preview", responses=answers(Data[FeedPreviewOut], 413, 502), summary="Look at a feed before subscribing"
+    "/preview", responses=answers(Data[FeedPreviewOut], 413), summary="Look at a feed before subscribing"
 )
 @waits_for_site
 def preview_feed(nexus: Nexus, viewer: Viewer, body: FeedBody) -> Response:  # noqa: ARG001 only who is signed in
