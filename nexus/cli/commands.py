@@ -12,7 +12,7 @@ from uuid import UUID
 import typer
 
 import nexus
-from nexus.cli import list_commands, sharing_commands
+from nexus.cli import feed_commands, list_commands, sharing_commands
 from nexus.cli.failures import Polite
 from nexus.cli.options import AsJson, DataDir, Host, Ids, Port, User
 
@@ -137,6 +137,11 @@ def import_(
 
 app.command()(list_commands.status)
 app.command()(list_commands.search)
+
+
+app.command()(feed_commands.subscribe)
+app.command()(feed_commands.feeds)
+app.command()(feed_commands.unsubscribe)
 
 
 @app.command()

@@ -124,7 +124,13 @@ feed_items = Table(
     #: What it is sorted by: when it was published, or else first seen.
     Column("shown_at", Moment, nullable=False),
     Column("seen_at", Moment, nullable=False),
+    #: A hash of all that the feed says about it, to see whether that has changed.
+    Column("digest", String(64), nullable=False),
+    #: Since when it is to be taken in; None if it is not, or has been.
+    Column("wanted_at", Moment),
     Column("media_id", ForeignKey("media.id", ondelete="SET NULL")),
     Column("taken_at", Moment),
+    CheckConstraint("wanted_at IS NULL OR taken_at IS NULL", name="taken_is_not_wanted"),
+    CheckConstraint("media_id IS NULL OR taken_at IS NOT NULL", name="media_was_taken"),
     CheckConstraint("(html IS NULL) OR (text IS NOT NULL)", name="html_has_text"),
 )

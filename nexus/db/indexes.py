@@ -239,6 +239,13 @@ Index(
 Index("uq_feed_items_identity", feed_items.c.subscription_id, feed_items.c.identity, unique=True)
 Index("ix_feed_items_order", feed_items.c.subscription_id, feed_items.c.shown_at, feed_items.c.id)
 Index("ix_feed_items_media", feed_items.c.media_id)
+Index(
+    "ix_feed_items_wanted",
+    feed_items.c.subscription_id,
+    feed_items.c.shown_at,
+    feed_items.c.id,
+    **_where("wanted_at IS NOT NULL"),
+)
 Index("ix_listening_order", listening.c.user_id, listening.c.place, listening.c.media_id)
 Index("ix_listening_media", listening.c.media_id)
 Index("ix_heard_media", heard.c.media_id)

@@ -5,12 +5,14 @@ A test compares these with the tables: names, types, and what may be missing.
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from nexus.states import job, story
 from nexus.states.media import Kind, MediaStatus, Origin, Stage
+from nexus.states.subscription import SubscriptionStatus
 
 
 class IdRow(NamedTuple):
@@ -201,6 +203,85 @@ class IndexingRow(NamedTuple):
     run_after: datetime
     lease_expires_at: datetime | None
     error_code: str | None
+
+
+class FeedRow(NamedTuple):
+    id: UUID
+    url: str
+    title: str | None
+    author: str | None
+    description: str | None
+    site_url: str | None
+    picture_url: str | None
+    language: str | None
+    is_podcast: bool
+    created_at: datetime
+
+
+class SubscriptionRow(NamedTuple):
+    id: UUID
+    library_id: UUID
+    feed_id: UUID
+    created_by_user_id: UUID
+    status: SubscriptionStatus
+    status_before: SubscriptionStatus | None
+    takes_new: bool
+    takes_first: int
+    attempt: int
+    tries: int
+    run_after: datetime
+    lease_expires_at: datetime | None
+    failures: int
+    error_code: str | None
+    error_message: str | None
+    interval_seconds: int
+    etag: str | None
+    last_modified: str | None
+    polled_at: datetime | None
+    succeeded_at: datetime | None
+    brought_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    request_id: str | None
+
+
+class FeedItemRow(NamedTuple):
+    id: UUID
+    subscription_id: UUID
+    identity: str
+    guid: str | None
+    title: str | None
+    author: str | None
+    url: str | None
+    published_at: datetime | None
+    summary: str | None
+    html: str | None
+    text: str | None
+    picture_url: str | None
+    language: str | None
+    enclosure_url: str | None
+    enclosure_type: str | None
+    enclosure_bytes: int | None
+    seconds: float | None
+    season: int | None
+    number: int | None
+    chapters_url: str | None
+    chapters: str
+    transcripts: str
+    shown_at: datetime
+    seen_at: datetime
+    digest: str
+    wanted_at: datetime | None
+    media_id: UUID | None
+    taken_at: datetime | None
+
+    @property
+    def chapter_list(self) -> list[tuple[float, str]]:
+        return [tuple(one) for one in json.loads(self.chapters)]
+
+    @property
+    def transcript_list(self) -> list[dict[str, Any]]:
+        return list(json.loads(self.transcripts))
 
 
 class StoryRow(NamedTuple):

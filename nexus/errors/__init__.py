@@ -4,6 +4,8 @@
     ├── ApiError                      answers a request: code, HTTP status, message
     │   ├── InvalidRequest            E_INVALID_REQUEST                400
     │   │   ├── InvalidUrl            E_INVALID_URL                    400
+    │   │   ├── NoFeed                E_NO_FEED                        400
+    │   │   ├── FeedUnreachable       E_FEED_UNREACHABLE               400
     │   │   ├── InvalidKind           E_INVALID_KIND                   400
     │   │   ├── InvalidFileType       E_INVALID_FILE_TYPE              400
     │   │   ├── StorageMissing        E_STORAGE_MISSING                400
@@ -41,6 +43,8 @@
         │   ├── EpubTooLarge          E_EPUB_TOO_LARGE
         │   ├── TextUnreadable        E_TEXT_UNREADABLE
         │   ├── TranscriptUnreadable  E_TRANSCRIPT_UNREADABLE
+        │   ├── FeedUnreadable        E_FEED_UNREADABLE
+        │   │   └── FeedIsPage        E_FEED_IS_PAGE
         │   ├── ParserTimeout         E_PARSER_TIMEOUT
         │   ├── ParserMemory          E_PARSER_MEMORY
         │   ├── ParserOutput          E_PARSER_OUTPUT
@@ -62,6 +66,7 @@
         │   ├── FetchHttp5xx          E_FETCH_HTTP_5XX                 transient
         │   ├── FetchRateLimited      E_FETCH_RATE_LIMITED             transient
         │   ├── FetchHttp4xx          E_FETCH_HTTP_4XX
+        │   │   └── FeedGone          E_FEED_GONE
         │   ├── FetchBlockedAddress   E_FETCH_BLOCKED_ADDRESS
         │   ├── FetchTooLarge         E_FETCH_TOO_LARGE
         │   ├── FetchRedirects        E_FETCH_REDIRECTS

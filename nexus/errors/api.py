@@ -27,6 +27,18 @@ class InvalidUrl(InvalidRequest):
     code = "E_INVALID_URL"
 
 
+class NoFeed(InvalidRequest):
+    """No feed was found at this address. Give the address of a feed, or of a page that names its feed."""
+
+    code = "E_NO_FEED"
+
+
+class FeedUnreachable(InvalidRequest):
+    """The site of this feed gave no answer. Check the address, then try again in a moment."""
+
+    code = "E_FEED_UNREACHABLE"
+
+
 class InvalidKind(InvalidRequest):
     """Items of this kind can't be added here. A URL adds a web_article or a video; files are uploaded."""
 

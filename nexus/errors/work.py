@@ -103,6 +103,18 @@ class TranscriptUnreadable(ExtractionFailed):
     stage = "transcribe"
 
 
+class FeedUnreadable(ExtractionFailed):
+    """What this address answers is not a feed. Open it in a browser, and look for the feed on its site."""
+
+    code = "E_FEED_UNREADABLE"
+
+
+class FeedIsPage(FeedUnreadable):
+    """This address answers with a web page instead of a feed. Look on its site for the feed's new address."""
+
+    code = "E_FEED_IS_PAGE"
+
+
 class ParserTimeout(ExtractionFailed):
     """Reading it took too long and was stopped. Retry once; if it happens again, Nexus can't read this source."""
 
@@ -247,6 +259,12 @@ class FetchHttp4xx(FetchFailed):
 
     code = "E_FETCH_HTTP_4XX"
     transient = False
+
+
+class FeedGone(FetchHttp4xx):
+    """The site says that this feed is gone for good. Unsubscribe, or look on the site for its new address."""
+
+    code = "E_FEED_GONE"
 
 
 class FetchBlockedAddress(FetchFailed):

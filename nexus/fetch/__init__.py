@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 from nexus.deadline import Deadline
 from nexus.errors import FetchBadAnswer, FetchFailed, FetchRedirects, FetchTooLarge
@@ -23,6 +24,7 @@ from nexus.fetch.answers import (
     ACCEPT_PICTURE,
     NOT_MODIFIED,
     PARTIAL,
+    PERMANENT,
     REDIRECTS,
     SNIFFED,
     ResponseHead,
@@ -74,6 +76,8 @@ class Download:
     last_modified: str | None = None
     #: The complete header as the site sent it; None if it sent none.
     content_type_header: str | None = None
+    #: Where it has moved for good: the end of the permanent redirects that came before any other.
+    moved_to: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,12 @@ class NotModified:
     """What was fetched before is still current, if it came from this address, where the redirects ended."""
 
     url: str
+    moved_to: str | None = None
+
+
+class _Redirect(NamedTuple):
+    target: Target
+    is_permanent: bool
 
 
 @dataclass(frozen=True)
@@ -207,19 +217,21 @@ class Fetcher:
     def _get(self, url: str, wanted: _Wanted, seconds: float) -> Download | NotModified:
         deadline = FetchDeadline(seconds, self._limits.wait_seconds, self._system.clock)
         target = self._guard.target(url)
+        moved_to, is_permanent = None, True
         for _ in range(self._limits.redirects + 1):
             found = self._visit(target, wanted, deadline)
-            if not isinstance(found, Target):
-                return found
-            if found.origin != target.origin:
+            if not isinstance(found, _Redirect):
+                return found if moved_to is None else replace(found, moved_to=moved_to)
+            if found.target.origin != target.origin:
                 wanted = replace(wanted, private=[])
-            target = found
+            target, is_permanent = found.target, is_permanent and found.is_permanent
+            moved_to = target.url if is_permanent else moved_to
         raise FetchRedirects
 
     def _visit(
         self, target: Target, wanted: _Wanted, deadline: FetchDeadline
-    ) -> Download | NotModified | Target:
-        """Send one request. A Target means: continue there."""
+    ) -> Download | NotModified | _Redirect:
+        """Send one request."""
         with self._pace.place(target, deadline):
             try:
                 return self._ask(target, wanted, deadline)
@@ -254,11 +266,11 @@ class Fetcher:
         tls = self._tls if target.scheme == "https" else None
         return send_request(target, headers, body, dialer, tls)
 
-    def _ask(self, target: Target, wanted: _Wanted, deadline: Deadline) -> Download | NotModified | Target:
+    def _ask(self, target: Target, wanted: _Wanted, deadline: Deadline) -> Download | NotModified | _Redirect:
         headers = self._headers(target) + wanted.headers()
         with self._send(target, headers, deadline, wanted.body) as (head, chunks):
             if head.status in REDIRECTS and wanted.body is None:
-                return self._guard.follow(target, head.location())
+                return _Redirect(self._guard.follow(target, head.location()), head.status in PERMANENT)
             if head.status == NOT_MODIFIED and wanted.validators:
                 return NotModified(target.url)
             require_success(head, self._system.now())

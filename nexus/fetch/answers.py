@@ -19,6 +19,7 @@ from nexus.errors import (
 from nexus.retry_after import parse_retry_after
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+PERMANENT = frozenset({301, 308})
 NOT_MODIFIED = 304
 PARTIAL = 206
 #: Request timeout and too early: the site may answer differently in a moment.

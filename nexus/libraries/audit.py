@@ -40,6 +40,8 @@ class AuditEvent(StrEnum):
     LIBRARY_RENAMED = "library_renamed"
     LIBRARY_DELETED = "library_deleted"
     SETTING_CHANGED = "setting_changed"
+    SUBSCRIBED = "subscribed"
+    UNSUBSCRIBED = "unsubscribed"
 
 
 class AuditEntry(NamedTuple):

@@ -120,7 +120,9 @@ def add_url(
     source = _SOURCES[chosen](url)
     library = access.ensure_user(session, viewer)
     found = find_by_other_address(session, viewer, chosen, source.canonical_url)
-    known, created = (found, False) if found else _get_or_create(session, viewer, chosen, source, request_id)
+    known, created = (
+        (found, False) if found else get_or_create_media(session, viewer, chosen, source, request_id)
+    )
     row: Known | MediaRow = known
     # What the viewer is told, and what it costs, depends on their own libraries only, not on what others hold.
     is_new = created or not access.can_read(session, row.id, viewer)
@@ -137,14 +139,23 @@ def add_url(
 def hold_article(session: Session, viewer: UUID, url: str) -> Known:
     """Put the item of an address that was fetched for something else into the viewer's library, free of charge."""
     library = access.ensure_user(session, viewer)
-    row, _ = _get_or_create(session, viewer, Kind.WEB_ARTICLE, urls.identify_article(url), None)
+    row, _ = get_or_create_media(session, viewer, Kind.WEB_ARTICLE, urls.identify_article(url), None)
     hold_media(session, library, row.id)
     return row
 
 
-def _get_or_create(
+def identify_url(kind: Kind, url: str) -> urls.UrlIdentity:
+    """Return what makes two addresses of a kind the same. Raises InvalidUrl."""
+    return _SOURCES[kind](url)
+
+
+def get_or_create_media(
     session: Session, viewer: UUID, kind: Kind, source: urls.UrlIdentity, request_id: str | None
 ) -> tuple[Known, bool]:
+    """Return the item of an address, locked against deletion, and whether this call has created it.
+
+    The caller has to put it into a library in the same transaction.
+    """
     media_id = uuid4()
     values = {
         **vars(source),

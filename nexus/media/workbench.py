@@ -239,7 +239,7 @@ def as_fetched(answer: Download | NotModified) -> Fetched:
     """Convert the answer to an unconditional request. Raises FetchBadAnswer for one that makes no sense."""
     if isinstance(answer, NotModified):
         raise FetchBadAnswer
-    return Fetched(**vars(answer))
+    return Fetched(**{name: value for name, value in vars(answer).items() if name != "moved_to"})
 
 
 def file_name(url: str, extension: str) -> str:

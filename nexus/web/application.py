@@ -31,6 +31,7 @@ from nexus.web.api import (
     shelf,
     storage_links,
     stories,
+    subscriptions,
     tokens,
     uploads,
 )
@@ -82,6 +83,8 @@ ROUTERS = (
     media.router,
     changes.router,
     libraries.router,
+    subscriptions.router,
+    subscriptions.feeds,
     people.router,
     audit.router,
     imports.router,

@@ -7,7 +7,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2] / "nexus"
 #: Their names are read outside: in the API's document, on the command line and on the queue. Each has the name of the
 #: verb that it calls.
-DOORS = ("web/api/", "cli/commands.py", "cli/sharing_commands.py", "worker/tasks.py")
+DOORS = (
+    "web/api/",
+    "cli/commands.py",
+    "cli/feed_commands.py",
+    "cli/sharing_commands.py",
+    "worker/tasks.py",
+)
 #: Modules that offer the same functions on purpose: one per database, and Alembic's migrations.
 SEAMS = ("db/drivers/", "db/migrations/versions/")
 

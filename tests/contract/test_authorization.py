@@ -20,17 +20,22 @@ from structlog.testing import capture_logs
 from nexus.app import App
 from nexus.db.editorial import jobs as jobs_table
 from nexus.db.editorial import stories as stories_table
-from nexus.db.session import Statement, connect
+from nexus.db.feeds import feed_items, subscriptions
+from nexus.db.session import Session, Statement, connect
 from nexus.db.tables import invitations as invitations_table
 from nexus.db.tables import libraries as libraries_table
 from nexus.db.tables import media, memberships
 from nexus.draft import Draft, Evidence, StoryClaim
 from nexus.editorial import jobs, stories
 from nexus.extract import Asset, Extraction, Fragment
+from nexus.extract.feeds.results import FeedEntry, FeedReading
 from nexus.libraries import access, catalog, invitations, members, tokens
 from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitee
 from nexus.media import uploads
+from nexus.media.feeds import arrivals
+from nexus.media.feeds.reading import item_values
+from nexus.media.feeds.subscribing import Wishes, subscribe_unseen
 from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.texts import Found
 from nexus.media.uploads import Expected
@@ -66,6 +71,9 @@ OWNERS_BUT_LATE = May(404, 404, 409, 409)
 #: Nothing is being imported here; a batch is visible only to its owner. A file has nothing to play.
 BUT_NOT_NOW = May(409, 409, 409, 409)
 NOBODYS = May(404, 404, 404, 404)
+
+#: Everybody may ask, about an address that Nexus does not fetch from.
+NOT_FETCHED = May(400, 400, 400, 400)
 
 #: Every endpoint. A new one fails `test_every_endpoint_is_in_the_table_of_rights` until it says here who may call it.
 TABLE: dict[str, May | None] = {
@@ -118,6 +126,19 @@ TABLE: dict[str, May | None] = {
     "POST /libraries/{library_id}/invitations": ADMINS,
     "GET /libraries/{library_id}/invitations": ADMINS,
     "DELETE /libraries/{library_id}/invitations/{invitation_id}": ADMINS,
+    "GET /subscriptions": EVERYONE,
+    "POST /subscriptions": NOT_FETCHED,
+    "POST /feeds/preview": NOT_FETCHED,
+    "GET /feeds/opml": EVERYONE,
+    "POST /feeds/opml": EVERYONE,
+    "GET /subscriptions/{subscription_id}": READERS,
+    "PATCH /subscriptions/{subscription_id}": ADMINS,
+    "DELETE /subscriptions/{subscription_id}": ADMINS,
+    "GET /subscriptions/{subscription_id}/items": READERS,
+    "GET /subscriptions/{subscription_id}/items/{item_id}": READERS,
+    "POST /subscriptions/{subscription_id}/items/{item_id}/take": ADMINS,
+    "POST /subscriptions/{subscription_id}/poll": READERS,
+    "POST /subscriptions/{subscription_id}/take": ADMINS,
     "GET /invitations": EVERYONE,
     "POST /invitations/{invitation_id}/accept": NOBODYS,
     "POST /invitations/{invitation_id}/decline": NOBODYS,
@@ -176,6 +197,8 @@ READABLE = {
 PICTURE = Asset("picture.png", "image/png", b"\x89PNG")
 
 URL = "https://example.com/guarded"
+PRIVATE = "http://10.0.0.1/feed"
+OPML = f'<opml version="2.0"><body><outline xmlUrl="{PRIVATE}"/></body></opml>'
 STRANGER = Invitee(email="somebody.else@example.com")
 ARTICLE = {"title": "A title", "text": "A sentence of this article. " * 10}
 FILE = {"kind": "pdf", "filename": "a.pdf", "content_type": "application/pdf", "size_bytes": 21}
@@ -205,6 +228,16 @@ _RENAME_STORY = Statement(
 _RENAME_INVITATION = Statement(
     update(invitations_table)
     .where(invitations_table.c.id == bindparam("invitation_id"))
+    .values(id=bindparam("media_id"))
+)
+_RENAME_SUBSCRIPTION = Statement(
+    update(subscriptions)
+    .where(subscriptions.c.id == bindparam("subscription_id"))
+    .values(id=bindparam("media_id"))
+)
+_RENAME_FEED_ITEM = Statement(
+    update(feed_items)
+    .where(feed_items.c.subscription_id == bindparam("media_id"))
     .values(id=bindparam("media_id"))
 )
 _RENAME_JOB = Statement(
@@ -258,7 +291,20 @@ class World:
             members.set_role(session, library, self.creator, Role.MEMBER, self.admin)
             made = invitations.invite(session, library, self.admin, STRANGER, Role.MEMBER, timedelta(days=1))
             session.run(_RENAME_INVITATION, invitation_id=made.id, media_id=media_id)
+            self._subscribe(session, media_id, library)
         return media_id, library
+
+    def _subscribe(self, session: Session, media_id: UUID, library: UUID) -> None:
+        """To a feed with one item."""
+        url = f"https://example.com/{media_id}/feed"
+        found = subscribe_unseen(session, self.admin, url, Wishes(), library)
+        assert found is not None
+        reading = FeedReading(
+            entries=(FeedEntry(guid="one", title="One", url=f"https://example.com/{media_id}"),)
+        )
+        session.run(_RENAME_SUBSCRIPTION, subscription_id=found.id, media_id=media_id)
+        arrivals.write_arrivals(session, media_id, arrivals.sort_out([], item_values(reading, session.now)))
+        session.run(_RENAME_FEED_ITEM, media_id=media_id)
 
 
 def call(
@@ -280,6 +326,8 @@ def call(
         source_id=media_id,
         library_id=library_id,
         invitation_id=media_id,
+        subscription_id=media_id,
+        item_id=media_id,
         user_id=user_id,
         token_id=media_id,
         name=PICTURE.name,
@@ -313,6 +361,10 @@ def call(
         "POST /libraries/{library_id}/media": {"media_id": str(media_id)},
         "POST /libraries/{library_id}/invitations": {"email": "ben@example.com"},
         "PATCH /me": {"name": "Somebody"},
+        "POST /subscriptions": {"url": PRIVATE},
+        "POST /feeds/preview": {"url": PRIVATE},
+        "POST /feeds/opml": {"opml": OPML},
+        "PATCH /subscriptions/{subscription_id}": {"status": "paused"},
         "POST /libraries/{library_id}/members": {"user_id": str(user_id), "role": "member"},
     }
     params = {"name": "a.txt"} if endpoint.endswith(("/sources", "{source_id}")) else None
@@ -368,7 +420,7 @@ def test_every_role_gets_the_answer_that_the_table_of_rights_says(site: Site) ->
 
 
 def expect_code(endpoint: str, answer: httpx2.Response) -> None:
-    codes = {403: "E_FORBIDDEN", 404: "E_NOT_FOUND", 409: "E_INVALID_STATE"}
+    codes = {403: "E_FORBIDDEN", 404: "E_NOT_FOUND", 409: "E_INVALID_STATE", 400: "E_FEED_UNREACHABLE"}
     if answer.status_code != 200:
         said = job_problem if "/api/" in endpoint else problem
         assert said(answer) == (answer.status_code, codes[answer.status_code]), endpoint

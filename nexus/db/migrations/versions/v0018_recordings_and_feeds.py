@@ -216,8 +216,12 @@ def _create_feed_items() -> None:
         *_lists("chapters", "transcripts"),
         sa.Column("shown_at", moment(), nullable=False),
         sa.Column("seen_at", moment(), nullable=False),
+        sa.Column("digest", sa.String(64), nullable=False),
+        sa.Column("wanted_at", moment()),
         sa.Column("media_id", sa.Uuid()),
         sa.Column("taken_at", moment()),
+        _check("feed_items", "taken_is_not_wanted", "wanted_at IS NULL OR taken_at IS NULL"),
+        _check("feed_items", "media_was_taken", "media_id IS NULL OR taken_at IS NOT NULL"),
         _check("feed_items", "html_has_text", "(html IS NULL) OR (text IS NOT NULL)"),
         _to("feed_items", "media_id", "media.id", "SET NULL"),
         _to("feed_items", "subscription_id", "subscriptions.id", "CASCADE"),
@@ -226,6 +230,8 @@ def _create_feed_items() -> None:
     op.create_index("uq_feed_items_identity", "feed_items", ["subscription_id", "identity"], unique=True)
     op.create_index("ix_feed_items_order", "feed_items", ["subscription_id", "shown_at", "id"])
     op.create_index("ix_feed_items_media", "feed_items", ["media_id"])
+    wanted = ["subscription_id", "shown_at", "id"]
+    _index("ix_feed_items_wanted", "feed_items", wanted, "wanted_at IS NOT NULL", unique=False)
 
 
 def _texts(*names: str) -> list[sa.Column[Any]]:

@@ -1,0 +1,148 @@
+"""What is new in a feed, and what has changed, compared with what a subscription has brought before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+from sqlalchemy import bindparam, delete, select, update
+
+from nexus.db.feeds import feed_items
+from nexus.db.session import Query, Session, Statement
+from nexus.db.upserts import insert_or_nothing
+from nexus.media.feeds.taking import may_be_taken
+
+#: How long something is kept that is not in the feed any more, and that nobody has taken.
+PREVIEW_LIFE = timedelta(days=90)
+#: More new items than this at once are not taken in by themselves: the rest wait as previews.
+MOST_NEW = 25
+_OWN = ("id", "subscription_id", "seen_at", "wanted_at", "media_id", "taken_at")
+_TOLD = tuple(column.name for column in feed_items.c if column.name not in _OWN)
+
+
+class ItemKey(NamedTuple):
+    """What is needed of an item to recognize it."""
+
+    id: UUID
+    identity: str
+    title: str | None
+    url: str | None
+    enclosure_url: str | None
+    digest: str
+    shown_at: datetime
+    published_at: datetime | None
+    media_id: UUID | None
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """What is new, and what has changed, each with the item that it was before."""
+
+    new: list[dict[str, Any]]
+    changed: list[tuple[ItemKey, dict[str, Any]]]
+    #: What is not in the feed any more.
+    missing: list[UUID]
+
+
+_KEYS = Query(
+    select(*(feed_items.c[name] for name in ItemKey._fields)).where(
+        feed_items.c.subscription_id == bindparam("subscription_id")
+    ),
+    ItemKey,
+)
+_NEW = insert_or_nothing(feed_items)
+_CHANGE = Statement(
+    update(feed_items)
+    .where(feed_items.c.id == bindparam("item_id", type_=feed_items.c.id.type))
+    .values({name: bindparam(name, type_=feed_items.c[name].type) for name in _TOLD})
+)
+_TRIM = Statement(
+    delete(feed_items).where(
+        feed_items.c.id == bindparam("item_id", type_=feed_items.c.id.type),
+        feed_items.c.media_id.is_(None),
+        feed_items.c.wanted_at.is_(None),
+        feed_items.c.seen_at < bindparam("before", type_=feed_items.c.seen_at.type),
+    )
+)
+
+
+def known_items(session: Session, subscription_id: UUID) -> list[ItemKey]:
+    return session.all(_KEYS, subscription_id=subscription_id)
+
+
+def sort_out(known: Sequence[ItemKey], found: Iterable[dict[str, Any]]) -> Arrivals:
+    """Compare what a feed says with what is known.
+
+    An item whose guid has changed is recognized by its address, its enclosure and its title, if only one item has them.
+    """
+    rows = list(found)
+    by_identity = {key.identity: key for key in known}
+    told = {row["identity"] for row in rows}
+    left = [key for key in known if key.identity not in told]
+    looks = Counter(_look(key._asdict()) for key in left)
+    looks_told = Counter(_look(row) for row in rows)
+    by_look = {_look(key._asdict()): key for key in left}
+    sorted_out = Arrivals([], [], [])
+    seen: set[UUID] = set()
+    for row in rows:
+        look = _look(row)
+        key = by_identity.get(row["identity"])
+        if key is None and looks[look] == looks_told[look] == 1 and any(look):
+            key = by_look[look]
+        if key is None:
+            sorted_out.new.append(row)
+            continue
+        seen.add(key.id)
+        if key.digest != row["digest"]:
+            sorted_out.changed.append((key, row))
+    sorted_out.missing.extend(key.id for key in known if key.id not in seen)
+    return sorted_out
+
+
+def write_arrivals(
+    session: Session, subscription_id: UUID, arrivals: Arrivals, wanted: Iterable[str] = ()
+) -> None:
+    """Write what is new and what has changed; those of the `wanted` identities are to be taken in. Previews that left
+    the feed long ago go."""
+    now, chosen = session.now, set(wanted)
+    session.run_many(
+        _NEW,
+        [
+            {
+                **row,
+                "id": uuid4(),
+                "subscription_id": subscription_id,
+                "seen_at": now,
+                "wanted_at": now if row["identity"] in chosen else None,
+                "media_id": None,
+                "taken_at": None,
+            }
+            for row in arrivals.new
+        ],
+    )
+    # One without a date keeps the place that it got when it was first seen.
+    session.run_many(
+        _CHANGE,
+        [
+            {**row, "item_id": key.id, "shown_at": row["published_at"] or key.shown_at}
+            for key, row in arrivals.changed
+        ],
+    )
+    before = now - PREVIEW_LIFE
+    session.run_many(_TRIM, [{"item_id": item_id, "before": before} for item_id in arrivals.missing])
+
+
+def choose_new(rows: Sequence[dict[str, Any]], most: int, *, podcast: bool) -> list[str]:
+    """Return the identities of the latest items that can be taken in."""
+    fit = [row for row in rows if may_be_taken(podcast, row["url"], row["enclosure_url"])]
+    # Of those without a date, a feed names the latest first.
+    latest = sorted(fit, key=lambda row: row["shown_at"], reverse=True)
+    return [row["identity"] for row in latest[:most]]
+
+
+def _look(item: dict[str, Any]) -> tuple[str | None, ...]:
+    return item["url"], item["enclosure_url"], item["title"]

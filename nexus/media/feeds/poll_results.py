@@ -1,0 +1,287 @@
+"""What came of a poll is written: under its fence, with what is new, and with where the feed stands now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, bindparam, case, exists, literal_column, null, select, update
+
+from nexus import urls
+from nexus.db.feeds import feed_items, feeds, subscriptions
+from nexus.db.moves import SUBSCRIPTION_ROWS, Move
+from nexus.db.rows import FeedItemRow, FeedRow, SubscriptionRow
+from nexus.db.session import Query, Session, Statement
+from nexus.errors import FeedGone, InvalidUrl, NotFound, WorkError
+from nexus.libraries import access, catalog
+from nexus.media.feeds import arrivals, pace
+from nexus.media.feeds.episodes import update_episode
+from nexus.media.feeds.reading import FeedAnswer, NothingNew, feed_values, item_values
+from nexus.states import subscription as edges
+from nexus.states.subscription import SubscriptionStatus
+from nexus.work.errands import held_by
+from nexus.work.handler import WORKER, Hold
+
+#: After so many failures in a row a subscription is said to be failing.
+FEW = 3
+
+
+@dataclass(frozen=True)
+class CheckedFeed:
+    """What a feed says, made fit for the database before a transaction is open."""
+
+    answer: FeedAnswer
+    about: dict[str, Any]
+    items: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, answer: FeedAnswer, now: datetime) -> CheckedFeed:
+        return cls(answer, feed_values(answer.reading), item_values(answer.reading, now))
+
+
+@dataclass(frozen=True)
+class DueFeed:
+    """A subscription that is polled, and the address of its feed."""
+
+    row: SubscriptionRow
+    url: str
+    has_wanted: bool
+
+
+class WrittenPoll(NamedTuple):
+    """What a poll has come to, and whether there are items to take in before its lease is let go."""
+
+    outcome: str
+    has_wanted: bool
+    run_after: datetime
+
+
+_HELD: tuple[ColumnElement[bool], ...] = (
+    subscriptions.c.id == bindparam("row_id"),
+    subscriptions.c.attempt == bindparam("fence"),
+    subscriptions.c.lease_expires_at.is_not(None),
+)
+
+
+def _given(name: str) -> ColumnElement[Any]:
+    return bindparam(name, type_=subscriptions.c[name].type)
+
+
+_NOW = bindparam("now", type_=subscriptions.c.polled_at.type)
+_POLLED = {
+    "tries": literal_column("0"),
+    "polled_at": _NOW,
+    "updated_at": _NOW,
+    "run_after": _given("run_after"),
+    "lease_expires_at": case(
+        (bindparam("keeps", type_=feeds.c.is_podcast.type), subscriptions.c.lease_expires_at)
+    ),
+}
+_SUCCEEDED = {
+    **_POLLED,
+    "succeeded_at": _NOW,
+    "failures": literal_column("0"),
+    "error_code": null(),
+    "error_message": null(),
+    "interval_seconds": _given("interval_seconds"),
+}
+_NOTHING_NEW = Statement(update(subscriptions).where(*_HELD).values(_SUCCEEDED))
+_READ = Statement(
+    update(subscriptions)
+    .where(*_HELD)
+    .values(
+        {
+            **_SUCCEEDED,
+            "etag": _given("etag"),
+            "last_modified": _given("last_modified"),
+            "brought_at": case(
+                (bindparam("brought", type_=feeds.c.is_podcast.type), _NOW), else_=subscriptions.c.brought_at
+            ),
+        }
+    )
+)
+_FAILED = Statement(
+    update(subscriptions)
+    .where(*_HELD)
+    .values({**_POLLED, **{name: _given(name) for name in ("failures", "error_code", "error_message")}})
+)
+LET_GO = Statement(
+    update(subscriptions).where(*_HELD).values(lease_expires_at=null(), run_after=_given("run_after"))
+)
+_TROUBLE = Move(SUBSCRIPTION_ROWS, edges.TROUBLE, sets={}, fenced=True)
+_RECOVER = Move(SUBSCRIPTION_ROWS, edges.RECOVER, sets={}, fenced=True)
+_VANISH = Move(SUBSCRIPTION_ROWS, edges.VANISH, sets={}, fenced=True)
+
+_FEED = Query(
+    select(feeds)
+    .join(subscriptions, subscriptions.c.feed_id == feeds.c.id)
+    .where(subscriptions.c.id == bindparam("row_id")),
+    FeedRow,
+)
+_ABOUT = ("title", "author", "description", "language", "site_url", "picture_url", "is_podcast")
+_DESCRIBE = Statement(
+    update(feeds)
+    .where(feeds.c.id == bindparam("feed_id"))
+    .values({name: bindparam(name, type_=feeds.c[name].type) for name in _ABOUT})
+)
+_other = feeds.alias("other")
+_MOVE = Statement(
+    update(feeds)
+    .where(
+        feeds.c.id == bindparam("feed_id"),
+        feeds.c.url == bindparam("from_url"),
+        ~exists(select(_other.c.id).where(_other.c.url == bindparam("to_url"))),
+    )
+    .values(url=bindparam("to_url"))
+)
+_twin = subscriptions.alias("twin")
+#: Another feed has the new address already: the subscription goes there, unless its library has that one, too.
+_FOLLOW = Statement(
+    update(subscriptions)
+    .where(
+        subscriptions.c.id == bindparam("row_id"),
+        ~exists(
+            select(_twin.c.id)
+            .join(_other, _other.c.id == _twin.c.feed_id)
+            .where(_twin.c.library_id == subscriptions.c.library_id, _other.c.url == bindparam("to_url"))
+        ),
+    )
+    .values(feed_id=select(_other.c.id).where(_other.c.url == bindparam("to_url")).scalar_subquery())
+)
+_EPISODES = Query(
+    select(feed_items).where(
+        feed_items.c.id == bindparam("item_id", type_=feed_items.c.id.type),
+        feed_items.c.media_id.is_not(None),
+    ),
+    FeedItemRow,
+)
+
+
+def write_poll(
+    session: Session, hold: Hold, due: DueFeed, result: CheckedFeed | NothingNew | WorkError
+) -> WrittenPoll | None:
+    """Write what came of a poll; None if it is not the present one any more."""
+    if isinstance(result, WorkError):
+        return write_failure(session, hold, due, result)
+    if isinstance(result, NothingNew):
+        written = _write_nothing_new(session, hold, due, result)
+    else:
+        written = _write_reading(session, hold, due, result)
+    if written is not None and due.row.status is SubscriptionStatus.FAILING:
+        _RECOVER(session, due.row.id, actor=WORKER, fence=hold.attempt)
+    return written
+
+
+def let_go_of_poll(session: Session, hold: Hold, run_after: datetime) -> None:
+    """End a poll whose items are taken in."""
+    session.run(LET_GO, run_after=run_after, **held_by(hold))
+
+
+def write_failure(session: Session, hold: Hold, due: DueFeed, error: WorkError) -> WrittenPoll | None:
+    """Write why a poll brought nothing. A few of those in a row, and the subscription is failing."""
+    row, failures = due.row, due.row.failures + 1
+    run_after = session.now + pace.wait_after_failure(row.interval_seconds, failures, error.retry_after)
+    values = {
+        "failures": failures,
+        "error_code": error.code,
+        "error_message": error.message,
+        "run_after": run_after,
+        "keeps": due.has_wanted,
+    }
+    if session.run(_FAILED, now=session.now, **values, **held_by(hold)) == 0:
+        return None
+    move = _VANISH if isinstance(error, FeedGone) else _TROUBLE if failures >= FEW else None
+    if move is not None:
+        move(session, row.id, actor=WORKER, error_code=error.code, fence=hold.attempt)
+    return WrittenPoll(f"failed: {error.code}", due.has_wanted, run_after)
+
+
+def _write_nothing_new(session: Session, hold: Hold, due: DueFeed, result: NothingNew) -> WrittenPoll | None:
+    row = due.row
+    interval = pace.next_interval(row.interval_seconds, brought=False, asked=None)
+    run_after = session.now + pace.with_jitter(interval)
+    values = {"interval_seconds": interval, "run_after": run_after, "keeps": due.has_wanted}
+    if session.run(_NOTHING_NEW, now=session.now, **values, **held_by(hold)) == 0:
+        return None
+    _follow(session, due, result.moved_to)
+    return WrittenPoll("unchanged", due.has_wanted, run_after)
+
+
+def _write_reading(session: Session, hold: Hold, due: DueFeed, result: CheckedFeed) -> WrittenPoll | None:
+    row, now = due.row, session.now
+    try:
+        # Libraries are locked before subscriptions, and those before items.
+        access.keep_library(session, row.library_id)
+    except NotFound:
+        return None
+    answer, about = result.answer, result.about
+    arrived = arrivals.sort_out(arrivals.known_items(session, row.id), result.items)
+    wanted = _wanted(row, arrived, is_podcast=about["is_podcast"])
+    interval = pace.next_interval(
+        row.interval_seconds,
+        brought=bool(arrived.new) and row.succeeded_at is not None,
+        asked=answer.reading.pace_seconds,
+    )
+    run_after, has_wanted = now + pace.with_jitter(interval), due.has_wanted or bool(wanted)
+    is_direct = answer.url in {due.url, answer.moved_to}
+    values = {
+        "interval_seconds": interval,
+        "run_after": run_after,
+        "keeps": has_wanted,
+        "brought": bool(arrived.new),
+        "etag": answer.etag if is_direct else None,
+        "last_modified": answer.last_modified if is_direct else None,
+    }
+    if session.run(_READ, now=now, **values, **held_by(hold)) == 0:
+        return None
+    _follow(session, due, answer.moved_to)
+    _describe(session, row, about, has_items=bool(result.items))
+    taken = {key.media_id: key.id for key, _ in arrived.changed if key.media_id is not None}
+    present = [taken[media_id] for media_id in sorted(taken) if catalog.lock_media(session, media_id)]
+    arrivals.write_arrivals(session, row.id, arrived, wanted)
+    _update_episodes(session, row, present)
+    return WrittenPoll(f"{len(arrived.new)} new", has_wanted, run_after)
+
+
+def _wanted(row: SubscriptionRow, arrived: arrivals.Arrivals, *, is_podcast: bool) -> list[str]:
+    """Return what is to be taken in: the first time as many as were asked for, later what is new."""
+    if row.succeeded_at is None:
+        return arrivals.choose_new(arrived.new, row.takes_first, podcast=is_podcast)
+    if not row.takes_new:
+        return []
+    return arrivals.choose_new(arrived.new, arrivals.MOST_NEW, podcast=is_podcast)
+
+
+def _describe(session: Session, row: SubscriptionRow, about: dict[str, Any], *, has_items: bool) -> None:
+    """A feed that is empty at the moment stays what it was; one that does not say its title keeps the one it has."""
+    known = session.first(_FEED, row_id=row.id)
+    if known is None:
+        return
+    given = {**about, "title": about["title"] or known.title}
+    if not has_items:
+        given["is_podcast"] = known.is_podcast
+    if any(getattr(known, name) != given[name] for name in _ABOUT):
+        session.run(_DESCRIBE, feed_id=known.id, **given)
+
+
+def _update_episodes(session: Session, row: SubscriptionRow, item_ids: list[UUID]) -> None:
+    feed = session.first(_FEED, row_id=row.id) if item_ids else None
+    if feed is None:
+        return
+    for item in (item for item_id in item_ids for item in session.all(_EPISODES, item_id=item_id)):
+        update_episode(session, feed, item)
+
+
+def _follow(session: Session, due: DueFeed, moved_to: str | None) -> None:
+    """The feed has another address from now on."""
+    try:
+        moved_to = moved_to and urls.identify_article(moved_to).canonical_url
+    except InvalidUrl:
+        return
+    if moved_to is None or moved_to == due.url:
+        return
+    given = {"from_url": due.url, "to_url": moved_to}
+    if session.run(_MOVE, feed_id=due.row.feed_id, **given) == 0:
+        session.run(_FOLLOW, row_id=due.row.id, to_url=moved_to)
