@@ -261,7 +261,8 @@ def _in_folder(place: Path, make: Callable[[], Made]) -> Made:
     for _ in range(FOLDER_TRIES):
         with suppress(FileNotFoundError):
             return make()
-        with suppress(FileNotFoundError):
+        # It says that the folder exists if that goes while pathlib looks whether it is one.
+        with suppress(FileNotFoundError, FileExistsError):
             place.parent.mkdir(parents=True, exist_ok=True)
     return make()
 

@@ -483,6 +483,25 @@ def test_folders_that_come_and_go_do_not_break_a_put(tmp_path: Path) -> None:
     assert list(storage.objects("")) == []
 
 
+def test_a_folder_that_goes_a_moment_after_it_came_does_not_break_a_put(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it happens between two calls to the system: it exists already, and then it does not."""
+    storage = LocalStorage(tmp_path / "storage", "secret", wall_clock)
+    really, refused = os.mkdir, list[Path]()
+
+    def come_and_gone(place: Path, mode: int = 0o777) -> None:
+        if Path(place).name == "7" and not refused:
+            refused.append(place)
+            raise FileExistsError
+        really(place, mode)
+
+    monkeypatch.setattr(os, "mkdir", come_and_gone)
+    storage.put(f"{run_prefix()}media/7/original.pdf", [BODY], PDF)
+    assert len(refused) == 1
+    assert b"".join(storage.stream(f"{run_prefix()}media/7/original.pdf")) == BODY
+
+
 def test_an_unreachable_store_raises_a_storage_error() -> None:
     away = "http://127.0.0.1:9"
     for storage in (S3("b", away, "us-east-1", "k", "s", wall_clock), Supabase(away, "k", "b", wall_clock)):
