@@ -46,7 +46,7 @@ def backoff(seconds: float, tries: int) -> timedelta:
 
 def _growing(error: WorkError, waits: int) -> timedelta:
     """Return a wait that doubles each time, less up to an eighth at random."""
-    grown = timedelta(seconds=error.retry_after or 0) * 2 ** min(waits, 10)
+    grown = timedelta(seconds=error.retry_after or 0) * (1 << min(waits, 10))
     return min(grown, LONGEST_BLOCK) * random.uniform(0.875, 1.0)  # noqa: S311
 
 
