@@ -221,6 +221,25 @@ def revisions(
 
 
 @app.command()
+def transcript(
+    item: Annotated[UUID, typer.Argument(help="The item's id.", metavar="ID", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="WebVTT, SRT, JSON or plain text; - is standard input.", metavar="FILE", show_default=False
+        ),
+    ],
+    user: User = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+) -> None:
+    """Use the transcript in a file as your own version of a video or an episode."""
+    from nexus.cli.transcript import bring_from_file
+
+    bring_from_file(data_dir, user, item, file, as_json=as_json)
+
+
+@app.command()
 def extract(
     sources: Annotated[
         list[str],

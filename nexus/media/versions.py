@@ -239,6 +239,14 @@ def enter_own_text(sessions: Sessions, media_id: UUID, viewer: UUID, title: str,
         entered = storable(Extraction.plain(" ".join(title.split()) or None, text))
     except EmptyContent as error:
         raise InvalidRequest("The text is empty. Paste the text of the page.") from error
+    return hold_own_text(sessions, media_id, viewer, entered)
+
+
+def hold_own_text(sessions: Sessions, media_id: UUID, viewer: UUID, entered: Extraction) -> int:
+    """Write a storable text as the viewer's own version of an item, for their default library; return its number.
+
+    Raises NotFound, and Forbidden for somebody else's file.
+    """
     ready = Readable.of(media_id, 0, Found(entered, ENTERED_BY), owner=viewer)
     with sessions.begin() as session:
         lock_item(session, media_id)

@@ -33,6 +33,7 @@ from nexus.web.api import (
     stories,
     subscriptions,
     tokens,
+    transcripts,
     uploads,
 )
 from nexus.web.api.events import Feed
@@ -57,6 +58,7 @@ from nexus.web.pages import searching as page_searching
 from nexus.web.pages import sharing as page_sharing
 from nexus.web.pages import sign_in as page_sign_in
 from nexus.web.pages import stories as page_stories
+from nexus.web.pages import transcripts as page_transcripts
 from nexus.web.pages import uploads as page_uploads
 from nexus.web.pages import versions as page_versions
 from nexus.web.views.render import refuse_as_page
@@ -82,6 +84,7 @@ ROUTERS = (
     listening.router,
     media.router,
     changes.router,
+    transcripts.router,
     libraries.router,
     subscriptions.router,
     subscriptions.feeds,
@@ -102,6 +105,7 @@ ROUTERS = (
     page_reader.router,
     page_versions.router,
     page_versions.text,
+    page_transcripts.router,
     page_imports.router,
     page_imports.form,
     page_imports.script,

@@ -156,3 +156,15 @@ def test_mark_says_what_it_could_not_mark(terminal: Terminal) -> None:
         ran = terminal.run(*refused)
         assert ran.code != 0
         assert why in ran.err
+
+
+def test_the_transcript_of_a_video_comes_from_a_file(terminal: Terminal) -> None:
+    (media_id,) = added(terminal, "https://www.youtube.com/watch?v=dQw4w9WgXcQ")
+    named = terminal.folder / "talk.vtt"
+    named.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Good morning.\n")
+    ran = terminal.run("transcript", media_id, named, "--json")
+    assert json.loads(ran.out) == {"media_id": media_id, "revision": 1}
+    wrong = terminal.run("transcript", media_id, terminal.folder)
+    assert (wrong.code, "can't be read" in wrong.err) == (1, True)
+    named.write_bytes(b"\x89PNG")
+    assert "not a transcript" in terminal.run("transcript", media_id, named).err

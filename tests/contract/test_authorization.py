@@ -96,6 +96,8 @@ TABLE: dict[str, May | None] = {
     "POST /media/{media_id}/revisions/{number}/use": ADMINS,
     "POST /media/{media_id}/refresh": ADMINS,
     "POST /media/{media_id}/text": May(404, 403, 403, 200),
+    # It is neither a video nor an episode.
+    "PUT /media/{media_id}/transcript": May(404, 400, 400, 400),
     "GET /media/{media_id}/changes": READERS,
     "POST /media/retry": EVERYONE,
     "POST /media/remove": EVERYONE,
@@ -421,6 +423,8 @@ def test_every_role_gets_the_answer_that_the_table_of_rights_says(site: Site) ->
 
 def expect_code(endpoint: str, answer: httpx2.Response) -> None:
     codes = {403: "E_FORBIDDEN", 404: "E_NOT_FOUND", 409: "E_INVALID_STATE", 400: "E_FEED_UNREACHABLE"}
+    if endpoint.endswith("/transcript"):
+        codes[400] = "E_INVALID_REQUEST"
     if answer.status_code != 200:
         said = job_problem if "/api/" in endpoint else problem
         assert said(answer) == (answer.status_code, codes[answer.status_code]), endpoint

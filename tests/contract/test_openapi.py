@@ -37,6 +37,11 @@ def described() -> schemathesis.BaseSchema:
     return schema
 
 
+@schemathesis.serializer("text/vtt", "application/x-subrip")
+def as_text(context: schemathesis.SerializationContext, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode(errors="replace")
+
+
 schema = described()
 load_all_checks()
 #: What a schema can't say: which strings are valid URLs, kinds, names or cursors.
