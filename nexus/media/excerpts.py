@@ -11,9 +11,11 @@ from uuid import UUID
 from sqlalchemy import Integer, Text, func, literal_column, select
 
 from nexus.db.chunks import chunks
+from nexus.db.recordings import timings
 from nexus.db.session import Query, Session
 from nexus.db.tables import fragments, revisions
 from nexus.db.value_lists import in_values, numbered_values, padded_values
+from nexus.media.spoken import read_spans, spoken_at
 from nexus.search.marks import Span, cut_snippet, mark_words
 from nexus.search.scope import ChunkPlace
 from nexus.search.terms import Terms
@@ -30,6 +32,8 @@ class Excerpt:
     end: int
     text: str
     marks: list[Span]
+    #: When what was looked for is spoken, in milliseconds; None in a text without times.
+    starts_ms: int | None = None
 
 
 class _ChunkRow(NamedTuple):
@@ -37,6 +41,7 @@ class _ChunkRow(NamedTuple):
     fragment_id: UUID
     text: str
     language: str | None
+    spans: str | None
 
 
 def read_excerpts(session: Session, places: Sequence[ChunkPlace], terms: Terms) -> dict[int, Excerpt]:
@@ -62,7 +67,13 @@ def _texts_of(count: int) -> Query[_ChunkRow]:
         type_=Text,
     )
     return Query(
-        select(chunks.c.key, fragments.c.id.label("fragment_id"), text.label("text"), revisions.c.language)
+        select(
+            chunks.c.key,
+            fragments.c.id.label("fragment_id"),
+            text.label("text"),
+            revisions.c.language,
+            timings.c.spans,
+        )
         .join_from(
             chunks,
             fragments,
@@ -74,6 +85,12 @@ def _texts_of(count: int) -> Query[_ChunkRow]:
             revisions,
             (revisions.c.media_id == chunks.c.media_id) & (revisions.c.number == chunks.c.revision),
         )
+        .outerjoin(
+            timings,
+            (timings.c.media_id == chunks.c.media_id)
+            & (timings.c.revision == chunks.c.revision)
+            & (timings.c.position == chunks.c.fragment),
+        )
         .where(in_values(chunks.c.key, "chunk", count)),
         _ChunkRow,
     )
@@ -81,6 +98,7 @@ def _texts_of(count: int) -> Query[_ChunkRow]:
 
 def _cut(place: ChunkPlace, row: _ChunkRow, terms: Terms) -> Excerpt:
     start, end, marks = cut_snippet(row.text, mark_words(row.text, terms, row.language))
+    first_mark = marks[0][0] if marks else start
     return Excerpt(
         row.fragment_id,
         place.fragment,
@@ -88,4 +106,5 @@ def _cut(place: ChunkPlace, row: _ChunkRow, terms: Terms) -> Excerpt:
         place.start + end,
         row.text[start:end],
         [(first - start, last - start) for first, last in marks],
+        spoken_at(read_spans(row.spans), place.start + first_mark),
     )

@@ -11,11 +11,15 @@ from uuid import UUID
 from sqlalchemy import BigInteger, Integer, LargeBinary, Select, Text, bindparam, cast, func, select
 from sqlalchemy.engine import Dialect
 
+from nexus.db.recordings import timings
 from nexus.db.session import Query, Session, Sessions
 from nexus.db.tables import fragments
 from nexus.errors import NotFound
+from nexus.extract import TimeSpan
 from nexus.media.illustrations import Illustrations, has_images, illustrations_of, name_images
 from nexus.media.queries import PAGE, ItemPage, View, cursor_after, number_in
+from nexus.media.spoken import read_spans
+from nexus.states.capabilities import PLAYABLE
 
 #: How much a page holds of text and html together, in bytes.
 PAGE_BYTES = 256 * 1024
@@ -28,6 +32,21 @@ class FragmentRow(NamedTuple):
     position: int
     text: str
     html: str | None
+
+
+class TimedFragmentRow(NamedTuple):
+    """A fragment of a transcript, and when its sentences are spoken."""
+
+    id: UUID
+    position: int
+    text: str
+    html: str | None
+    times: tuple[TimeSpan, ...]
+
+
+class _Spans(NamedTuple):
+    position: int
+    spans: str
 
 
 class _Size(NamedTuple):
@@ -83,6 +102,15 @@ _UP_TO = Query(
     .order_by(fragments.c.position),
     FragmentRow,
 )
+_TIMES = Query(
+    select(timings.c.position, timings.c.spans).where(
+        timings.c.media_id == bindparam("media_id"),
+        timings.c.revision == bindparam("number"),
+        timings.c.position > _PLACE,
+        timings.c.position <= bindparam("last", type_=BigInteger),
+    ),
+    _Spans,
+)
 _ABOUT = Query(
     select(fragments.c.id, fragments.c.html.is_not(None).label("has_html")).where(
         *_OF_TEXT, fragments.c.position == _PLACE
@@ -136,7 +164,7 @@ class LargeFragment:
 
 
 @dataclass(frozen=True)
-class TextPage(ItemPage[FragmentRow]):
+class TextPage(ItemPage[FragmentRow | TimedFragmentRow]):
     """A page of a text. If `large` is there, it is the only fragment of the page, and `items` is empty."""
 
     large: LargeFragment | None = None
@@ -158,7 +186,17 @@ def read_text_page(session: Session, found: View, cursor: str | None = None, mos
         large = LargeFragment(found.row.id, found.row.revision, about.id, last, about.has_html, known)
         return TextPage([], following, found.capabilities, large)
     rows = session.all(_UP_TO, place=after, last=last, **of)
-    return TextPage(_with_pictures(session, found, rows), following, found.capabilities)
+    shown = _with_pictures(session, found, rows)
+    if found.row.kind in PLAYABLE:
+        times = {row.position: row.spans for row in session.all(_TIMES, place=after, last=last, **of)}
+        return TextPage(
+            [_timed(row, times.get(row.position)) for row in shown], following, found.capabilities
+        )
+    return TextPage([*shown], following, found.capabilities)
+
+
+def _timed(row: FragmentRow, kept: str | None) -> FragmentRow | TimedFragmentRow:
+    return row if kept is None else TimedFragmentRow(*row, read_spans(kept))
 
 
 def _with_pictures(session: Session, found: View, rows: list[FragmentRow]) -> list[FragmentRow]:

@@ -212,6 +212,12 @@ class FragmentOut(Answer):
         description="Clean, and its text content is exactly `text`: offsets are the same in both. Pictures are named "
         "`asset:{name}`; those that are not there have no `src`, but their `alt`."
     )
+    times: list[tuple[int, int, int, int]] | None = Field(
+        None,
+        examples=[[[0, 24, 1000, 2500]]],
+        description="Only in transcripts with times: for each sentence its first character and the first after it, "
+        "then when it begins and ends, in milliseconds.",
+    )
 
 
 class FragmentPage(Answer):

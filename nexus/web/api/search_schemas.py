@@ -39,9 +39,16 @@ class PassageOut(Answer):
         description="The page that opens the text at this passage.",
     )
 
+    starts_ms: int | None = Field(
+        None,
+        examples=[754200],
+        description="Only in transcripts with times: when the sentence with the first mark is spoken, in milliseconds.",
+    )
+
     @classmethod
     def of(cls, found: Excerpt, media_id: UUID) -> PassageOut:
-        return cls.model_validate({**vars(found), "url": passage_address(media_id, found)})
+        known = {name: value for name, value in vars(found).items() if value is not None}
+        return cls.model_validate({**known, "url": passage_address(media_id, found)})
 
 
 class FoundOut(Answer):
