@@ -148,6 +148,8 @@ DAMAGES = [
         MediaStatus.READY,
         [MADE_PRIVATE, "UPDATE library_media SET revision = 7 WHERE media_id = :id"],
     ),
+    ("recordings.times", MediaStatus.READY, ["INSERT INTO timings VALUES (:id, 1, 0, '[[0, 9999, 0, 1]]')"]),
+    ("recordings.times", MediaStatus.READY, ["INSERT INTO timings VALUES (:id, 1, 99, '[[0, 1, 0, 1]]')"]),
     ("search.words", MediaStatus.READY_FOR_READING, [GO_AWAY.format("chunks")]),
     ("search.vectors", MediaStatus.READY, [GO_AWAY.format("vectors")]),
     (
@@ -378,6 +380,20 @@ def test_notes_about_an_item_that_their_author_can_not_read_are_found(app: App, 
     assert "shelves.readers" not in complaints(app)
     damage(app, "UPDATE shelf SET user_id = :stranger", stranger=stranger)
     assert examine(app)["shelves.readers"].examples == (str(media_id),)
+
+
+@pytest.mark.parametrize(
+    "spans", ["[[3, 3, 0, 1]]", "[[0, 2, 5, 4]]", "[[0, 2, 0, 1], [2, 9999, 1, 2]]", "[[-1, 2, 0, 1]]", None]
+)
+def test_times_outside_of_their_words_are_found_on_both_databases(
+    app: App, owner: UUID, spans: str | None
+) -> None:
+    media_id = one_of_each(app, owner)[MediaStatus.READY]
+    damage(app, "INSERT INTO timings VALUES (:id, 1, 0, '[[0, 2, 0, 1], [2, 4, 1, 7]]')", id=media_id)
+    assert "recordings.times" not in complaints(app)
+    wrong = "UPDATE timings SET position = 99" if spans is None else f"UPDATE timings SET spans = '{spans}'"
+    damage(app, wrong)
+    assert examine(app)["recordings.times"].examples == (str(media_id),)
 
 
 def test_damage_of_jobs_and_stories_is_found_on_both_databases(app: App, owner: UUID) -> None:

@@ -56,7 +56,7 @@ def test_a_hit_says_when_it_is_spoken(me: Caller, talk: UUID) -> None:
 
 def test_a_hit_on_a_page_leads_to_its_moment(app: App, site: Site, me: Caller, talk: UUID) -> None:
     browser = site.anyone(Cookie=cookie_of(app.sessions, me.user), Origin=site.url)
-    page = browser.get("/search?q=delta", headers={"Accept": "text/html"})
+    page = browser.get("/find?q=delta")
     assert "&amp;at=2.5#mark" in page.text
 
 
