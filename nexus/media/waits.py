@@ -35,7 +35,8 @@ _COUNT = Query(
                 _since.c.subject == history.c.subject,
                 _since.c.subject_id == history.c.subject_id,
                 _since.c.id > history.c.id,
-                _since.c.event.not_in([START.verb, RELEASE.verb]),
+                _since.c.event != START.verb,
+                _since.c.event != RELEASE.verb,
             )
         ),
     ),
