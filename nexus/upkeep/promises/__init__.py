@@ -1,6 +1,6 @@
 """What must be true of the rows in the database. `nexus doctor` runs a query for each promise to find offenders."""
 
-from nexus.upkeep.promises import editorial, history, libraries, media, revisions, search, shelves
+from nexus.upkeep.promises import editorial, history, libraries, media, recordings, revisions, search, shelves
 from nexus.upkeep.promises.promise import Promise, offenders
 
 __all__ = ["PROMISES", "Promise", "offenders"]
@@ -10,6 +10,7 @@ PROMISES = (
     *revisions.PROMISES,
     *libraries.PROMISES,
     *shelves.PROMISES,
+    *recordings.PROMISES,
     *search.PROMISES,
     *editorial.PROMISES,
     *history.PROMISES,
