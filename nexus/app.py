@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from nexus.fetch.pace import SiteBook
     from nexus.imports.service import Imports
     from nexus.media.files import Files
+    from nexus.media.transcribing import Ears
     from nexus.media.workbench import PictureLimits, Tools
     from nexus.storage import Storage
     from nexus.work.kernel import Kernel
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
+#: How long fetching the sound of a recording may take, and for how long it is heard before others have their turn.
+LONGEST_FETCH, LONGEST_TURN = 600.0, 240.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class App(Front):
         self.imports.close()
         self.tools.leases.close()
         self.tools.sandbox.close()
+        self.tools.ears.close()
         if self.tools.embedder is not None:
             self.tools.embedder.close()
         self.tools.fetcher.close()
@@ -116,6 +120,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         _picture_limits(settings),
         make_embedder(settings),
         SignCodes(settings.search_mib * MIB),
+        _ears(settings),
         settings.languages,
     )
     imports = Imports(
@@ -232,6 +237,17 @@ def _picture_limits(settings: Settings) -> PictureLimits:
         seconds=settings.picture_seconds,
         patience=timedelta(hours=settings.picture_hours),
     )
+
+
+def _ears(settings: Settings) -> Ears:
+    """An attempt ends long before its lease does: fetching the sound may take a third of that time, and hearing it
+    another third, while one before it may take as long."""
+    from nexus.media.transcribing import Ears, SpeechLimits
+    from nexus.transcribe.speech import make_speech_model
+
+    third = settings.work_seconds / 3
+    limits = SpeechLimits(settings.audio_mib * MIB, min(LONGEST_FETCH, third), min(LONGEST_TURN, third))
+    return Ears(make_speech_model(settings), limits)
 
 
 def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:

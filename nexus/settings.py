@@ -27,6 +27,7 @@ from nexus.settings_embed import EmbedSettings
 from nexus.settings_languages import LanguageSettings
 from nexus.settings_shares import ShareSettings
 from nexus.settings_sources import chosen_env_file, default_data_dir, env_file, secrets_folder
+from nexus.settings_speech import SpeechSettings
 
 __all__ = [
     "SECRETS",
@@ -41,6 +42,7 @@ __all__ = [
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
 HOST_AND_PORT = re.compile(r"[^\s/@\\]+:[1-9][0-9]{0,4}", re.ASCII)
+WEB_ADDRESSES = [f"{name}_base_url" for name in ("llm", "embed", "speech")]
 DATABASES = ("sqlite", "postgresql", "postgres")
 #: Stands for the file that NEXUS_ENV_FILE names, or else the one in the data folder.
 CHOSEN_ENV_FILE = Path("chosen by NEXUS_ENV_FILE or the data folder")
@@ -53,7 +55,7 @@ class Lives(NamedTuple):
     most: timedelta
 
 
-class Settings(ShareSettings, EmbedSettings, LanguageSettings):
+class Settings(ShareSettings, EmbedSettings, LanguageSettings, SpeechSettings):
     """Read from `NEXUS_*` environment variables, then from `.env` in the data folder, then from a folder with a
     file for each secret. They never change afterwards."""
 
@@ -337,7 +339,7 @@ class Settings(ShareSettings, EmbedSettings, LanguageSettings):
             raise ValueError("it must begin with sqlite:// or postgresql://")
         return value
 
-    @field_validator("llm_base_url", "embed_base_url", "jwks_url", "oidc_issuer", "public_url", mode="after")
+    @field_validator(*WEB_ADDRESSES, "jwks_url", "oidc_issuer", "public_url", mode="after")
     @classmethod
     def _know_web_address(cls, value: str) -> str:
         given = urlsplit(value)

@@ -97,7 +97,7 @@ class Loose:
         """Keep nothing."""
 
     def listen(self, recording: Recording) -> None:
-        """Nothing here can listen."""
+        """Hear nothing: a transcription is kept piece by piece, in a database."""
 
     def require_transcription(self, seconds: float) -> None:
         """Count nothing: there is no account."""

@@ -91,21 +91,38 @@
         │   ├── DraftRefused          E_DRAFT_REFUSED
         │   ├── DraftUnusable         E_DRAFT_UNUSABLE
         │   └── DraftTooShort         E_DRAFT_TOO_SHORT
-        └── EmbeddingFailed           E_EMBEDDING_FAILED
-            ├── EmbeddingTimeout      E_EMBEDDING_TIMEOUT
-            ├── EmbeddingNoModel      E_EMBEDDING_NO_MODEL             transient, not counted
-            ├── EmbeddingBadModel     E_EMBEDDING_BAD_MODEL
-            ├── EmbeddingCrashed      E_EMBEDDING_CRASHED              transient
-            ├── EmbeddingStopped      E_EMBEDDING_STOPPED              transient, not counted
-            ├── EmbeddingMemory       E_EMBEDDING_MEMORY               transient
-            ├── EmbeddingSlow         E_EMBEDDING_SLOW                 transient
-            ├── EmbeddingUnreachable  E_EMBEDDING_UNREACHABLE          transient
-            ├── EmbeddingRateLimited  E_EMBEDDING_RATE_LIMITED         transient, not counted
-            ├── EmbeddingKeyRefused   E_EMBEDDING_KEY_REFUSED
-            ├── EmbeddingNoCredit     E_EMBEDDING_NO_CREDIT
-            ├── EmbeddingRefused      E_EMBEDDING_REFUSED
-            ├── EmbeddingUnusable     E_EMBEDDING_UNUSABLE
-            └── EmbeddingQuota        E_EMBEDDING_QUOTA                transient, not counted
+        ├── EmbeddingFailed           E_EMBEDDING_FAILED
+        │   ├── EmbeddingTimeout      E_EMBEDDING_TIMEOUT
+        │   ├── EmbeddingNoModel      E_EMBEDDING_NO_MODEL             transient, not counted
+        │   ├── EmbeddingBadModel     E_EMBEDDING_BAD_MODEL
+        │   ├── EmbeddingCrashed      E_EMBEDDING_CRASHED              transient
+        │   ├── EmbeddingStopped      E_EMBEDDING_STOPPED              transient, not counted
+        │   ├── EmbeddingMemory       E_EMBEDDING_MEMORY               transient
+        │   ├── EmbeddingSlow         E_EMBEDDING_SLOW                 transient
+        │   ├── EmbeddingUnreachable  E_EMBEDDING_UNREACHABLE          transient
+        │   ├── EmbeddingRateLimited  E_EMBEDDING_RATE_LIMITED         transient, not counted
+        │   ├── EmbeddingKeyRefused   E_EMBEDDING_KEY_REFUSED
+        │   ├── EmbeddingNoCredit     E_EMBEDDING_NO_CREDIT
+        │   ├── EmbeddingRefused      E_EMBEDDING_REFUSED
+        │   ├── EmbeddingUnusable     E_EMBEDDING_UNUSABLE
+        │   └── EmbeddingQuota        E_EMBEDDING_QUOTA                transient, not counted
+        └── TranscriptionFailed       E_TRANSCRIPTION_FAILED
+            ├── SoundUnreadable       E_SOUND_UNREADABLE
+            ├── SoundTooLong          E_SOUND_TOO_LONG
+            ├── SoundTooLarge         E_SOUND_TOO_LARGE
+            ├── TranscriptionTurn     E_TRANSCRIPTION_TURN             transient, not counted
+            ├── TranscriptionBusy     E_TRANSCRIPTION_BUSY             transient, not counted
+            ├── TranscriptionStopped  E_TRANSCRIPTION_STOPPED          transient, not counted
+            ├── TranscriptionNoModel  E_TRANSCRIPTION_NO_MODEL
+            ├── TranscriptionCrashed  E_TRANSCRIPTION_CRASHED          transient
+            ├── TranscriptionMemory   E_TRANSCRIPTION_MEMORY           transient
+            ├── TranscriptionSlow     E_TRANSCRIPTION_SLOW             transient
+            ├── TranscriptionUnreachable E_TRANSCRIPTION_UNREACHABLE   transient
+            ├── TranscriptionRateLimited E_TRANSCRIPTION_RATE_LIMITED  transient, not counted
+            ├── TranscriptionKeyRefused E_TRANSCRIPTION_KEY_REFUSED
+            ├── TranscriptionNoCredit E_TRANSCRIPTION_NO_CREDIT
+            ├── TranscriptionRefused  E_TRANSCRIPTION_REFUSED
+            └── TranscriptionUnusable E_TRANSCRIPTION_UNUSABLE
 
 The docstring of a class is its default message: what happened, then what to do next.
 """
@@ -116,4 +133,5 @@ from nexus.errors.api import *
 from nexus.errors.base import *
 from nexus.errors.draft import *
 from nexus.errors.embedding import *
+from nexus.errors.transcription import *
 from nexus.errors.work import *

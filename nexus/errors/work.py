@@ -14,6 +14,8 @@ class WorkError(NexusError):
     transient: ClassVar[bool] = False
     #: Whether it uses up one of the automatic tries. Work that could not even begin does not.
     counted: ClassVar[bool] = True
+    #: Whether the work goes on at once, without a wait: it only lets others have their turn.
+    at_once: ClassVar[bool] = False
     #: The `failure_stage`.
     stage: ClassVar[str] = "extract"
     #: The code that clients see instead of its own.

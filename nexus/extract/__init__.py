@@ -21,6 +21,7 @@ from nexus.states.media import Kind
 if TYPE_CHECKING:
     from nexus.extract.recording import Recording
     from nexus.extract.results import P, ParserResult
+    from nexus.extract.transcript import Transcript
 
 
 #: What people read who have not said anything else.
@@ -195,8 +196,10 @@ class Workbench(Protocol):
         """Write which video of a provider this is, unless another item is known as that."""
         ...
 
-    def listen(self, recording: Recording) -> ParserResult | None:
-        """Return a Transcript of what is said in a recording; None if nothing here can listen. Raises WorkError."""
+    def listen(self, recording: Recording) -> Transcript | None:
+        """Transcribe the sound of a recording, which has to be kept first. None if there is none, if no model that
+        knows its language can be used, or if nobody speaks. Raises TranscriptionFailed or FetchFailed, or a kind of
+        them: one that is not counted lets others have their turn, and the next attempt continues."""
         ...
 
     def require_transcription(self, seconds: float) -> None:

@@ -77,7 +77,7 @@ class ImportBench:
         """Keep nothing: there is no media yet."""
 
     def listen(self, recording: Recording) -> None:
-        """Nothing here can listen to a staged file."""
+        """Hear nothing: recordings are no files."""
 
     def require_transcription(self, seconds: float) -> None:
         quota.require_transcription(self.tools.sessions, self.tools.limits, self.viewer, seconds)

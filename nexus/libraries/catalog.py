@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, case, delete, exists, fun
 
 from nexus.db.list_keys import KEYS_IF_THERE
 from nexus.db.pictures import pictures
+from nexus.db.recordings import recordings
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import (
@@ -191,6 +192,9 @@ _FILES = Query(
         select(media_file.c.storage_path).where(media_file.c.media_id == bindparam("media_id")),
         select(pictures.c.storage_path).where(
             pictures.c.media_id == bindparam("media_id"), pictures.c.storage_path.is_not(None)
+        ),
+        select(recordings.c.audio_path).where(
+            recordings.c.media_id == bindparam("media_id"), recordings.c.audio_path.is_not(None)
         ),
     ),
     _File,

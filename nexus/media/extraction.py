@@ -57,7 +57,7 @@ def attempt(tools: Tools, media: Material, number: int, bench: Bench | None = No
         where = f"{PurePath(place.filename).name}:{place.lineno}"
         log.warning("extractor_crashed", media_id=str(media.id), reason=type(error).__name__, where=where)
         return Nothing(ExtractionFailed(), bench.kept)
-    return Found(extraction, extractor_origin(extractor), bench.fetched, bench.kept)
+    return Found(extraction, extractor_origin(extractor), bench.fetched, bench.kept, bench.sound)
 
 
 def _titled(found: Extraction, kept: Kept | None) -> Extraction:

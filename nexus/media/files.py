@@ -22,6 +22,7 @@ from sqlalchemy import and_, bindparam, exists, or_, select, text
 from nexus import logging
 from nexus.db.drivers import is_away
 from nexus.db.pictures import pictures
+from nexus.db.recordings import recordings
 from nexus.db.session import Session, Sessions, Statement
 from nexus.db.tables import media, media_file, uploads
 from nexus.errors import (
@@ -51,15 +52,15 @@ GRACE = timedelta(hours=1)
 
 _LOCK = Statement(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update())
 _STAY_LOCKED = Statement(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-#: The item has its file or a picture at this path.
+#: The item has its file, a picture or its sound at this path.
 IS_FILE = or_(
     *(
         exists(
-            select(table.c.media_id)
-            .where(table.c.media_id == media.c.id, table.c.storage_path == bindparam("path"))
+            select(path.table.c.media_id)
+            .where(path.table.c.media_id == media.c.id, path == bindparam("path"))
             .correlate(media)
         )
-        for table in (media_file, pictures)
+        for path in (media_file.c.storage_path, pictures.c.storage_path, recordings.c.audio_path)
     )
 )
 _IS_AWAITED = and_(

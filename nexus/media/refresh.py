@@ -214,6 +214,8 @@ class Refreshing(ErrandHandler[RefreshRow, Due, Found | Nothing | None]):
             discard_object(
                 self._tools.sessions, self._tools.files, claim.subject.media.id, result.kept.storage_path
             )
+        if isinstance(result, Found) and result.sound is not None:
+            discard_object(self._tools.sessions, self._tools.files, claim.subject.media.id, result.sound)
         return outcome
 
     def _try_again(self, claim: Claim[Due], nothing: Nothing) -> str:

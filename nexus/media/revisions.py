@@ -39,6 +39,7 @@ from nexus.db.tables import (
 )
 from nexus.errors import NotFound
 from nexus.media.indexing import request_indexing, use_languages
+from nexus.media.speech import end_speech
 from nexus.media.texts import Kept, Readable
 
 
@@ -167,6 +168,7 @@ def write_rest(session: Session, ready: Sequence[tuple[int, Readable]], made_by:
     session.run_many(_WRITE[assets], inside)
     spoken = [{**row, "revision": number} for number, one in ready for row in one.timings]
     session.run_many(_WRITE[timings], spoken)
+    end_speech(session, [one.media_id for _, one in ready if one.timings])
     asked = {"user_id": made_by, "now": session.now}
     elsewhere = [{**row, **asked, "revision": number} for number, one in ready for row in one.pictures]
     session.run_many(_WRITE_PICTURE, elsewhere)
@@ -183,6 +185,7 @@ def add_revision(session: Session, ready: Readable, made_by: UUID) -> int:
     if same is not None:
         tags = {name: ready.revision[name] for name in ("seen_by", "etag", "last_modified")}
         session.run(_SEEN, media_id=media_id, number=same.number, now=session.now, **tags)
+        end_speech(session, [media_id] if ready.timings else [])
         return same.number
     number = ready.reserved or reserve_number(session, media_id)
     for table, rows in text_rows([ready], session.now).items():

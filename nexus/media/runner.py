@@ -57,6 +57,10 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
     def lanes(self) -> Sequence[str]:
         return sorted(self._tools.extractors)
 
+    def is_long(self, lane: str | None) -> bool:
+        """A recording may have to be transcribed."""
+        return lane in {Kind.VIDEO, Kind.PODCAST_EPISODE}
+
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[MediaRow] | None:
         kind = lifecycle.kind_of(session, row_id)
         if kind is not None and kind not in self._tools.extractors:
@@ -103,6 +107,8 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
             outcome = self._give_up(claim, result)
         else:
             outcome = Outcome.READABLE if media_id in readable else Outcome.STALE
+            if result.sound is not None and outcome is Outcome.READABLE:
+                discard_object(self._tools.sessions, self._tools.files, media_id, result.sound)
         if result.kept is not None and outcome in {Outcome.RELEASED, Outcome.STALE}:
             discard_object(self._tools.sessions, self._tools.files, media_id, result.kept.storage_path)
         return outcome

@@ -58,6 +58,8 @@ class Found:
     extractor: str
     fetched: Fetched | None = None
     kept: Kept | None = None
+    #: Where the sound is that it was heard in.
+    sound: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ class Readable:
     addresses: tuple[str, ...] = ()
     #: When the words of a transcript are spoken, by fragment.
     timings: list[dict[str, Any]] = field(default_factory=list)
+    #: Where the sound is that it was heard in. Nobody needs it once the text is written.
+    sound: str | None = None
 
     @classmethod
     def of(
@@ -168,6 +172,7 @@ class Readable:
             found.kept,
             others,
             list(_timing_rows(media_id, text.fragments)),
+            found.sound,
         )
 
     @property

@@ -20,7 +20,7 @@ from nexus.embed import Embedder
 from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, NotFound
 from nexus.extract import DEFAULT_LANGUAGES, Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.recording import Recording
-from nexus.extract.results import P, ParserResult
+from nexus.extract.results import P
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import NO_HEADERS, Download, Fetcher, NotModified
 from nexus.libraries import quota
@@ -28,11 +28,14 @@ from nexus.libraries.quota import Allowances
 from nexus.media import revisions
 from nexus.media.files import Files, discard_object
 from nexus.media.recordings import find_recording, keep_recording, know_as, name_item
+from nexus.media.speech import Attempt
 from nexus.media.texts import Kept
+from nexus.media.transcribing import Ears, Hearing
 from nexus.search.codes import SignCodes
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError
 from nexus.storage.names import SUFFIXES, fetched_path
+from nexus.transcribe import Transcript
 from nexus.work.leases import Leases
 
 NAME_LENGTH = 120
@@ -72,6 +75,8 @@ class Tools:
     embedder: Embedder | None
     #: What this process keeps in memory to search by meaning.
     codes: SignCodes
+    #: What transcribes recordings.
+    ears: Ears
     #: The languages that people here read, the best first.
     languages: tuple[str, ...] = DEFAULT_LANGUAGES
 
@@ -115,6 +120,8 @@ class Bench:
         self._charged_for: UUID | None = media.id
         self.fetched: Fetched | None = None
         self.kept: Kept | None = None
+        #: Where the sound is that a text was heard in. Nobody needs it once the text is written.
+        self.sound: str | None = None
 
     def fetch(self, url: str) -> Fetched:
         answer = self._ask(url)
@@ -190,8 +197,20 @@ class Bench:
     def know_as(self, provider: str, provider_id: str) -> None:
         know_as(self._tools.sessions, self._media.id, self._media.kind, provider, provider_id)
 
-    def listen(self, recording: Recording) -> ParserResult | None:  # noqa: ARG002
-        return None
+    def listen(self, recording: Recording) -> Transcript | None:
+        tools = self._tools
+        hearing = Hearing(
+            tools.sessions,
+            tools.files,
+            tools.fetcher,
+            tools.limits,
+            tools.ears,
+            Attempt(self._media.id, self._attempt),
+            self._media.created_by_user_id,
+        )
+        found = hearing.hear(recording)
+        self.sound = None if found is None or hearing.copy is None else hearing.copy.path
+        return found
 
     def require_transcription(self, seconds: float) -> None:
         user = self._media.created_by_user_id

@@ -37,6 +37,12 @@ def picture_path(
     return f"{prefix}media/{media_id}/r{revision}/{place}-{attempt}.{extension}"
 
 
+def sound_path(media_id: UUID, name: str, prefix: str = "") -> str:
+    """Return `media/{media_id}/r0/sound-{name}`: where a recording's sound is kept while it is transcribed. With a name
+    of its own, a path is used once."""
+    return f"{prefix}media/{media_id}/r0/sound-{name}"
+
+
 def is_fetched(path: str) -> bool:
     """Whether only one fetch ever uses this path."""
     return _FETCHED.search(path) is not None

@@ -50,6 +50,7 @@ from nexus.media.files import GRACE, IS_FILE, Files, locked, remove_unless
 from nexus.states.media import Kind, MediaStatus
 from nexus.storage import StorageError, Stored
 from nexus.storage.names import media_of
+from nexus.upkeep.sounds import discard_old_sounds
 
 log = logging.get_logger(__name__)
 
@@ -222,6 +223,7 @@ def find_leftovers(sessions: Sessions, files: Files, *, remove: bool) -> Generat
     yield from _old_test_runs(sessions, files, remove)
     yield from _broken_uploads(sessions, files, remove)
     yield from _unheld_revisions(sessions, files, remove)
+    yield from _old_sounds(sessions, files, remove)
     if remove:
         _forget_duplicates(sessions)
 
@@ -247,7 +249,7 @@ def remove_safe_leftovers(
             continue
         if not _is_expected(sessions, media_id, stored.path) and _remove_orphan(sessions, files, stored.path):
             yield Leftover("orphans", ORPHAN, stored.path)
-    for remove in (_abandoned, _old_test_runs, _broken_uploads, _unheld_revisions):
+    for remove in (_abandoned, _old_test_runs, _broken_uploads, _unheld_revisions, _old_sounds):
         for each in remove(sessions, files, True):
             yield each
             if stopped():
@@ -367,6 +369,11 @@ def _unheld_revisions(sessions: Sessions, files: Files, remove: bool) -> Iterato
         for path in paths:
             files.remove(path)
         yield Leftover("revisions", "a version that no library holds", f"media/{one.media_id}/r{one.number}")
+
+
+def _old_sounds(sessions: Sessions, files: Files, remove: bool) -> Iterator[Leftover]:
+    for path in discard_old_sounds(sessions, files, remove=remove):
+        yield Leftover("sounds", "the sound of a recording that is not being transcribed", path)
 
 
 def _forget_duplicates(sessions: Sessions) -> None:

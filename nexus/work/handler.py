@@ -67,6 +67,10 @@ class Handler(ABC, Generic[S, R]):
         """Return the lanes of the backlog that this process can work on."""
         return (None,)
 
+    def is_long(self, lane: str | None) -> bool:  # noqa: ARG002
+        """Whether work of this lane may take minutes, so that nothing else should wait behind it in a batch."""
+        return False
+
     @abstractmethod
     def claim(self, session: Session, row_id: UUID, lease: timedelta) -> Claim[S] | None:
         """Claim one piece of work; None if it is not due, or somebody holds it."""

@@ -30,6 +30,8 @@ def decide(
 
     An error that lasts has been the reason for so many waits before this one.
     """
+    if error.at_once:
+        return Again(counted=False)
     if error.lasting:
         return Again(_growing(error, waits), counted=error.counted)
     if not error.counted:

@@ -35,10 +35,14 @@ class Turns:
         with self._sessions.begin() as session:
             for place, (lane, user_id) in enumerate(waiting):
                 share = ceil((most - len(claimed)) / (len(waiting) - place))
+                if handler.is_long(lane):
+                    share = 0 if claimed else 1
                 if share > 0:
                     claimed += handler.claim_due(session, lane, user_id, share, self._lease)
                     with self._lock:
                         self._next_user[handler.kind, lane] = UUID(int=(user_id.int + 1) % 2**128)
+                if claimed and handler.is_long(lane):
+                    break
         return claimed
 
     def _lanes_in_turn(self, handler: Handler[Any, Any]) -> list[str | None]:

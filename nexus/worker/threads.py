@@ -85,6 +85,7 @@ class Workers:
     def stop(self) -> None:
         self._stopping.set()
         log.info("worker_stopping", first="the work under way ends")
+        self._app.tools.ears.stop()
         self._bell.ring_for_all()
         deadline = time.monotonic() + STOP_SECONDS
         for thread in self._threads:

@@ -39,6 +39,7 @@ def make_settings(database_url: str, folder: Path, **more: object) -> Settings:
         "storage_prefix": run_prefix(),
         # A model takes seconds to start: tests of embedding bring their own.
         "embed": "off",
+        "speech": "off",
         **more,
     }
     return GivenSettings(**given)  # type: ignore[arg-type]

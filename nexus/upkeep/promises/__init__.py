@@ -11,6 +11,7 @@ PROMISES = (
     *recordings.PROMISES,
     *libraries.PROMISES,
     *shelves.PROMISES,
+    *recordings.PROMISES,
     *search.PROMISES,
     *editorial.PROMISES,
     *history.PROMISES,

@@ -1,0 +1,223 @@
+"""A model behind any server that speaks OpenAI's transcription API.
+
+Pieces are sent as WAV. An answer without times is taken as well: its paragraphs share the time of the piece by their
+length. What a server says is never shown: it may repeat the text or the key.
+"""
+
+from __future__ import annotations
+
+import io
+import logging as stdlib_logging
+import math
+import re
+import ssl
+import time
+import wave
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property
+
+import httpx2
+import msgspec
+
+from nexus.deadline import Deadline
+from nexus.errors import (
+    TranscriptionFailed,
+    TranscriptionKeyRefused,
+    TranscriptionNoCredit,
+    TranscriptionRateLimited,
+    TranscriptionRefused,
+    TranscriptionSlow,
+    TranscriptionUnreachable,
+    TranscriptionUnusable,
+)
+from nexus.model_process.host import ask_nobody
+from nexus.model_transport import AnswerLimits, ModelTransport
+from nexus.retry_after import parse_retry_after
+from nexus.transcribe.sound import RATE, WIDTH, PieceLengths
+from nexus.transcribe.speech import ANY, HeardCue, MissingSpeech
+
+OPENAI = "https://api.openai.com/v1"
+#: Ten minutes are 19 MB; servers take up to 25.
+LENGTHS = PieceLengths(480.0, 600.0)
+#: Many times what anybody says in ten minutes, with the times of each word.
+MOST_BYTES = 8 * 1024 * 1024
+#: More cues than there are in ten minutes of speech.
+MOST_SEGMENTS = 6000
+#: How often it is looked whether somebody still waits for the answer.
+LOOK_SECONDS = 0.5
+NO_CREDIT = "insufficient_quota"
+NOT_A_MODEL = (
+    "The speech model's address does not answer like one. Check NEXUS_SPEECH_BASE_URL: most end in /v1."
+)
+_PARAGRAPHS = re.compile(r"\n\s*\n|\r\n\s*\r\n")
+
+
+class _Segment(msgspec.Struct):
+    start: float
+    end: float
+    text: str
+    no_speech_prob: float | None = None
+    avg_logprob: float | None = None
+    compression_ratio: float | None = None
+
+
+class _Transcription(msgspec.Struct):
+    """The parts of a server's answer that are used here."""
+
+    text: str | None = None
+    segments: list[_Segment] | None = None
+
+
+class OpenAiSpeech:
+    """A process has one, shared by its threads."""
+
+    missing: MissingSpeech | None = None
+    lengths = LENGTHS
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        model: str,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.model = model
+        self.source = f"Transcribed by {model}"
+        self._url = f"{(base_url or OPENAI).rstrip('/')}/audio/transcriptions"
+        self._key = api_key.strip()
+        self._seconds = seconds
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(4, "nexus-speech")
+        for name in ("httpx2", "httpcore2"):
+            stdlib_logging.getLogger(name).setLevel(stdlib_logging.WARNING)  # below, they log addresses
+
+    def language_of(self, language: str | None) -> str | None:
+        """It takes any; the API wants two letters."""
+        code = (language or "").partition("-")[0].lower()
+        return code if len(code) == 2 and code.isascii() and code.isalpha() else ANY
+
+    def hear(self, samples: bytes, language: str, watch: Callable[[], None] = ask_nobody) -> list[HeardCue]:
+        answer = self._threads.submit(self._send, samples, language)
+        return _cues(_waited_for(answer, watch), len(samples) * 1000 // (RATE * WIDTH))
+
+    def close(self) -> None:
+        """Wait for nobody: each request ends by its deadline."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self, samples: bytes, language: str) -> bytes:
+        fields = {
+            "model": self.model,
+            "response_format": "verbose_json",
+            "timestamp_granularities[]": "segment",
+            **({"language": language} if language else {}),
+        }
+        limits = AnswerLimits(Deadline(self._seconds, self._clock, TranscriptionSlow), MOST_BYTES, _endless)
+        transport = ModelTransport(limits, self._tls)
+        try:
+            with httpx2.Client(transport=transport, trust_env=False, timeout=self._seconds) as client:
+                sound = {"file": ("piece.wav", wav_of(samples), "audio/wav")}
+                answer = client.post(self._url, data=fields, files=sound, headers=self._headers)
+        except UnicodeEncodeError:
+            raise TranscriptionKeyRefused from None  # everything else that is sent has been made sendable
+        except httpx2.TimeoutException:
+            raise TranscriptionSlow from None
+        except (httpx2.HTTPError, httpx2.InvalidURL):
+            raise TranscriptionUnreachable from None
+        if answer.status_code != 200:
+            raise _refusal(answer)
+        return answer.content
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        # So that the bytes counted are those of the answer.
+        return {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "nexus", **key}
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return httpx2.create_ssl_context(trust_env=False)
+
+
+def wav_of(samples: bytes) -> bytes:
+    """Return a piece as a WAV file."""
+    made = io.BytesIO()
+    with wave.open(made, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(WIDTH)
+        file.setframerate(RATE)
+        file.writeframes(samples)
+    return made.getvalue()
+
+
+def _waited_for(answer: Future[bytes], watch: Callable[[], None]) -> bytes:
+    """Wait, but not longer than somebody wants the answer: a server may think for minutes."""
+    while True:
+        with suppress(NotYet):
+            return answer.result(LOOK_SECONDS)
+        watch()
+
+
+def _cues(body: bytes, length_ms: int) -> list[HeardCue]:
+    """Raises TranscriptionUnusable for an answer that is none."""
+    try:
+        found = msgspec.json.decode(body, type=_Transcription)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise TranscriptionUnusable(NOT_A_MODEL) from None
+    if found.segments is None:
+        if found.text is None:
+            raise TranscriptionUnusable(NOT_A_MODEL)
+        return _without_times(found.text, length_ms)
+    if len(found.segments) > MOST_SEGMENTS:
+        raise TranscriptionUnusable
+    cues = [_cue(one, length_ms) for one in found.segments]
+    return sorted((cue for cue in cues if cue is not None), key=lambda cue: cue.starts_ms)
+
+
+def _cue(said: _Segment, length_ms: int) -> HeardCue | None:
+    """Times beyond the piece are moved to its end, and those that are no numbers refused."""
+    if not (math.isfinite(said.start) and math.isfinite(said.end)):
+        raise TranscriptionUnusable
+    starts, ends = (min(length_ms, max(0, int(1000 * at))) for at in (said.start, said.end))
+    if ends < starts:
+        return None
+    given = (said.no_speech_prob, said.avg_logprob, said.compression_ratio)
+    usual = HeardCue(starts, ends, said.text.strip())
+    sure = (default if value is None else value for value, default in zip(given, usual[3:], strict=True))
+    return HeardCue(*usual[:3], *sure)
+
+
+def _without_times(text: str, length_ms: int) -> list[HeardCue]:
+    paragraphs = [one.strip() for one in _PARAGRAPHS.split(text) if one.strip()]
+    total, before = sum(map(len, paragraphs)), 0
+    cues: list[HeardCue] = []
+    for one in paragraphs:
+        starts, before = before, before + len(one)
+        cues.append(HeardCue(starts * length_ms // total, before * length_ms // total, one))
+    return cues
+
+
+def _endless() -> TranscriptionUnusable:
+    return TranscriptionUnusable("The speech model's answer does not end. Set another model.")
+
+
+def _refusal(answer: httpx2.Response) -> TranscriptionFailed:
+    status = answer.status_code
+    if status == 402 or NO_CREDIT in answer.text[:2000]:
+        return TranscriptionNoCredit()
+    if status in {401, 403}:
+        return TranscriptionKeyRefused()
+    rest = parse_retry_after(answer.headers.get("retry-after", ""), datetime.now(UTC))
+    if status == 429:
+        return TranscriptionRateLimited(retry_after=rest)
+    if status in {408, 409, 425} or status >= 500:
+        return TranscriptionUnreachable(retry_after=rest)
+    if status == 413:
+        return TranscriptionRefused(
+            "The speech model's server takes no piece of 19 MB. Raise its limit, or set another one, then retry."
+        )
+    return TranscriptionRefused()
