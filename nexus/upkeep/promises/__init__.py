@@ -1,6 +1,6 @@
 """What must be true of the rows in the database. `nexus doctor` runs a query for each promise to find offenders."""
 
-from nexus.upkeep.promises import editorial, history, libraries, media, revisions, search, shelves
+from nexus.upkeep.promises import editorial, feeds, history, libraries, media, revisions, search, shelves
 from nexus.upkeep.promises.promise import Promise, offenders
 
 __all__ = ["PROMISES", "Promise", "offenders"]
@@ -11,6 +11,7 @@ PROMISES = (
     *libraries.PROMISES,
     *shelves.PROMISES,
     *search.PROMISES,
+    *feeds.PROMISES,
     *editorial.PROMISES,
     *history.PROMISES,
 )
