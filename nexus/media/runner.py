@@ -13,6 +13,7 @@ from nexus.db.session import Session
 from nexus.errors import ExtractorNotImplemented, WorkError
 from nexus.media import extraction, lifecycle, revisions
 from nexus.media.extraction import Nothing
+from nexus.media.feeds.own_texts import text_from_feed
 from nexus.media.files import discard_object
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.texts import Found, Readable
@@ -77,6 +78,8 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
     def do(self, claim: Claim[MediaRow]) -> Readable | Nothing:
         row, number = claim.subject, claim.hold.attempt
         result = extraction.attempt(self._tools, row, number)
+        if isinstance(result, Nothing) and decide(result.error, claim.tries, 0) is None:
+            result = text_from_feed(self._tools.sessions, row) or result
         if isinstance(result, Found):
             return Readable.of(row.id, number, result, address=row.canonical_url)
         return result

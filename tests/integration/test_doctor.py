@@ -18,8 +18,12 @@ from nexus.db import migrate, triggers
 from nexus.db.moves import STORY_ROWS, SUBJECTS, Subject
 from nexus.editorial import steps
 from nexus.extract import AVAILABLE_EXTRACTORS
+from nexus.extract.feeds.results import FeedEntry, FeedReading
 from nexus.libraries import access
 from nexus.media import shelving
+from nexus.media.feeds import arrivals, taking
+from nexus.media.feeds.reading import item_values
+from nexus.media.feeds.subscribing import Wishes, subscribe_unseen
 from nexus.states import job, story
 from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage import StorageError, Stored
@@ -233,6 +237,37 @@ def test_every_kind_of_damage_to_a_job_is_found(
     damage(small, *statements, id=job_id)
     found = examine(small)[check]
     assert (found.verdict, found.count, found.examples) == (CheckVerdict.PROBLEM, 1, (str(job_id),))
+    assert found.advice
+
+
+FEED_DAMAGES = [
+    ("subscriptions.values", "UPDATE subscriptions SET error_code = 'E_X'"),
+    ("subscriptions.values", "UPDATE subscriptions SET failures = 7"),
+    ("subscriptions.admin", "UPDATE memberships SET role = 'member'"),
+    ("feed_items.taken", "UPDATE feed_items SET wanted_at = seen_at WHERE taken_at IS NOT NULL"),
+    ("feed_items.taken", "UPDATE feed_items SET taken_at = NULL WHERE taken_at IS NOT NULL"),
+    ("episodes.identity", "DELETE FROM episodes"),
+    ("episodes.identity", "UPDATE media SET kind = 'video'"),
+    ("history.last", "DELETE FROM history WHERE subject = 'subscription'"),
+]
+
+
+@pytest.mark.parametrize(("check", "statement"), FEED_DAMAGES)
+def test_every_kind_of_damage_to_what_feeds_bring_is_found(
+    small: App, owner: UUID, check: str, statement: str
+) -> None:
+    AVAILABLE_EXTRACTORS[Kind.PODCAST_EPISODE] = good_extractor
+    with small.sessions.begin() as session:
+        made = subscribe_unseen(session, owner, "https://example.com/feed", Wishes(takes_first=1))
+        assert made is not None
+        entry = FeedEntry(guid="one", title="One", enclosure_url="https://example.com/one.mp3")
+        rows = item_values(FeedReading(entries=(entry, FeedEntry(guid="two"))), session.now)
+        arrivals.write_arrivals(session, made.id, arrivals.sort_out([], rows), [rows[0]["identity"]])
+    assert len(taking.take_wanted(small.sessions, {}, made.id)) == 1
+    assert complaints(small) == {}
+    damage(small, statement)
+    found = examine(small)[check]
+    assert (found.verdict, found.count) == (CheckVerdict.PROBLEM, 1)
     assert found.advice
 
 

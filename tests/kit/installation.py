@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, func, select, update
 from nexus.app import App, build
 from nexus.db.chunks import indexing
 from nexus.db.editorial import jobs
+from nexus.db.feeds import subscriptions
 from nexus.db.session import Statement
 from nexus.db.tables import media, refreshes
 from nexus.media.add import add_url
@@ -42,7 +43,7 @@ QUICK: dict[str, Any] = {
 LONG_LEASE = 60.0
 _HELD = [
     Statement(select(table.c.lease_expires_at).where(table.c.lease_expires_at.is_not(None)))
-    for table in (media, jobs, refreshes, indexing)
+    for table in (media, jobs, refreshes, indexing, subscriptions)
 ]
 _END_LEASES = [
     Statement(
@@ -50,7 +51,7 @@ _END_LEASES = [
         .where(table.c.lease_expires_at.is_not(None))
         .values(lease_expires_at=bindparam("then", type_=table.c.lease_expires_at.type))
     )
-    for table in (media, jobs, refreshes, indexing)
+    for table in (media, jobs, refreshes, indexing, subscriptions)
 ]
 _COUNT = Statement(select(func.count().label("many")).where(media.c.processing_status == bindparam("status")))
 OWNER = uuid4()

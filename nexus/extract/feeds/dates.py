@@ -43,7 +43,9 @@ FIRST_YEAR = 1970
 
 def feed_date(parsed: struct_time | None, raw: str | None) -> str | None:
     """Return a date as ISO 8601 in UTC, from what feedparser has made of it, or else from its text."""
-    found = _from_parsed(parsed) or _from_text((raw or "")[:LONGEST_DATE].strip())
+    text = (raw or "")[:LONGEST_DATE].strip()
+    # feedparser takes seconds since 1970 for a year and a day.
+    found = (None if _STAMP.fullmatch(text) else _from_parsed(parsed)) or _from_text(text)
     return None if found is None or found.year < FIRST_YEAR else found.isoformat()
 
 

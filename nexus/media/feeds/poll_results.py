@@ -14,8 +14,10 @@ from nexus.db.feeds import feed_items, feeds, subscriptions
 from nexus.db.moves import SUBSCRIPTION_ROWS, Move
 from nexus.db.rows import FeedItemRow, FeedRow, SubscriptionRow
 from nexus.db.session import Query, Session, Statement
+from nexus.db.tables import memberships
 from nexus.errors import FeedGone, InvalidUrl, NotFound, WorkError
 from nexus.libraries import access, catalog
+from nexus.libraries.access import Role
 from nexus.media.feeds import arrivals, pace
 from nexus.media.feeds.episodes import update_episode
 from nexus.media.feeds.reading import FeedAnswer, NothingNew, feed_values, item_values
@@ -47,7 +49,19 @@ class DueFeed:
 
     row: SubscriptionRow
     url: str
+    #: Whether items wait to be taken in.
     has_wanted: bool
+    #: Whether the one who subscribed is still in the library.
+    is_there: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the poll itself is to be written if the feed has nothing new."""
+        return self.is_there and self.row.status is SubscriptionStatus.ACTIVE
+
+
+class _Admin(NamedTuple):
+    user_id: UUID
 
 
 class WrittenPoll(NamedTuple):
@@ -70,14 +84,14 @@ def _given(name: str) -> ColumnElement[Any]:
 
 
 _NOW = bindparam("now", type_=subscriptions.c.polled_at.type)
+#: With items to take in the poll goes on, and is tried again if its worker is lost.
+_GOES_ON = bindparam("keeps", type_=feeds.c.is_podcast.type)
 _POLLED = {
-    "tries": literal_column("0"),
+    "tries": case((_GOES_ON, subscriptions.c.tries), else_=literal_column("0")),
     "polled_at": _NOW,
     "updated_at": _NOW,
     "run_after": _given("run_after"),
-    "lease_expires_at": case(
-        (bindparam("keeps", type_=feeds.c.is_podcast.type), subscriptions.c.lease_expires_at)
-    ),
+    "lease_expires_at": case((_GOES_ON, subscriptions.c.lease_expires_at)),
 }
 _SUCCEEDED = {
     **_POLLED,
@@ -108,12 +122,27 @@ _FAILED = Statement(
     .values({**_POLLED, **{name: _given(name) for name in ("failures", "error_code", "error_message")}})
 )
 LET_GO = Statement(
-    update(subscriptions).where(*_HELD).values(lease_expires_at=null(), run_after=_given("run_after"))
+    update(subscriptions)
+    .where(*_HELD)
+    .values(lease_expires_at=null(), tries=literal_column("0"), run_after=_given("run_after"))
 )
 _TROUBLE = Move(SUBSCRIPTION_ROWS, edges.TROUBLE, sets={}, fenced=True)
 _RECOVER = Move(SUBSCRIPTION_ROWS, edges.RECOVER, sets={}, fenced=True)
 _VANISH = Move(SUBSCRIPTION_ROWS, edges.VANISH, sets={}, fenced=True)
 
+_ADMIN = Query(
+    select(memberships.c.user_id)
+    .join(subscriptions, subscriptions.c.library_id == memberships.c.library_id)
+    .where(subscriptions.c.id == bindparam("row_id"), memberships.c.role == Role.ADMIN.value)
+    .order_by(memberships.c.created_at, memberships.c.user_id)
+    .limit(literal_column("1")),
+    _Admin,
+)
+_INHERIT = Statement(
+    update(subscriptions)
+    .where(subscriptions.c.id == bindparam("row_id"))
+    .values(created_by_user_id=bindparam("user_id"))
+)
 _FEED = Query(
     select(feeds)
     .join(subscriptions, subscriptions.c.feed_id == feeds.c.id)
@@ -162,7 +191,25 @@ _EPISODES = Query(
 def write_poll(
     session: Session, hold: Hold, due: DueFeed, result: CheckedFeed | NothingNew | WorkError
 ) -> WrittenPoll | None:
-    """Write what came of a poll; None if it is not the present one any more."""
+    """Write what came of a poll; None if it is not the present one any more.
+
+    Libraries are locked before subscriptions, and those before items. A row that is updated twice needs its library as
+    well: then PostgreSQL looks whether that is still there.
+    """
+    if not (due.is_plain and isinstance(result, NothingNew)):
+        try:
+            access.keep_library(session, due.row.library_id)
+        except NotFound:
+            return None
+    written = _write_result(session, hold, due, result)
+    if written is not None and not due.is_there:
+        _inherit(session, due.row.id)
+    return written
+
+
+def _write_result(
+    session: Session, hold: Hold, due: DueFeed, result: CheckedFeed | NothingNew | WorkError
+) -> WrittenPoll | None:
     if isinstance(result, WorkError):
         return write_failure(session, hold, due, result)
     if isinstance(result, NothingNew):
@@ -172,6 +219,13 @@ def write_poll(
     if written is not None and due.row.status is SubscriptionStatus.FAILING:
         _RECOVER(session, due.row.id, actor=WORKER, fence=hold.attempt)
     return written
+
+
+def _inherit(session: Session, subscription_id: UUID) -> None:
+    """Whoever subscribed has left the library: it goes on in the name of its oldest admin, with their allowance."""
+    admin = session.first(_ADMIN, row_id=subscription_id)
+    if admin is not None:
+        session.run(_INHERIT, row_id=subscription_id, user_id=admin.user_id)
 
 
 def let_go_of_poll(session: Session, hold: Hold, run_after: datetime) -> None:
@@ -211,11 +265,6 @@ def _write_nothing_new(session: Session, hold: Hold, due: DueFeed, result: Nothi
 
 def _write_reading(session: Session, hold: Hold, due: DueFeed, result: CheckedFeed) -> WrittenPoll | None:
     row, now = due.row, session.now
-    try:
-        # Libraries are locked before subscriptions, and those before items.
-        access.keep_library(session, row.library_id)
-    except NotFound:
-        return None
     answer, about = result.answer, result.about
     arrived = arrivals.sort_out(arrivals.known_items(session, row.id), result.items)
     wanted = _wanted(row, arrived, is_podcast=about["is_podcast"])

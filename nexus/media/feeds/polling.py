@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
-from uuid import UUID
 
-from sqlalchemy import bindparam, exists, literal_column, select, update
+from sqlalchemy import bindparam, exists, select
 
 from nexus.db.feeds import POLL_WAITING, feed_items, feeds, subscriptions
 from nexus.db.rows import SubscriptionRow
-from nexus.db.session import Query, Session, Statement
+from nexus.db.session import Query, Session
 from nexus.db.tables import memberships
 from nexus.errors import WorkError
-from nexus.libraries.access import Role
 from nexus.media.feeds import pace, taking
 from nexus.media.feeds.poll_results import CheckedFeed, DueFeed, let_go_of_poll, write_failure, write_poll
 from nexus.media.feeds.reading import NothingNew, fetch_feed
@@ -49,10 +47,6 @@ class _Polled(NamedTuple):
     is_there: bool
 
 
-class _Admin(NamedTuple):
-    user_id: UUID
-
-
 _MEMBERS = select(memberships.c.user_id).where(memberships.c.library_id == subscriptions.c.library_id)
 _LOOK = Query(
     select(
@@ -72,19 +66,6 @@ _LOOK = Query(
     .where(subscriptions.c.id == bindparam("row_id")),
     _Polled,
 )
-_ADMIN = Query(
-    select(memberships.c.user_id)
-    .join(subscriptions, subscriptions.c.library_id == memberships.c.library_id)
-    .where(subscriptions.c.id == bindparam("row_id"), memberships.c.role == Role.ADMIN.value)
-    .order_by(memberships.c.created_at, memberships.c.user_id)
-    .limit(literal_column("1")),
-    _Admin,
-)
-_INHERIT = Statement(
-    update(subscriptions)
-    .where(subscriptions.c.id == bindparam("row_id"))
-    .values(created_by_user_id=bindparam("user_id"))
-)
 _SUBSCRIPTION = Query(select(subscriptions).where(subscriptions.c.id == bindparam("row_id")), SubscriptionRow)
 
 
@@ -103,9 +84,7 @@ class PollingFeeds(ErrandHandler[SubscriptionRow, DueFeed, PollResult]):
         found = session.first(_LOOK, row_id=row.id)
         if found is None:
             return None
-        if not found.is_there:
-            _inherit(session, row.id)
-        subject = DueFeed(row, found.url, found.has_wanted)
+        subject = DueFeed(row, *found)
         return Claim(Hold(Work(POLL, row.id), row.attempt), row.tries, subject, row.request_id)
 
     def do(self, claim: Claim[DueFeed]) -> PollResult:
@@ -133,7 +112,8 @@ class PollingFeeds(ErrandHandler[SubscriptionRow, DueFeed, PollResult]):
         """A worker was lost three times over this feed."""
         found = session.first(_SUBSCRIPTION, row_id=hold.work.id)
         return (
-            found is not None and write_failure(session, hold, DueFeed(found, "", False), error) is not None
+            found is not None
+            and write_failure(session, hold, DueFeed(found, "", False, True), error) is not None
         )
 
     def _wait(self, claim: Claim[DueFeed], error: WorkError) -> str:
@@ -148,10 +128,3 @@ class PollingFeeds(ErrandHandler[SubscriptionRow, DueFeed, PollResult]):
             if taking.count_wanted(session, claim.subject.row.id) > 0:
                 run_after = min(run_after, session.now + timedelta(seconds=pace.SHORTEST))
             let_go_of_poll(session, claim.hold, run_after)
-
-
-def _inherit(session: Session, subscription_id: UUID) -> None:
-    """Whoever subscribed has left the library: it goes on in the name of its oldest admin, with their allowance."""
-    admin = session.first(_ADMIN, row_id=subscription_id)
-    if admin is not None:
-        session.run(_INHERIT, row_id=subscription_id, user_id=admin.user_id)

@@ -139,6 +139,15 @@ _FORGET_HISTORY = Statement(
         history.c.subject == "subscription", history.c.subject_id == bindparam("subscription_id")
     )
 )
+#: A library that is deleted takes its subscriptions along.
+_FORGET_ENDED = Statement(
+    delete(history).where(
+        history.c.subject == "subscription",
+        ~exists(
+            select(subscriptions.c.id).where(subscriptions.c.id == history.c.subject_id).correlate(history)
+        ),
+    )
+)
 _LOCK_FEED = Query(select(feeds.c.id).where(feeds.c.id == bindparam("feed_id")).with_for_update(), IdRow)
 _UNUSED = and_(
     ~exists(select(subscriptions.c.id).where(subscriptions.c.feed_id == feeds.c.id).correlate(feeds)),
@@ -269,7 +278,7 @@ def change_subscription(
     is_paused: bool | None = None,
 ) -> None:
     """Change what is taken in, pause or resume. Raises NotFound, or Forbidden for plain members."""
-    require_subscription_admin(session, subscription_id, viewer)
+    access.keep_library(session, require_subscription_admin(session, subscription_id, viewer))
     session.run(_WISH, subscription_id=subscription_id, takes_new=takes_new, now=session.now)
     if is_paused is not None:
         move = _PAUSE if is_paused else _RESUME
@@ -338,3 +347,8 @@ def remove_feed_if_unused(session: Session, feed_id: UUID) -> bool:
 def unused_feeds(session: Session) -> list[UUID]:
     """List feeds that can be removed."""
     return [row.id for row in session.all(_UNUSED_FEEDS)]
+
+
+def forget_ended(session: Session) -> int:
+    """Remove the history of subscriptions that are gone; return how many rows that were."""
+    return session.run(_FORGET_ENDED)

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from nexus.media.feeds.previews import ItemState
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from nexus.app import App, kernel_for
+from nexus.errors import InvalidRequest
+from nexus.libraries import catalog, members
+from nexus.libraries.access import Role
+from nexus.libraries.quota import Operation
+from nexus.media.feeds import pace, requests
+from nexus.media.feeds.arrivals import MOST_NEW, PREVIEW_LIFE
+from nexus.media.feeds.polling import POLL
+from nexus.media.feeds.previews import ItemState, list_previews
+from nexus.media.recordings import find_recording
+from nexus.queue import Work
+from nexus.queue.local import LocalQueue
 from nexus.states.subscription import SubscriptionStatus
 from tests.kit.clock import SetClock
-from tests.kit.feeds import Reader, Story, dated, episode
+from tests.kit.feeds import Reader, Story, dated, episode, rss
+from tests.kit.media import row_of
 from tests.kit.servers.web_pages import Answer
+from tests.kit.users import new_user
 
 
 def test_a_new_subscription_takes_the_latest_episodes(reader: Reader) -> None:
@@ -65,3 +83,267 @@ def test_a_few_failures_make_it_failing_and_a_success_recovers(reader: Reader, c
     assert reader.poll_later(made, clock) == "1 new"
     view = reader.view(made)
     assert (view.status, view.error_code, view.failures) == (SubscriptionStatus.ACTIVE, None, 0)
+
+
+def test_each_feed_finds_its_own_pace(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("0"))
+    made = reader.subscribe()
+    reader.poll(made)
+    intervals = []
+    for number in range(1, 4):
+        reader.publish(*(Story(str(one)) for one in range(number + 1)))
+        reader.poll_later(made, clock)
+        intervals.append(reader.view(made).interval_seconds)
+    assert intervals == sorted(intervals, reverse=True)
+    assert intervals[-1] == pace.SHORTEST
+    for _ in range(30):
+        reader.poll_later(made, clock)
+    assert reader.view(made).interval_seconds == pace.LONGEST
+
+
+def test_a_feed_that_asks_for_it_is_polled_less_often(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("0"), more="<ttl>600</ttl>")
+    made = reader.subscribe()
+    reader.poll(made)
+    view = reader.view(made)
+    assert view.interval_seconds == 36_000
+    wait = (view.run_after - clock.time).total_seconds()
+    assert 36_000 * (1 - pace.JITTER) <= wait <= 36_000 * (1 + pace.JITTER)
+
+
+def test_failures_wait_longer_each_time(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("0"))
+    made = reader.subscribe()
+    reader.pages["/feed"] = Answer(b"<html></html>")
+    waits = []
+    for _ in range(4):
+        assert reader.poll_later(made, clock) == "failed: E_FEED_IS_PAGE"
+        waits.append((reader.view(made).run_after - clock.time).total_seconds())
+    assert all(later > 1.5 * sooner for sooner, later in itertools.pairwise(waits))
+
+
+def test_a_site_that_asks_to_wait_is_left_alone(reader: Reader, clock: SetClock) -> None:
+    stories = [Story("0")]
+    reader.publish(*stories)
+    made = reader.subscribe()
+    reader.poll(made)
+    for number in range(1, 4):
+        stories.append(Story(str(number)))
+        reader.publish(*stories)
+        reader.poll_later(made, clock)
+    assert reader.view(made).interval_seconds == pace.SHORTEST
+    reader.pages["/feed"] = Answer(b"", status=429, headers={"Retry-After": "3600"})
+    reader.poll_later(made, clock)
+    assert (reader.view(made).run_after - clock.time).total_seconds() >= 3600 * (1 - pace.JITTER)
+
+
+@pytest.mark.parametrize("status", [301, 308])
+def test_a_permanent_redirect_moves_the_feed(reader: Reader, clock: SetClock, status: int) -> None:
+    reader.publish(Story("0"))
+    made = reader.subscribe()
+    reader.poll(made)
+    reader.publish(Story("0"), path="/new", ETag='"2"')
+    reader.pages["/feed"] = Answer(b"", status=status, headers={"Location": "/new"})
+    assert reader.poll_later(made, clock) == "0 new"
+    assert reader.view(made).url == reader.pages.url("/new")
+    asked = len(reader.pages.asked)
+    assert reader.poll_later(made, clock) == "unchanged"
+    assert [path for path, _ in reader.pages.asked[asked:]] == ["/new"]
+
+
+def test_a_passing_redirect_moves_nothing(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("0"), path="/elsewhere")
+    reader.pages["/feed"] = Answer(b"", status=302, headers={"Location": "/mid"})
+    reader.pages["/mid"] = Answer(b"", status=301, headers={"Location": "/elsewhere"})
+    made = reader.subscribe()
+    assert reader.poll(made) == "1 new"
+    assert reader.view(made).url == reader.pages.url("/feed")
+
+
+def test_a_permanent_redirect_to_a_page_moves_nothing(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("0"))
+    made = reader.subscribe()
+    reader.pages["/feed"] = Answer(b"", status=301, headers={"Location": "/home"})
+    reader.pages["/home"] = Answer(b"<html><body>Welcome</body></html>")
+    assert reader.poll(made) == "failed: E_FEED_IS_PAGE"
+    assert reader.view(made).url == reader.pages.url("/feed")
+
+
+def test_a_feed_that_moves_to_one_that_is_known_joins_it(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("0"))
+    reader.publish(Story("0"), path="/new")
+    old = reader.subscribe()
+    with reader.app.sessions.begin() as session:
+        other = catalog.create_library(session, reader.user, "Other")
+    new = reader.subscribe("/new", library_id=other)
+    reader.pages["/feed"] = Answer(b"", status=301, headers={"Location": "/new"})
+    assert reader.poll(old) == "1 new"
+    assert reader.view(old).url == reader.view(new).url == reader.pages.url("/new")
+
+
+def test_a_flood_of_new_items_is_not_taken_in(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("old"))
+    made = reader.subscribe(takes_new=True, takes_first=0)
+    reader.poll(made)
+    reader.publish(*(Story(f"new {number}") for number in range(400)), Story("old"))
+    assert reader.poll_later(made, clock) == f"400 new, {MOST_NEW} taken in"
+    assert reader.view(made).items == 401
+
+
+def test_everything_can_be_taken_in_on_request(reader: Reader) -> None:
+    reader.publish(*(episode(f"e{number}") for number in range(250)))
+    made = reader.subscribe(takes_first=0)
+    reader.poll(made)
+    done = requests.take_all(reader.app.sessions, LocalQueue(), reader.app.limits, reader.user, made)
+    assert done == (200, 50)
+
+
+def test_what_exceeds_the_allowance_waits(reader: Reader, app: App, clock: SetClock) -> None:
+    limited = replace(app.tools, limits={Operation.INGEST_URLS: 2})
+    reader.publish(*(episode(f"e{number}") for number in range(5)))
+    made = reader.subscribe(takes_first=5)
+    assert kernel_for(limited).run(Work(POLL, made)) == "5 new, 2 taken in"
+    assert reader.view(made).wanted == 3
+    clock.forward(days=2)
+    assert kernel_for(limited).run(Work(POLL, made)) == "0 new, 2 taken in"
+
+
+def test_an_episode_whose_guid_changes_stays_the_same(reader: Reader, clock: SetClock) -> None:
+    reader.publish(episode("one"))
+    made = reader.subscribe()
+    reader.poll(made)
+    for number in range(3):
+        reader.publish(episode("one", guid=f"session-{number}"))
+        assert reader.poll_later(made, clock) == "0 new"
+    assert reader.titles(made) == ["one"]
+
+
+def test_a_guid_that_all_items_share_says_nothing(reader: Reader, clock: SetClock) -> None:
+    reader.publish(episode("one", guid="same"), episode("two", guid="same"), Story("three", guid="same"))
+    made = reader.subscribe()
+    assert reader.poll(made) == "3 new, 3 taken in"
+    assert len({row.media_id for row in reader.items(made)}) == 3
+    assert reader.poll_later(made, clock) == "0 new"
+
+
+def test_items_without_a_guid_are_known_by_their_enclosure_and_date(reader: Reader, clock: SetClock) -> None:
+    live = "https://cdn.example.com/live.mp3"
+    stories = [episode(f"e{day}", guid=None, enclosure=live, date=dated(day)) for day in (1, 2)]
+    reader.publish(*stories)
+    made = reader.subscribe()
+    assert reader.poll(made) == "2 new, 2 taken in"
+    reader.publish(episode("e3", guid=None, enclosure=live, date=dated(3)), *stories)
+    assert reader.poll_later(made, clock) == "1 new, 1 taken in"
+
+
+def test_an_enclosure_that_moves_is_played_from_its_new_place(reader: Reader, clock: SetClock) -> None:
+    reader.publish(episode("one"))
+    made = reader.subscribe()
+    reader.poll(made)
+    (item,) = reader.items(made)
+    assert item.media_id is not None
+    moved = "https://other.example.com/one.mp3"
+    transcript = '<podcast:transcript url="https://other.example.com/one.vtt" type="text/vtt"/>'
+    reader.publish(episode("one", enclosure=moved, more=transcript))
+    assert reader.poll_later(made, clock) == "0 new"
+    with reader.app.sessions.read() as session:
+        found = find_recording(session, item.media_id)
+    assert found is not None
+    assert found.recording.audio_url == moved
+    assert [one.url for one in found.recording.transcripts] == ["https://other.example.com/one.vtt"]
+    assert row_of(reader.app.sessions, item.media_id).external_playback_url == moved
+
+
+def test_an_episode_has_what_its_feed_says_without_being_fetched(reader: Reader) -> None:
+    more = "<itunes:duration>90</itunes:duration><itunes:season>2</itunes:season><itunes:episode>7</itunes:episode>"
+    reader.publish(episode("one", html="<p>Notes with <script>x</script>care.</p>", more=more), title="Cast")
+    made = reader.subscribe()
+    reader.poll(made)
+    (item,) = reader.items(made)
+    assert item.media_id is not None
+    with reader.app.sessions.read() as session:
+        found = find_recording(session, item.media_id)
+    assert found is not None
+    said = found.recording
+    assert (said.title, said.author, said.seconds, said.audio_type) == ("one", "Cast", 90, "audio/mpeg")
+    assert said.notes == "<p>Notes with care.</p>"
+    row = row_of(reader.app.sessions, item.media_id)
+    assert (row.kind, row.title, row.processing_status) == ("podcast_episode", "one", "pending")
+    assert (item.season, item.number) == (2, 7)
+    assert [path for path, _ in reader.pages.asked] == ["/feed", "/feed"]
+
+
+def test_a_video_of_a_channel_becomes_a_video(reader: Reader) -> None:
+    reader.publish(Story("v", link="https://www.youtube.com/watch?v=aaaaaaaaaaa"))
+    made = reader.subscribe(takes_new=True)
+    assert reader.poll(made) == "1 new, 1 taken in"
+    (item,) = reader.items(made)
+    assert item.media_id is not None
+    row = row_of(reader.app.sessions, item.media_id)
+    assert (row.kind, row.provider, row.provider_id) == ("video", "youtube", "aaaaaaaaaaa")
+
+
+def test_an_item_without_any_address_can_not_be_taken_in(reader: Reader) -> None:
+    reader.publish(Story("note", link=None))
+    made = reader.subscribe(takes_new=True)
+    assert reader.poll(made) == "1 new"
+    (item,) = reader.items(made)
+    assert item.kind is None
+    with pytest.raises(InvalidRequest):
+        requests.take_preview(reader.app.sessions, reader.app.limits, reader.user, made, item.id)
+
+
+def test_previews_that_left_the_feed_long_ago_go(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("stays"), Story("taken"), Story("goes"))
+    made = reader.subscribe()
+    reader.poll(made)
+    taken = next(row for row in reader.items(made) if row.title == "taken")
+    requests.take_preview(reader.app.sessions, reader.app.limits, reader.user, made, taken.id)
+    reader.publish(Story("stays"))
+    reader.poll_later(made, clock)
+    assert len(reader.titles(made)) == 3
+    clock.forward(days=PREVIEW_LIFE.days)
+    reader.poll(made)
+    assert set(reader.titles(made)) == {"stays", "taken"}
+
+
+def test_a_preview_that_changes_is_shown_as_it_is_now(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("one", html="<p>Before.</p>"))
+    made = reader.subscribe()
+    reader.poll(made)
+    reader.publish(Story("one", html="<p>After.</p>"))
+    assert reader.poll_later(made, clock) == "0 new"
+    (item,) = reader.items(made)
+    assert item.summary == "After."
+
+
+def test_a_subscription_goes_on_in_the_name_of_an_admin(reader: Reader, app: App, clock: SetClock) -> None:
+    """Whoever subscribed has left the library."""
+    heir = new_user(app)
+    with app.sessions.begin() as session:
+        library = catalog.create_library(session, reader.user, "Shared")
+        members.join(session, library, heir, Role.ADMIN)
+    reader.publish(episode("one"))
+    made = reader.subscribe(library_id=library)
+    with app.sessions.begin() as session:
+        members.remove_member(session, library, reader.user, reader.user)
+    assert reader.poll(made) == "1 new, 1 taken in"
+    with app.sessions.read() as session:
+        (item,) = list_previews(session, made).items
+    assert item.media_id is not None
+    assert row_of(app.sessions, item.media_id).created_by_user_id == heir
+
+
+def test_ten_thousand_items_are_kept_as_previews(reader: Reader) -> None:
+    reader.publish(*(Story(str(number), html="x") for number in range(10_000)))
+    made = reader.subscribe()
+    assert reader.poll(made) == "10000 new"
+    assert reader.view(made).items == 10_000
+
+
+def test_a_feed_without_end_is_refused(reader: Reader, clock: SetClock) -> None:
+    reader.publish(Story("one"))
+    made = reader.subscribe()
+    reader.pages["/feed"] = Answer(rss([Story("x", html="x" * 1000)]) * 12_000, "text/xml")
+    assert reader.poll(made) == "failed: E_FETCH_TOO_LARGE"
+    assert reader.view(made).status is SubscriptionStatus.ACTIVE
