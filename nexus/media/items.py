@@ -22,7 +22,9 @@ from sqlalchemy import (
     select,
 )
 
+from nexus.db.feeds import episodes, feeds
 from nexus.db.pictures import pictures
+from nexus.db.recordings import heard, listening, recordings
 from nexus.db.shelves import shelf
 from nexus.db.tables import library_media, media, media_file, memberships, revisions
 from nexus.libraries import access
@@ -85,6 +87,11 @@ class ItemRow(NamedTuple):
     favourite_at: datetime | None
     #: How much of the text lies behind them, from 0 to 1.
     progress: float
+    #: How long a recording is, the show that it belongs to, how far the viewer has heard it, and whether it is queued.
+    seconds: float | None
+    show: str | None
+    heard: float
+    is_queued: bool
     #: When the first of the viewer's libraries got it.
     held_since: datetime
     #: When the latest of the listed libraries got it.
@@ -109,7 +116,7 @@ SEEN: list[ColumnElement[Any]] = [
 
 def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
     """Return the rows of items that a query of `SEEN` found, with one of their revisions."""
-    original = func.coalesce(revisions.c.title, seen.c.title)
+    original = func.coalesce(revisions.c.title, recordings.c.title, seen.c.title)
     shown = {
         "title": func.coalesce(shelf.c.title, original),
         "original_title": original,
@@ -121,7 +128,14 @@ def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
         "file_type": media_file.c.content_type,
         "has_text": revisions.c.media_id.is_not(None),
         "revision": number,
-        **{name: revisions.c[name] for name in ("byline", "site", "published", "lead_image")},
+        "byline": func.coalesce(revisions.c.byline, recordings.c.author),
+        "site": func.coalesce(revisions.c.site, recordings.c.site),
+        "published": func.coalesce(revisions.c.published, recordings.c.published),
+        "lead_image": revisions.c.lead_image,
+        "seconds": recordings.c.seconds,
+        "show": feeds.c.title,
+        "heard": func.coalesce(heard.c.seconds, literal_column("0"), type_=Double),
+        "is_queued": listening.c.media_id.is_not(None),
         "words": func.coalesce(revisions.c.words, literal_column("0")),
         "excerpt": func.substr(
             revisions.c.excerpt, literal_column("1"), literal_column(str(EXCERPT)), type_=Text
@@ -146,6 +160,13 @@ def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
             ),
         )
         .outerjoin(shelf, and_(shelf.c.user_id == bindparam("viewer"), shelf.c.media_id == seen.c.id))
+        .outerjoin(recordings, recordings.c.media_id == seen.c.id)
+        .outerjoin(episodes, episodes.c.media_id == seen.c.id)
+        .outerjoin(feeds, feeds.c.id == episodes.c.feed_id)
+        .outerjoin(heard, and_(heard.c.user_id == bindparam("viewer"), heard.c.media_id == seen.c.id))
+        .outerjoin(
+            listening, and_(listening.c.user_id == bindparam("viewer"), listening.c.media_id == seen.c.id)
+        )
     )
 
 

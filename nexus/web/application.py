@@ -52,6 +52,7 @@ from nexus.web.pages import bulk as page_bulk
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
+from nexus.web.pages import listening as page_listening
 from nexus.web.pages import marks as page_marks
 from nexus.web.pages import reader as page_reader
 from nexus.web.pages import searching as page_searching
@@ -101,6 +102,8 @@ ROUTERS = (
     page_bulk.router,
     page_marks.router,
     page_marks.script,
+    page_listening.router,
+    page_listening.script,
     page_searching.router,
     page_reader.router,
     page_versions.router,

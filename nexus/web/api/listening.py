@@ -20,8 +20,8 @@ from nexus.web.http.threads import waits_for_site
 router = Router(tags=["listening"])
 
 #: A thousand hours.
-_LONGEST = 3_600_000
-_Seconds = Annotated[float, Field(ge=0, le=_LONGEST, allow_inf_nan=False, strict=True)]
+LONGEST_SECONDS = 3_600_000
+_Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False, strict=True)]
 
 
 class HeardBody(Body):

@@ -15,18 +15,25 @@ from nexus.errors import NotFound
 from nexus.libraries import catalog, people
 from nexus.media import history, queries, reader, refresh, shelving, versions
 from nexus.media.changes import list_changes
+from nexus.media.heard import heard_so_far
 from nexus.media.history import KnownEvent
+from nexus.media.listening import is_queued
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
+from nexus.media.recordings import find_recording
+from nexus.media.sound import sound_place
+from nexus.media.timings import fragment_at, times_between, transcribed_so_far
 from nexus.media.vectors import progress_of
-from nexus.states.capabilities import UNRENDERABLE
+from nexus.states.capabilities import PLAYABLE, UNRENDERABLE
 from nexus.states.media import FILE_KINDS
 from nexus.storage.names import disposition, download_name
+from nexus.web.api.listening import LONGEST_SECONDS
 from nexus.web.http.context import Nexus, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.files import picture_response
 from nexus.web.http.threads import taken_in_turn, threads_of, waits_for_store
 from nexus.web.views.items import show_history, show_item, show_place, show_reading, show_refresh
+from nexus.web.views.player import ShownPlayer, is_blocked, show_player, show_transcription
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 from nexus.web.views.searchable import show_searchable
 from nexus.web.views.versions import show_choice
@@ -47,6 +54,10 @@ _NEW, _SAME = "This is the latest text.", "Refreshed; nothing has changed."
 
 Start = Annotated[int | None, Query(alias="from", ge=0, lt=2**31, description="The fragment to begin with.")]
 End = Annotated[int | None, Query(alias="before", ge=0, lt=2**31, description="The fragment to end before.")]
+Moment = Annotated[
+    float | None,
+    Query(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False, description="A moment in the recording."),
+]
 Since = Annotated[int, Query(ge=0, description="The revision that the page shows.")]
 
 
@@ -60,6 +71,7 @@ def item(
     end: End = None,
     view: str = "",
     revision: Revision = None,
+    at: Moment = None,
 ) -> Response:
     """The item as the viewer holds it, or another version that they may read."""
     at_a_place = start is not None or end is not None
@@ -69,6 +81,11 @@ def item(
         found = held if revision is None else versions.view_version(session, media_id, viewer, revision)
         document = _document(session, found, viewer)
         passage = _passage(session, found, start, end)
+        if at is not None and not at_a_place:
+            passage = _spoken_at(session, found, passage, at)
+        times = _times(session, found, passage)
+        player = _player(session, found, viewer)
+        transcribed = show_transcription(transcribed_so_far(session, media_id))
         has_pdf = _pdf(session, found) is not None
         asked = refresh.present(session, media_id, viewer)
         events = _events(session, media_id, viewer)
@@ -80,6 +97,11 @@ def item(
     return page(
         request,
         "item.html",
+        frames=(player.frame.origin,) if player and player.frame else (),
+        player=player,
+        times=times,
+        transcribed=transcribed,
+        blocked=is_blocked(found, events),
         item=show_item(found, nexus.tools.extractors, viewer),
         reading=show_reading(
             found, view or ("text" if at_a_place else ""), document, passage, has_pdf, revision
@@ -109,10 +131,12 @@ def show_more_text(
     with nexus.sessions.read() as session:
         found = versions.view_version(session, media_id, viewer, revision)
         passage = _passage(session, found, start, end)
+        times = _times(session, found, passage)
         has_pdf = _pdf(session, found) is not None
     return fragment(
         request,
         "prose.html",
+        times=times,
         item=show_item(found, nexus.tools.extractors, viewer),
         reading=show_reading(found, "text", None, passage, has_pdf, revision),
         document=None,
@@ -205,6 +229,35 @@ def _passage(session: Session, found: View, start: int | None, end: int | None) 
     if end is not None:
         return reader.before(session, found.row.id, found.row.revision, end)
     return reader.onward(session, found.row.id, found.row.revision, start or 0)
+
+
+def _spoken_at(session: Session, found: View, passage: Passage, seconds: float) -> Passage:
+    """The passage, or the one that begins with what is spoken at that moment if this does not hold it."""
+    position = fragment_at(session, found.row.id, found.row.revision, seconds)
+    if position is None or passage.holds(position) or not passage.fragments:
+        return passage
+    return reader.onward(session, found.row.id, found.row.revision, position)
+
+
+def _times(session: Session, found: View, passage: Passage) -> dict[int, str]:
+    """When the words of a passage are spoken, for static/transcript.js."""
+    if not passage.fragments or found.row.kind not in PLAYABLE:
+        return {}
+    first, last = passage.fragments[0].position, passage.fragments[-1].position
+    return times_between(session, found.row.id, found.row.revision, first, last)
+
+
+def _player(session: Session, found: View, viewer: UUID) -> ShownPlayer | None:
+    media_id = found.row.id
+    if not found.capabilities.can_play:
+        return None
+    return show_player(
+        found,
+        find_recording(session, media_id),
+        sound_place(session, media_id),
+        heard_so_far(session, media_id, viewer),
+        is_queued=is_queued(session, media_id, viewer),
+    )
 
 
 def _pdf(session: Session, found: View) -> FileRow | None:

@@ -175,7 +175,7 @@
     if (!byId("prose")) return;
     const place = lastPlace();
     const arrived = performance.getEntriesByType("navigation")[0]?.type === "navigate";
-    const named = asked.has("from") || asked.has("before") || location.hash;
+    const named = asked.has("from") || asked.has("before") || asked.has("at") || location.hash;
     const wanted = place.fragment !== undefined && (!named || !arrived || asked.get("from") === String(place.fragment));
     if (!wanted || (location.hash && arrived)) return;
     if (goTo(place)) tellResumed();

@@ -52,6 +52,20 @@ def prose(text: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped first
 
 
+def clock_time(seconds: float) -> str:
+    """A place in a recording, or its length: 4:05, 1:02:09. static/player.js says the same."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def listening_time(seconds: float) -> str:
+    """How long a recording takes, in words."""
+    minutes = max(1, round(seconds / 60))
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours and rest else f"{hours} h" if hours else f"{rest} min"
+
+
 def path(text: str) -> Markup:
     """Escape a path, with a chance for the browser to break it after each slash."""
     return Markup("/<wbr>").join(escape(part) for part in text.split("/"))

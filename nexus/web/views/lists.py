@@ -41,7 +41,7 @@ SORTS: dict[str, tuple[str, Sort, bool]] = {
     "longest": ("Longest to read", Sort.TIME, True),
 }
 #: The words of the drop-down for kinds.
-KIND_NAMES = {kind.value: name for kind, name in KINDS.items() if kind is not Kind.PODCAST_EPISODE}
+KIND_NAMES = {kind.value: name for kind, name in KINDS.items()}
 #: What can be done with selected items, in words.
 DONE = {
     "retried": "retried",

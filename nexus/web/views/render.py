@@ -76,12 +76,17 @@ def _user(request: Request) -> UUID | None:
 
 
 def fragment(
-    request: Request, template: str, status: int = 200, headers: dict[str, str] | None = None, **values: Any
+    request: Request,
+    template: str,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    frames: tuple[str, ...] = (),
+    **values: Any,
 ) -> Response:
-    """A piece of a page, for htmx and app.js to put in its place."""
+    """A piece of a page, for htmx and app.js to put in its place. `frames` are the origins that it may show."""
     nexus = app_of(request)
     body = environment().get_template(template).render(now=nexus.sessions.clock(), **values)
-    safe = {**HEADERS, "Content-Security-Policy": policy(nexus.settings)}
+    safe = {**HEADERS, "Content-Security-Policy": policy(nexus.settings, frames)}
     return HTMLResponse(body, status, {**safe, **(headers or {})})
 
 
@@ -142,10 +147,11 @@ def noted(media_id: UUID) -> dict[str, str]:
     return {"HX-Trigger": json.dumps({"nexus:noted": {"id": str(media_id)}})}
 
 
-def policy(settings: Settings) -> str:
+def policy(settings: Settings, frames: tuple[str, ...] = ()) -> str:
     """The Content-Security-Policy: everything comes from Nexus, also the pictures of a text; uploads may go to the
-    store."""
-    return " ".join([f"{POLICY}; connect-src 'self'", *_store_origins(settings)])
+    store. A page with the player of another site may show frames of that site."""
+    shown = f"; frame-src 'self' {' '.join(frames)}" if frames else ""
+    return " ".join([f"{POLICY}{shown}; connect-src 'self'", *_store_origins(settings)])
 
 
 def _store_origins(settings: Settings) -> list[str]:
@@ -177,7 +183,9 @@ def environment() -> Environment:
     )
     for filter_ in (
         filters.ago,
+        filters.clock_time,
         filters.exactly,
+        filters.listening_time,
         filters.path,
         filters.prose,
         filters.reading_time,

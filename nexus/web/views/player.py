@@ -1,0 +1,150 @@
+"""The player of an item: what it plays, from where, and where its listener is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from nexus.media.heard import HeardSoFar
+from nexus.media.history import KnownEvent
+from nexus.media.queries import View
+from nexus.media.recordings import RecordingRow
+from nexus.media.sound import SoundPlace
+from nexus.media.timings import TranscribedSoFar
+from nexus.states.media import Kind
+from nexus.web.views.filters import clock_time
+
+#: Beside the end, a recording counts as heard: it begins at its beginning again.
+ENDED_SECONDS = 15.0
+BLOCKED = "E_PROVIDER_BLOCKED"
+SPEEDS = (0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3)
+
+
+class Frame(NamedTuple):
+    """A player of another site, which is loaded only when its listener asks for it."""
+
+    #: The protocol in which it is spoken to.
+    speaks: str
+    address: str
+    site: str
+
+    @property
+    def origin(self) -> str:
+        """What the page's policy lets frames come from."""
+        found = urlsplit(self.address)
+        return f"{found.scheme}://{found.netloc}"
+
+
+class ShownChapter(NamedTuple):
+    seconds: float
+    title: str
+    time: str
+
+
+@dataclass(frozen=True)
+class ShownPlayer:
+    #: Whether Nexus itself passes the sound on; otherwise it is played in the frame.
+    plays_file: bool
+    is_video: bool
+    frame: Frame | None
+    seconds: float | None
+    #: Where the listener is, and when they were there, in milliseconds.
+    heard: float
+    heard_at: int
+    chapters: list[ShownChapter]
+    is_queued: bool
+    notes: str | None
+
+    #: What a listener can choose.
+    speeds: ClassVar[tuple[float, ...]] = SPEEDS
+
+    @property
+    def length(self) -> str:
+        return "" if self.seconds is None else clock_time(self.seconds)
+
+
+def show_player(
+    view: View,
+    known: RecordingRow | None,
+    place: SoundPlace | None,
+    heard: HeardSoFar | None,
+    *,
+    is_queued: bool,
+) -> ShownPlayer | None:
+    """Return None for an item that has nothing to play here."""
+    plays_file = place is not None and _is_file(place)
+    frame = None if plays_file else _frame(view, known)
+    if not plays_file and frame is None:
+        return None
+    seconds = known.seconds if known is not None else None
+    kind = (place.type or "") if place is not None else ""
+    is_video = kind.startswith("video/") or (view.row.kind is Kind.VIDEO and not kind.startswith("audio/"))
+    at = 0.0 if heard is None else heard.seconds
+    has_ended = seconds is not None and at > max(seconds - ENDED_SECONDS, seconds * 0.9)
+    chapters = json.loads(known.chapters) if known is not None else []
+    return ShownPlayer(
+        plays_file=plays_file,
+        is_video=is_video,
+        frame=frame,
+        seconds=seconds,
+        heard=0.0 if has_ended else at,
+        heard_at=0 if heard is None else round(heard.at.timestamp() * 1000),
+        chapters=[ShownChapter(start, title, clock_time(start)) for start, title in chapters],
+        is_queued=is_queued,
+        notes=None if known is None else known.notes,
+    )
+
+
+def _is_file(place: SoundPlace) -> bool:
+    """A playlist of pieces is no file, and few browsers can play one."""
+    return "mpegurl" not in (place.type or "").lower() and ".m3u8" not in (place.url or "").lower()
+
+
+def _frame(view: View, known: RecordingRow | None) -> Frame | None:
+    row = view.row
+    name = quote(row.provider_id or "", safe="")
+    if row.provider == "youtube" and name:
+        address = f"https://www.youtube-nocookie.com/embed/{name}?enablejsapi=1&playsinline=1&rel=0"
+        return Frame("youtube", address, "YouTube")
+    if row.provider == "vimeo" and name:
+        private = _private_part(known)
+        return Frame("vimeo", f"https://player.vimeo.com/video/{name}?dnt=1&api=1{private}", "Vimeo")
+    address = (known.embed_url or "") if known is not None else ""
+    given = urlsplit(address)
+    if given.scheme not in {"http", "https"} or not given.netloc or "@" in given.netloc:
+        return None
+    if not all(c.isalnum() or c in "-.:[]" for c in given.netloc):
+        return None
+    return Frame("nothing", address, (known and known.site) or given.hostname or "the site")
+
+
+def _private_part(known: RecordingRow | None) -> str:
+    """Unlisted videos of Vimeo are shown only with the secret part of their address."""
+    query = urlsplit((known and known.embed_url) or "").query
+    found = next((part for part in query.split("&") if part.startswith("h=")), "")
+    return f"&{quote(found, safe='=')}" if found else ""
+
+
+def is_blocked(view: View, events: Sequence[KnownEvent]) -> bool:
+    """Whether an item waits because its site refuses to give Nexus the transcript."""
+    last = events[-1].entry if events else None
+    return view.waiting_until is not None and last is not None and last.error_code == BLOCKED
+
+
+class ShownTranscription(NamedTuple):
+    """How far a transcription is: the minute in which it is, and how many there are."""
+
+    minute: int
+    minutes: int
+    percent: int
+
+
+def show_transcription(found: TranscribedSoFar | None) -> ShownTranscription | None:
+    if found is None or found.total_ms <= 0:
+        return None
+    done = min(max(found.done_ms, 0), found.total_ms)
+    minutes = -(-found.total_ms // 60_000)
+    return ShownTranscription(min(done // 60_000 + 1, minutes), minutes, round(100 * done / found.total_ms))
