@@ -69,6 +69,8 @@ class App(Front):
         self.tools.ears.close()
         if self.tools.embedder is not None:
             self.tools.embedder.close()
+        if self.tools.earlier is not None:
+            self.tools.earlier.close()
         self.tools.fetcher.close()
         super().close()
 
@@ -94,6 +96,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
     """Nothing is opened yet but the pool; call `close` at the end."""
     from nexus.draft import make_drafter
     from nexus.embed import make_embedder
+    from nexus.embed.earlier import EarlierModels
     from nexus.imports.service import Imports
     from nexus.imports.staging import StagedShares
     from nexus.media.workbench import Tools
@@ -122,6 +125,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         SignCodes(settings.search_mib * MIB),
         _ears(settings),
         settings.languages,
+        EarlierModels(settings),
     )
     imports = Imports(
         tools,

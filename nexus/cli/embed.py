@@ -1,4 +1,4 @@
-"""`nexus embed --status`: how much of the library is searchable by meaning."""
+"""`nexus embed`: how much of the library is searchable by meaning, and the repair of what search finds things by."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from nexus.cli import say
 from nexus.cli.context import connected
 from nexus.embed import make_embedder, missing_model
 from nexus.upkeep.counts import count_indexed
+from nexus.upkeep.index_repair import repair_index
 
 
 def show_embedding(data_dir: Path | None, *, as_json: bool) -> None:
@@ -35,3 +36,18 @@ def show_embedding(data_dir: Path | None, *, as_json: bool) -> None:
     for one in found.sets:
         state = "whole" if one.whole_at else "still growing"
         say.line(f"{one.vectors:,} vectors of {one.model} ({state})")
+
+
+def index_again(data_dir: Path | None, *, as_json: bool) -> None:
+    with connected(data_dir) as (_, sessions):
+        done = repair_index(sessions)
+    if as_json:
+        say.as_json(done._asdict())
+        return
+    if done.words:
+        say.line("The index of words was made again.")
+    if done.items:
+        found = say.amount(done.items, "item is", "items are")
+        say.line(f"{found} found by words again. A worker makes the vectors that are missing.")
+    if not any(done):
+        say.hint("Nothing to repair.")

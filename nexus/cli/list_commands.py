@@ -128,13 +128,17 @@ def embed(
     status: Annotated[  # noqa: ARG001 what it shows, and all that there is to ask
         bool, typer.Option("--status", help="Show how much is searchable by meaning.")
     ] = True,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Index items again that the doctor names, and the index of words."),
+    ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which model makes texts searchable by meaning, and how far it has come."""
-    from nexus.cli.embed import show_embedding
+    """Show which model makes texts searchable by meaning, and how far it has come; or repair the index."""
+    from nexus.cli.embed import index_again, show_embedding
 
-    show_embedding(data_dir, as_json=as_json)
+    (index_again if repair else show_embedding)(data_dir, as_json=as_json)
 
 
 def models(as_json: AsJson = False) -> None:

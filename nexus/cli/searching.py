@@ -21,8 +21,14 @@ def print_found(data_dir: Path | None, user: UUID | None, text: str, limit: int,
         say.as_json(FoundPage.of(found, viewer).model_dump(mode="json"), indent=2)
         return
     _show(found)
-    if not found.items:
-        say.hint("Nothing found." + "".join(f" Did you mean: {one}" for one in found.suggestions))
+    if hint := hint_for(found):
+        say.hint(hint)
+
+
+def hint_for(found: SearchPage) -> str:
+    """Return what to say about a search that found no words, whatever meaning may have found."""
+    hints = [] if found.items else ["Nothing found."]
+    return " ".join([*hints, *(f"Did you mean: {one}" for one in found.suggestions)])
 
 
 def _show(found: SearchPage) -> None:

@@ -13,6 +13,7 @@ INDEX = "chunk_words"
 #: Chunks are indexed as `search.analysis` makes them: nothing is left for the tokenizer but to find the spaces.
 TOKENIZER = "unicode61 remove_diacritics 0 categories ''L* N* Co Mn Mc''"
 TRIGGERS = ("chunks_indexed", "chunks_gone")
+POSTGRES_TRIGGERS = ("chunks_gone",)
 #: Tables, columns and indexes that the metadata does not describe.
 OWN_NAMES = {
     "sqlite": {INDEX, *(f"{INDEX}_{part}" for part in ("config", "data", "docsize", "idx"))},

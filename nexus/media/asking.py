@@ -6,7 +6,11 @@ import threading
 from concurrent.futures import Future
 
 from nexus import logging
+from nexus.db.session import Session
+from nexus.embed import Embedder
 from nexus.errors import EmbeddingFailed
+from nexus.media.embedding import present_embedder
+from nexus.media.vectors import searched_set, vector_sets_of
 from nexus.media.workbench import Tools
 from nexus.search.finding import AskedMeaning
 
@@ -21,9 +25,43 @@ _places = threading.BoundedSemaphore(MOST_ASKING)
 
 def embed_question(tools: Tools, text: str) -> AskedMeaning | None:
     """Return what a question means; None if there is no model, or it fails, or takes too long."""
-    embedder = tools.embedder
-    if embedder is None or embedder.missing is not None or not text.strip():
+    if not text.strip():
         return None
+    for embedder in _askable(tools):
+        vector = _asked(embedder, text)
+        if vector is not None:
+            return AskedMeaning(tools.codes, embedder.model, vector)
+    return None
+
+
+def searched_model(tools: Tools, session: Session) -> str | None:
+    """Return the name of the model whose vectors are searched; None if there is none at the moment.
+
+    After a change of the model that is the earlier one, until the vectors of the present one are whole.
+    """
+    present = present_embedder(tools)
+    if present is None:
+        return None
+    sets = vector_sets_of(session)
+    tools.codes.keep_only({present.model, *(one.model for one in sets)})
+    serving = searched_set(sets, present.model)
+    return present.model if serving is None else serving.model
+
+
+def _askable(tools: Tools) -> list[Embedder]:
+    """The model whose vectors are searched, if it can still be asked, then the present one."""
+    present = present_embedder(tools)
+    if present is None:
+        return []
+    with tools.sessions.read() as session:
+        model = searched_model(tools, session)
+    if model is None or model == present.model or tools.earlier is None:
+        return [present]
+    earlier = tools.earlier.find(model)
+    return [present] if earlier is None or earlier.missing is not None else [earlier, present]
+
+
+def _asked(embedder: Embedder, text: str) -> bytes | None:
     if not _places.acquire(blocking=False):
         return None
     answered: Future[bytes] = Future()
@@ -39,7 +77,7 @@ def embed_question(tools: Tools, text: str) -> AskedMeaning | None:
     # Not a pool: its threads would keep the process from ending while a server on the network is slow.
     threading.Thread(target=ask, name="question", daemon=True).start()
     try:
-        return AskedMeaning(tools.codes, embedder.model, answered.result(QUERY_SECONDS))
+        return answered.result(QUERY_SECONDS)
     except (EmbeddingFailed, TimeoutError) as error:
         log.warning("question_not_embedded", reason=type(error).__name__)
         return None

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, literal_column, select
 
 from nexus.db.chunks import chunks
 from nexus.db.session import Query, Session
-from nexus.media.embedding import present_embedder
+from nexus.media.asking import searched_model
 from nexus.media.finding import SearchHit, show_hits
 from nexus.media.found_order import Ranked
 from nexus.media.narrowing import ALL_HELD, search_scope
@@ -80,8 +80,8 @@ def more_like(tools: Tools, viewer: UUID, media_id: UUID, most: int = SIMILAR) -
 
 
 def _by_meaning(tools: Tools, session: Session, scope: SearchScope, media_id: UUID) -> list[FoundItem]:
-    embedder = present_embedder(tools)
-    return [] if embedder is None else find_similar(session, scope, tools.codes, embedder.model, media_id)
+    model = searched_model(tools, session)
+    return [] if model is None else find_similar(session, scope, tools.codes, model, media_id)
 
 
 def _by_words(session: Session, scope: SearchScope, like: View) -> list[FoundItem]:

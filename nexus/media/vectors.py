@@ -6,7 +6,7 @@ searched: after a change of the model the old vectors serve until the new ones a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -183,13 +183,19 @@ def write_vectors(session: Session, media_id: UUID, made: Made) -> None:
         session.run(_BEGIN_SET, model=made.model, dimension=dimension, now=session.now)
 
 
-def searched_set(session: Session, present: str | None) -> VectorSet | None:
-    """Return the set that is searched: the newest whole one, or else that of the present model."""
-    found = session.all(_SETS)
-    whole = [one for one in found if one.whole_at is not None]
-    if whole:
-        return max(whole, key=lambda one: one.begun_at)
-    return next((one for one in found if one.model == present), None)
+def vector_sets_of(session: Session) -> list[VectorSet]:
+    """Return all sets, the oldest first."""
+    return session.all(_SETS)
+
+
+def searched_set(sets: Sequence[VectorSet], present: str) -> VectorSet | None:
+    """Return the set that is searched: that of the present model if it is whole, else the newest whole one, else that
+    of the present model as far as it has come."""
+    own = next((one for one in sets if one.model == present), None)
+    if own is not None and own.whole_at is not None:
+        return own
+    whole = [one for one in sets if one.whole_at is not None]
+    return max(whole, key=lambda one: one.begun_at) if whole else own
 
 
 def set_sizes(session: Session) -> list[SetSize]:

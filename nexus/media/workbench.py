@@ -17,6 +17,7 @@ from nexus.db.rows import RevisionRow
 from nexus.db.session import Sessions
 from nexus.draft import Drafter
 from nexus.embed import Embedder
+from nexus.embed.earlier import EarlierModels
 from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, NotFound
 from nexus.extract import DEFAULT_LANGUAGES, Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.recording import Recording
@@ -79,6 +80,8 @@ class Tools:
     ears: Ears
     #: The languages that people here read, the best first.
     languages: tuple[str, ...] = DEFAULT_LANGUAGES
+    #: Embeds questions while vectors of an earlier model are searched.
+    earlier: EarlierModels | None = None
 
 
 class Material(Protocol):

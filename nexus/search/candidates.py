@@ -34,15 +34,13 @@ class CandidateRow(NamedTuple):
     fragment: int
     start: int
     end: int
-    chunk_id: Any
     head: str
     words: str
     length: int
 
     @property
     def passage(self) -> ChunkPlace:
-        media_id, chunk_id = as_uuid(self.media_id), as_uuid(self.chunk_id)
-        return ChunkPlace(self.key, media_id, *self[2:7], chunk_id)
+        return ChunkPlace(self.key, as_uuid(self.media_id), *self[2:7])
 
 
 def as_uuid(stored: UUID | str) -> UUID:

@@ -50,6 +50,8 @@ class SignCodes:
     def nearest(self, model: str, vector: bytes, most: int, among: Sequence[int] | None = None) -> list[int]:
         """Return the numbers of the vectors with the most signs in common, of all or of some."""
         with self._lock:
+            if model not in self._models:  # its set was removed since the refresh
+                return []
             numbers, codes = self._models[model].view()
         return _nearest(numbers, codes, vector, most, among)
 
@@ -61,13 +63,19 @@ class SignCodes:
     def forget(self, model: str, numbers: set[int]) -> None:
         """Drop the codes of vectors that are gone."""
         with self._lock:
-            self._models[model].drop(numbers)
+            if model in self._models:
+                self._models[model].drop(numbers)
 
     def keep_only(self, models: set[str]) -> None:
-        """Drop the codes of models that nobody searches with any more."""
+        """Drop the codes of models that nobody searches with any more. What was too large beside them may fit now."""
         with self._lock:
-            for gone in self._models.keys() - models:
-                del self._models[gone]
+            if self._models.keys() <= models:
+                return
+            self._models = {
+                model: known
+                for model, known in self._models.items()
+                if model in models and not known.is_too_large
+            }
 
     def _used(self) -> int:
         return sum(model.size for model in self._models.values())

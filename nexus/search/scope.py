@@ -36,13 +36,11 @@ class ChunkPlace(NamedTuple):
     fragment: int
     start: int
     end: int
-    chunk_id: UUID
 
 
 #: The columns of a place.
-CHUNK_PLACE = (
-    *(chunks.c[name] for name in ("key", "media_id", "revision", "position", "fragment", "start", "end")),
-    chunks.c.id.label("chunk_id"),
+CHUNK_PLACE = tuple(
+    chunks.c[name] for name in ("key", "media_id", "revision", "position", "fragment", "start", "end")
 )
 
 

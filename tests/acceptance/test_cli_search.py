@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 from uuid import uuid4
 
 import pytest
 
+from nexus.cli.searching import hint_for
+from nexus.media.finding import SearchHit, SearchPage
 from tests.kit.commands import Terminal
 
 BOATS = "Lanterns were lit on the boats.\n\nThe harbour slept under the fog."
 BREAD = "Bread is baked before the village wakes."
+ANY_HIT = cast(SearchHit, object())
 
 
 @pytest.fixture
@@ -59,3 +66,25 @@ def test_search_offers_other_words_if_nothing_is_found(terminal: Terminal) -> No
 def test_search_finds_nothing_of_somebody_else(terminal: Terminal) -> None:
     ran = terminal.run("search", "harbour", "--user", str(uuid4()))
     assert (ran.code, ran.out) == (0, "")
+
+
+def test_a_damaged_index_is_repaired_by_the_command_that_the_doctor_names(terminal: Terminal) -> None:
+    assert "Nothing to repair." in terminal.run("embed", "--repair").err
+    with closing(sqlite3.connect(terminal.folder / "data" / "nexus.sqlite3")) as connection, connection:
+        connection.execute("DELETE FROM chunks WHERE position >= 0")
+    checked = terminal.run("doctor")
+    assert checked.code == 1
+    assert "nexus embed --repair" in checked.out
+    ran = terminal.run("embed", "--repair")
+    assert "2 items are found by words again" in ran.out
+    assert "slept under the fog" in terminal.run("search", "harbour").out
+    assert "search" not in "".join(
+        line for line in terminal.run("doctor").out.splitlines() if "problem" in line
+    )
+
+
+def test_other_words_are_also_offered_if_only_meaning_found_something() -> None:
+    page = SearchPage([ANY_HIT], by_meaning=True, suggestions=["harbour lights"])
+    assert hint_for(page) == "Did you mean: harbour lights"
+    assert hint_for(replace(page, items=[])) == "Nothing found. Did you mean: harbour lights"
+    assert hint_for(replace(page, suggestions=[])) == ""

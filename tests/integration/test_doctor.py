@@ -121,6 +121,7 @@ def test_an_empty_database_is_healthy(app: App) -> None:
     assert complaints(app) == {}
 
 
+CHUNKS = "UPDATE chunks SET"
 GO_AWAY = "DELETE FROM {} WHERE media_id = :id"
 SET = "UPDATE media SET {} WHERE id = :id"
 _SAID = "'', 'x', 1, 1, 1, '[]', created_at, created_at, 'x'"
@@ -155,7 +156,27 @@ DAMAGES = [
     ("recordings.times", MediaStatus.READY, ["INSERT INTO timings VALUES (:id, 1, 0, '[[0, 9999, 0, 1]]')"]),
     ("recordings.times", MediaStatus.READY, ["INSERT INTO timings VALUES (:id, 1, 99, '[[0, 1, 0, 1]]')"]),
     ("search.words", MediaStatus.READY_FOR_READING, [GO_AWAY.format("chunks")]),
+    ("search.words", MediaStatus.READY, [GO_AWAY.format("chunks") + " AND position >= 0"]),
+    ("search.words", MediaStatus.READY, [GO_AWAY.format("chunks") + " AND position = 0"]),
+    (
+        "search.words",
+        MediaStatus.READY,
+        [f"{CHUNKS} start = start + 1 WHERE media_id = :id AND position = 0"],
+    ),
+    (
+        "search.words",
+        MediaStatus.READY,
+        [f'{CHUNKS} "end" = "end" - 1 WHERE media_id = :id AND position = 0'],
+    ),
+    (
+        "search.places",
+        MediaStatus.READY,
+        [f'{CHUNKS} "end" = "end" + 1 WHERE media_id = :id AND position = 0'],
+    ),
+    ("search.places", MediaStatus.READY, [f"{CHUNKS} start = -1 WHERE media_id = :id AND position = 0"]),
+    ("search.places", MediaStatus.READY, [f"{CHUNKS} fragment = 7 WHERE media_id = :id AND position = 0"]),
     ("search.vectors", MediaStatus.READY, [GO_AWAY.format("vectors")]),
+    ("search.vectors", MediaStatus.READY, ["UPDATE vectors SET vector = x'0000' WHERE media_id = :id"]),
     (
         "search.vectors",
         MediaStatus.READY,
@@ -172,6 +193,7 @@ DAMAGES = [
             " WHERE seq = (SELECT max(seq) FROM vectors WHERE media_id = :id)"
         ],
     ),
+    ("search.leftovers", MediaStatus.READY, ["DELETE FROM vector_sets"]),
     ("media.held", MediaStatus.READY, [GO_AWAY.format("library_media")]),
     ("media.hashes", MediaStatus.READY, [SET.format("file_sha256 = 'f00'")]),
     (

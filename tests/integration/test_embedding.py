@@ -22,7 +22,7 @@ from nexus.errors import EmbeddingCrashed, EmbeddingUnusable
 from nexus.libraries.quota import Operation
 from nexus.media import embedding, versions
 from nexus.media.lifecycle import EMBEDDING, retry_media
-from nexus.media.vectors import keep_sets, searched_set, set_sizes
+from nexus.media.vectors import keep_sets, searched_set, set_sizes, vector_sets_of
 from nexus.queue import Work
 from nexus.queue.local import LocalQueue
 from nexus.states.media import MediaStatus
@@ -270,7 +270,7 @@ def test_the_old_vectors_serve_until_the_new_ones_are_whole_and_are_then_removed
 
     def searched() -> str:
         with app.sessions.read() as session:
-            found = searched_set(session, other.model)
+            found = searched_set(vector_sets_of(session), other.model)
         return found.model if found else "none"
 
     keep_sets(app.sessions, other.model)
