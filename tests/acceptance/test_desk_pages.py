@@ -17,7 +17,7 @@ from nexus.app import build
 from nexus.db.editorial import jobs
 from nexus.db.session import Statement
 from tests.kit.articles import ARTICLE, SENTENCES
-from tests.kit.browser import CONTRAST, NAMELESS, PHONE, LiveSite, badge, serving, signed_in
+from tests.kit.browser import NAMELESS, PHONE, LiveSite, badge, serving, signed_in, weakest_text
 from tests.kit.http import Caller
 from tests.kit.job_calls import TEXT, call_step, enter_job, job_of
 from tests.kit.servers.openai_api import Model, fails, model, says
@@ -566,14 +566,13 @@ def visited(context: BrowserContext, site: LiveSite, everything: Everything) -> 
         yield address, page
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_editors_page_fits_a_phone_is_legible_and_labels_its_controls(
-    browser: Browser, live_site: LiveSite, everything: Everything, theme: Any
+    browser: Browser, live_site: LiveSite, everything: Everything
 ) -> None:
     """WCAG AA: text stands out 4.5 to 1 from what is behind it."""
-    with browser.new_context(viewport=PHONE, color_scheme=theme) as context:
+    with browser.new_context(viewport=PHONE) as context:
         for address, page in visited(context, live_site, everything):
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], address
-            weakest = page.evaluate(CONTRAST)
+            weakest = weakest_text(page)
             assert weakest["ratio"] >= 4.5, (address, weakest)
             assert page.evaluate(NAMELESS) == [], address

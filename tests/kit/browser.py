@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect
@@ -247,6 +248,18 @@ def opened(page: Page, added: Locator) -> Page:
     added.locator(".item-title a").click()
     expect(page.locator("#reader")).to_be_visible()
     return page
+
+
+def weakest_text(page: Page) -> dict[str, Any]:
+    """The least legible text of the page, in the light and in the dark theme. The page is not loaded again.
+
+    Without motion: a colour that is still changing says nothing.
+    """
+    found: list[dict[str, Any]] = []
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+        found.append({**page.evaluate(CONTRAST), "theme": theme})
+    return min(found, key=lambda one: float(one["ratio"]))
 
 
 def reload_until(page: Page, added: Locator, state: str) -> None:
