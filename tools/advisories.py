@@ -16,7 +16,7 @@ from pathlib import Path
 from nexus.upkeep.advisories import LISTED, read_advisories, vulnerable
 
 FOLDER = Path(__file__).parents[1] / "requirements"
-LOCKS = ("setup.txt", "run.txt", "dev.txt", "bench.txt")
+LOCKS = ("setup.txt", "run.txt", "speech.txt", "dev.txt", "bench.txt")
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
 AUDIT_SECONDS = 300
 

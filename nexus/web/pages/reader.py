@@ -32,7 +32,8 @@ from nexus.web.http.context import Nexus, PageViewer, Revision
 from nexus.web.http.envelope import request_id
 from nexus.web.http.files import picture_response
 from nexus.web.http.threads import taken_in_turn, threads_of, waits_for_store
-from nexus.web.views.items import show_history, show_item, show_place, show_reading, show_refresh
+from nexus.web.views.histories import show_history
+from nexus.web.views.items import show_item, show_place, show_reading, show_refresh
 from nexus.web.views.player import ShownPlayer, is_blocked, show_player, show_transcription
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 from nexus.web.views.searchable import show_searchable

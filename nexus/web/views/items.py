@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from uuid import UUID
@@ -14,8 +13,6 @@ from markupsafe import Markup, escape
 from nexus.db.rows import RefreshRow
 from nexus.errors import public_code
 from nexus.extract import Heading
-from nexus.media.changes import Change
-from nexus.media.history import KnownEvent
 from nexus.media.illustrations import ASSET, name_image
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
@@ -24,7 +21,6 @@ from nexus.media.shelving import Shelved
 from nexus.states.capabilities import PLAYABLE
 from nexus.states.media import FILE_KINDS, STAGE_WORDS, STATE_WORDS, Kind, MediaStatus, Stage
 from nexus.urls import host_of
-from nexus.web.api.schemas import actor_of
 from nexus.web.views.passages import address_within, asset_address, fragments_as_html, same_words
 
 KINDS = {
@@ -41,23 +37,6 @@ ACCEPTS = {
     Kind.EPUB: ".epub,application/epub+zip",
     Kind.TEXT: ".txt,.text,.md,.markdown,text/plain,text/markdown",
 }
-EVENTS = {
-    "create": "Added",
-    "start": "Extraction started",
-    "readable": "Text extracted",
-    "embed": "Preparing for search",
-    "embedded": "Prepared for search",
-    "release": "Back in the queue",
-    "release_embedding": "Back in the queue",
-    "fail": "Failed",
-    "retry": "Retried",
-    "retry_embedding": "Retried",
-    "refresh": "Refreshed: the text has changed",
-    "enter_text": "Text entered by hand",
-    "item_shared": "Added to",
-    "item_removed": "Removed from",
-}
-ACTORS = {"you": "you", "worker": "Nexus", "sweep": "Nexus", "someone": "another reader"}
 NOT_REFRESHED = "Refresh failed. Your copy is unchanged."
 #: How many levels of a table of contents are indented.
 DEEPEST = 4
@@ -180,21 +159,6 @@ class ShownRefresh:
     said: str
 
 
-@dataclass(frozen=True)
-class ShownEvent:
-    """One entry of a history."""
-
-    what: str
-    who: str
-    tone: str
-    from_status: str | None
-    to_status: str | None
-    at: datetime
-    #: Nothing to show if None or 0.
-    attempt: int | None
-    error_code: str | None
-
-
 def show_item(view: View, processors: Container[Kind], viewer: UUID) -> ShownItem:
     row = view.row
     failed_upload = row.failure_stage == Stage.UPLOAD
@@ -274,43 +238,6 @@ def show_place(noted: Shelved, revision: int) -> dict[str, float] | None:
     if place is None or noted.progress_at is None:
         return None
     return {**place._asdict(), "at": round(noted.progress_at.timestamp() * 1000)}
-
-
-def show_event(known: KnownEvent, viewer: UUID) -> ShownEvent:
-    row, actor = known.entry, actor_of(known.entry, viewer)
-    return ShownEvent(
-        EVENTS.get(row.event, row.event),
-        _named(actor, known.actor_name),
-        TONES[MediaStatus(row.to_status)],
-        row.from_status,
-        row.to_status,
-        row.at,
-        row.attempt,
-        public_code(row.error_code),
-    )
-
-
-def show_history(rows: Sequence[KnownEvent], changes: Sequence[Change], viewer: UUID) -> list[ShownEvent]:
-    """Put each change before the first transition that came later."""
-    left, shown = deque(changes), list[ShownEvent]()
-    for row in rows:
-        while left and left[0].at < row.entry.at:
-            shown.append(_show_change(left.popleft(), viewer))
-        shown.append(show_event(row, viewer))
-    return shown + [_show_change(change, viewer) for change in left]
-
-
-def _show_change(change: Change, viewer: UUID) -> ShownEvent:
-    who = _named("you" if change.user_id == viewer else "someone", change.name)
-    what = " ".join(filter(None, (EVENTS[change.event], change.library)))
-    return ShownEvent(what, who, "done", None, None, change.at, None, None)
-
-
-def _named(actor: str, name: str | None) -> str:
-    """Who did something: by name, if the viewer may know it."""
-    if actor == "you" and name:
-        return f"{name} (you)"
-    return (actor == "someone" and name) or ACTORS[actor]
 
 
 def _badge(view: View, processors: Container[Kind]) -> Badge:

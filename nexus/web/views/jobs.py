@@ -16,11 +16,10 @@ from nexus.states.job import FETCH, MANUAL_ENTRY, JobStatus
 from nexus.states.machine import Verdict
 from nexus.urls import host_of
 from nexus.web.api.schemas import actor_of
+from nexus.web.views.histories import ACTORS, ShownEvent
 from nexus.web.views.items import (
-    ACTORS,
     Badge,
     Failure,
-    ShownEvent,
     SiteWait,
     address_of,
     safe_link,

@@ -20,7 +20,8 @@ from nexus.states.machine import Verdict
 from nexus.states.story import CORRECT, STORY, StoryStatus
 from nexus.web.api.schemas import actor_of
 from nexus.web.views import story_formats
-from nexus.web.views.items import ACTORS, Badge, ShownEvent, safe_link
+from nexus.web.views.histories import ACTORS, ShownEvent
+from nexus.web.views.items import Badge, safe_link
 
 STORY_BADGES = {
     StoryStatus.DRAFT: Badge("Draft", "draft"),
