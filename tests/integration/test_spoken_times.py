@@ -69,3 +69,35 @@ def test_a_moment_is_that_of_the_sentence_or_of_the_one_before() -> None:
     assert read_spans(None) == ()
     assert read_spans("[[5, 10, 1000, 1500]]") == spans[:1]
     assert moment_address(UUID(int=7), 61_250).endswith("?at=61.25")
+
+
+def test_the_quotes_of_a_story_say_when_they_are_spoken(app: App, site: Site, me: Caller) -> None:
+    said = [
+        "The council of Springfield voted for the new bridge on Monday.",
+        "Mayor Ann Lee said that the bridge would cost 20 million dollars.",
+        "Work on the bridge begins in March and takes two years.",
+    ]
+    media_id = me.add(URL, "video")
+    lines = [f"1:0{n}:0{n}.000 --> 1:0{n}:09.000\n<v Bo>{one}\n" for n, one in enumerate(said, 1)]
+    data(me.put(f"/media/{media_id}/transcript", content="WEBVTT\n\n" + "\n".join(lines)))
+    job_id = me.post("/api/ingestion-jobs", json={"mediaId": str(media_id)}).json()["job"]["id"]
+    story_id = me.post(f"/api/ingestion-jobs/{job_id}/generate").json()["job"]["storyId"]
+    story = me.get(f"/api/stories/{story_id}").json()["story"]
+    assert story["moments"]
+    for moment in story["moments"]:
+        quoted = story["articleText"][moment["start"] :]
+        number = next(n for n, one in enumerate(said, 1) if one[:20] in quoted[:24])
+        assert moment["startsMs"] == 3_600_000 + number * 61_000
+        assert moment["url"] == f"/items/{media_id}?at={3600 + number * 61}"
+    browser = site.anyone(Cookie=cookie_of(app.sessions, me.user), Origin=site.url)
+    page = browser.get(f"/admin/stories/{story_id}").text
+    assert f'href="/items/{media_id}?at=3661">at 1:01:01</a>' in page
+
+
+def test_the_quotes_of_an_article_have_no_times(me: Caller) -> None:
+    page = me.add()
+    text = "The council of Springfield voted for the new bridge on Monday. " * 3
+    data(me.post(f"/media/{page}/text", json={"title": "A bridge", "text": text}))
+    job_id = me.post("/api/ingestion-jobs", json={"mediaId": str(page)}).json()["job"]["id"]
+    story_id = me.post(f"/api/ingestion-jobs/{job_id}/generate").json()["job"]["storyId"]
+    assert "moments" not in me.get(f"/api/stories/{story_id}").json()["story"]

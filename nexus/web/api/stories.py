@@ -11,6 +11,7 @@ from fastapi import Depends, Query, Request, Response
 
 from nexus.editorial import queries as editorial
 from nexus.editorial import stories
+from nexus.editorial.quote_moments import quote_moments
 from nexus.errors import InvalidRequest
 from nexus.media import queries
 from nexus.states.story import CORRECT, STORY, StoryStatus
@@ -95,8 +96,10 @@ def get_story(nexus: Nexus, viewer: Viewer, story_id: UUID) -> Response:
     with nexus.sessions.read() as session:
         story = editorial.visible_story(session, story_id, viewer)
         events = editorial.history_of(session, story_id)
+        moments = quote_moments(session, story, viewer)
     history = [EventOut.of(row, viewer) for row in events]
-    return answer_bare(StoryOut(success=True, skipped=False, story=StoryDetail.of(story), history=history))
+    shown = StoryDetail.spoken(story, moments)
+    return answer_bare(StoryOut(success=True, skipped=False, story=shown, history=history))
 
 
 @router.patch(

@@ -9,12 +9,15 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from nexus.db.rows import StoryRow
 from nexus.draft import StoryClaim
 from nexus.draft.support import support_of
 from nexus.editorial.queries import ShownStoryRow
+from nexus.editorial.quote_moments import QuoteMoments
 from nexus.editorial.wording import Sections, Wording
 from nexus.web.api.schemas import Body, EventOut
 from nexus.web.http.envelope import CamelAnswer, Moment
+from nexus.web.views.links import moment_address
 
 _CLAIM = "The harbour was closed on Monday."
 _QUOTE = "The port authority closed the harbour on Monday morning."
@@ -185,8 +188,32 @@ class StorySummary(CamelAnswer):
         return cls.model_validate({**row._asdict(), **parsed})
 
 
+class QuoteMomentOut(CamelAnswer):
+    start: int = Field(description="Where a quote begins in the article's text.")
+    starts_ms: int = Field(description="When it is spoken, in milliseconds.")
+    url: str = Field(examples=["/items/…?at=754.2"], description="The page that opens the recording there.")
+
+
 class StoryDetail(StorySummary):
     article_text: str = Field(description="What the evidence points into.")
+    moments: list[QuoteMomentOut] | None = Field(
+        None, description="When its quotes are spoken. Only in a story from the transcript of a recording."
+    )
+
+    @classmethod
+    def spoken(cls, row: StoryRow, moments: QuoteMoments | None) -> StoryDetail:
+        """A story with the times of its quotes, if it has any."""
+        shown = cls.of(row)
+        if moments is None:
+            return shown
+        claims = [*shown.sections.what_happened, *shown.sections.background]
+        quoted: list[ClaimOut | EvidenceOut] = [*shown.headline_evidence, *shown.summary_evidence, *claims]
+        found = [
+            QuoteMomentOut(start=start, starts_ms=at, url=moment_address(moments.media_id, at))
+            for start in sorted({one.start for one in quoted if one.start is not None})
+            if (at := moments.moment_at(start)) is not None
+        ]
+        return shown.model_copy(update={"moments": found})
 
 
 class StoryOut(CamelAnswer):

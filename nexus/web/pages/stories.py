@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from nexus.app import App
 from nexus.editorial import queries as editorial
 from nexus.editorial import stories
+from nexus.editorial.quote_moments import quote_moments
 from nexus.editorial.wording import Wording, wording_of
 from nexus.errors import ApiError, Conflict, NotFound, Unsupported
 from nexus.errors import InvalidRequest as Invalid
@@ -25,6 +26,7 @@ from nexus.web.views.stories import (
     marked_article,
     show_story,
     show_story_event,
+    spoken_quotes,
 )
 
 router = page_router(prefix="/admin/stories")
@@ -207,6 +209,7 @@ def _story_page(
         row = editorial.visible_story(session, story_id, viewer)
         drafts = editorial.drafts_of(session, row.job_id)
         events = editorial.history_of(session, story_id)
+        moments = quote_moments(session, row, viewer)
         has_job = not editorial.is_job_removed(session, row.job_id)
     story, saved = show_story(row), wording_of(row)
     wording = typed or saved
@@ -218,6 +221,7 @@ def _story_page(
         "story.html",
         error.status if error else 200,
         story=story,
+        spoken=spoken_quotes(story, moments),
         has_job=has_job,
         revision=revision,
         wording=wording,

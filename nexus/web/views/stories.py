@@ -14,6 +14,7 @@ from nexus.db.rows import HistoryRow
 from nexus.draft import BACKGROUND, WHAT_HAPPENED, Evidence, StoryClaim
 from nexus.draft.support import Support, support_of
 from nexus.editorial.queries import ShownStoryRow
+from nexus.editorial.quote_moments import QuoteMoments
 from nexus.editorial.stories import OPEN
 from nexus.editorial.wording import Sections, Wording
 from nexus.states.machine import Verdict
@@ -22,6 +23,7 @@ from nexus.web.api.schemas import actor_of
 from nexus.web.views import story_formats
 from nexus.web.views.histories import ACTORS, ShownEvent
 from nexus.web.views.items import Badge, safe_link
+from nexus.web.views.links import moment_address, on_the_clock
 
 STORY_BADGES = {
     StoryStatus.DRAFT: Badge("Draft", "draft"),
@@ -201,6 +203,23 @@ def _edited_claims(pairs: Sequence[tuple[str, str]], points: list[Point]) -> lis
             left.remove(found)
         claims.append(EditedClaim(*pair, found))
     return claims
+
+
+def spoken_quotes(story: ShownStory, moments: QuoteMoments | None) -> dict[str, list[tuple[str, str]]]:
+    """Return the address and the time of each quote that is spoken, by what it supports: `headline`, `summary`, or the
+    number of a claim."""
+    if moments is None:
+        return {}
+    supports = {text.name: text.evidence for text in (story.headline, story.summary)}
+    supports |= {str(point.number): (point.claim.evidence,) for point in story.points}
+    return {
+        name: [
+            (moment_address(moments.media_id, at), on_the_clock(at))
+            for one in evidence
+            if (at := moments.moment_at(one.start)) is not None
+        ]
+        for name, evidence in supports.items()
+    }
 
 
 def everything_said(wording: Wording) -> set[str]:
