@@ -4,6 +4,7 @@ NEXUS_TEST_DATABASE_URL and NEXUS_TEST_REDIS_URL name servers to use instead.
 """
 
 import gc
+import importlib.util
 import itertools
 import logging
 import os
@@ -44,6 +45,19 @@ TRUNCATE_ALL = EMPTY_EVERY_TABLE.format(f"TRUNCATE {', '.join(TABLES)};")
 DELETES_PER_TRUNCATE = 200
 
 started = pytest.StashKey[ExitStack]()
+
+#: Tests of the local speech model are collected if the extra is installed: `make speech`. CI installs it.
+HAS_SPEECH = importlib.util.find_spec("faster_whisper") is not None
+collect_ignore = [] if HAS_SPEECH else ["speech"]
+
+
+def pytest_report_header() -> str:
+    how = (
+        "installed, tests/speech runs"
+        if HAS_SPEECH
+        else "not installed, tests/speech is left out: make speech"
+    )
+    return f"speech model: {how}"
 
 
 @pytest.hookimpl(tryfirst=True)

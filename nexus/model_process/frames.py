@@ -25,9 +25,13 @@ def encode_facts(facts: dict[str, object]) -> bytes:
     return json.dumps(facts).encode()
 
 
-def write_frame(line: socket.socket, body: bytes, until: float | None = None) -> None:
-    _wait_until(line, until)
-    line.sendall(_HEAD.pack(len(body)) + body)
+def whole_frame(body: bytes) -> bytes:
+    return _HEAD.pack(len(body)) + body
+
+
+def write_frame(line: socket.socket, body: bytes) -> None:
+    line.settimeout(None)
+    line.sendall(whole_frame(body))
 
 
 def read_frame(line: socket.socket, until: float | None = None, most: int = MOST_BYTES) -> bytes:

@@ -214,14 +214,21 @@ class ChildProcess:
         Raises TimeoutError, OSError, EOFError or GarbledFrame, or what `watch` raises while it waits.
         """
         until = time.monotonic() + seconds
-        frames.write_frame(self.line, body, until)
+        left = memoryview(frames.whole_frame(body))
+        self.line.settimeout(0)
+        while left:
+            self._wait(select.POLLOUT, until, watch)
+            left = left[self.line.send(left) :]
+        self._wait(select.POLLIN, until, watch)
+        return frames.read_frame(self.line, until, most)
+
+    def _wait(self, event: int, until: float, watch: Callable[[], None]) -> None:
         ready = select.poll()
-        ready.register(self.line, select.POLLIN)
+        ready.register(self.line, event)
         while not ready.poll(1000 * min(LOOK_SECONDS, max(until - time.monotonic(), 0.0))):
             watch()
             if time.monotonic() >= until:
                 raise TimeoutError
-        return frames.read_frame(self.line, until, most)
 
     def end(self) -> int:
         """End it, if it is still alive. Returns how it ended by itself, as subprocess does; 0 if it did not."""

@@ -1,224 +1,252 @@
-"""Recordings over HTTP: passed on whole or in part, from good sites and bad ones, to those who may read the item."""
+"""Sound files, decoded in a process of their own: whatever they hold, there are pieces or a clear error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import os
+import signal
+import struct
+import threading
 from pathlib import Path
-from uuid import UUID, uuid4
+from typing import BinaryIO
 
-import httpx2
+import numpy
 import pytest
-from sqlalchemy import bindparam, update
 
-from nexus.app import App, build
-from nexus.db.recordings import recordings
-from nexus.db.session import Statement
-from nexus.libraries.access import Role
-from tests.kit.http import Caller, Site, problem
-from tests.kit.media import share_media
-from tests.kit.recordings import about, add_recording, tone, transcript
-from tests.kit.run_storage import run_prefix
-from tests.kit.servers.hostile_site import Hostile, Talk, answer, redirect
-from tests.kit.servers.sound_site import Published, SoundSite
-from tests.kit.settings import make_settings
-from tests.kit.waiting import eventually
-
-SOUND = tone(3)
-_COPY = Statement(
-    update(recordings)
-    .where(recordings.c.media_id == bindparam("media_id"))
-    .values(audio_path=bindparam("path"), audio_sha256=bindparam("sha256"))
+from nexus.errors import (
+    SoundTooLong,
+    SoundUnreadable,
+    TranscriptionCrashed,
+    TranscriptionFailed,
+    TranscriptionMemory,
+    TranscriptionStopped,
 )
+from nexus.transcribe.sound import RATE, WIDTH, PieceLengths, SoundPiece
+from nexus.transcribe.sound import process as process_module
+from nexus.transcribe.sound.process import MIB, OpenSound, SoundLimits
+from tests.kit.parsers import gone
+from tests.kit.speech import CLIP, CLIP_SECONDS, SHORT_PIECES, file_of, tone
+
+SECONDS = 9.0
 
 
 @pytest.fixture
-def sounds() -> Iterator[SoundSite]:
-    with SoundSite() as running:
-        running["/talk.wav"] = Published(SOUND)
-        yield running
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
 
 
-@pytest.fixture
-def app(sounds: SoundSite, hostile_site: Hostile, sqlite_url: str, tmp_path: Path) -> Iterator[App]:
-    """May fetch from the sites of this test."""
-    allowed = [sounds.place, hostile_site.pair]
-    built = build(make_settings(sqlite_url, tmp_path, fetch_allow=allowed, fetch_delay_seconds=0))
-    yield built
-    built.close()
+def opened(folder: Path, data: bytes) -> BinaryIO:
+    path = folder / "sound"
+    path.write_bytes(data)
+    return path.open("rb")
 
 
-def recording(app: App, user: UUID, url: str | None, **more: object) -> UUID:
-    return add_recording(app, user, about(url, **more), transcript())
+def pieces_in(folder: Path, data: bytes, **more: object) -> list[SoundPiece]:
+    with opened(folder, data) as file, OpenSound(file, SHORT_PIECES, **more) as sound:  # type: ignore[arg-type]
+        return list(sound.pieces())
 
 
-def ask(caller: httpx2.Client, media_id: UUID, span: str | None = None) -> httpx2.Response:
-    return caller.get(f"/media/{media_id}/sound", headers={} if span is None else {"Range": span})
-
-
-def test_a_recording_is_passed_on_whole(app: App, me: Caller, sounds: SoundSite) -> None:
-    found = ask(me, recording(app, me.user, sounds.url("/talk.wav")))
-    assert (found.status_code, found.content) == (200, SOUND)
-    assert found.headers["content-type"] == "audio/wav"
-    assert found.headers["content-length"] == str(len(SOUND))
-    assert found.headers["x-content-type-options"] == "nosniff"
-    assert found.headers["cache-control"] == "no-store"
-    assert found.headers["content-disposition"] == "inline"
-    assert "sandbox" in found.headers["content-security-policy"]
-    assert sounds.asked == [("/talk.wav", None)]
+def joined(pieces: list[SoundPiece]) -> numpy.ndarray:
+    return numpy.frombuffer(b"".join(one.samples for one in pieces), "<i2").astype("f4") / 32768
 
 
 @pytest.mark.parametrize(
-    ("span", "first", "last"),
+    ("form", "subtype", "rate"),
     [
-        ("bytes=0-", 0, len(SOUND) - 1),
-        ("bytes=100-199", 100, 199),
-        ("bytes=-50", len(SOUND) - 50, len(SOUND) - 1),
-        (f"bytes=40-{len(SOUND) * 2}", 40, len(SOUND) - 1),
+        ("WAV", None, 44100),
+        ("WAV", "FLOAT", 8000),
+        ("FLAC", None, 48000),
+        ("OGG", "VORBIS", 44100),
+        ("OGG", "OPUS", 48000),
+        ("MP3", None, 44100),
+        ("MP3", None, 22050),
     ],
 )
-def test_a_part_is_asked_of_the_site_and_passed_on(
-    app: App, me: Caller, sounds: SoundSite, span: str, first: int, last: int
-) -> None:
-    found = ask(me, recording(app, me.user, sounds.url("/talk.wav")), span)
-    assert (found.status_code, found.content) == (206, SOUND[first : last + 1])
-    assert found.headers["content-range"] == f"bytes {first}-{last}/{len(SOUND)}"
-    assert sounds.asked == [("/talk.wav", span)]
+def test_each_format_becomes_the_same_sound(folder: Path, form: str, subtype: str | None, rate: int) -> None:
+    pieces = pieces_in(folder, file_of(tone(SECONDS, rate=rate), form, rate, subtype))
+    assert pieces[-1].ends_ms == pytest.approx(SECONDS * 1000, abs=100)
+    sound = joined(pieces)
+    spectrum = numpy.abs(numpy.fft.rfft(sound))
+    assert numpy.argmax(spectrum) * RATE / len(sound) == pytest.approx(220, abs=2)
+    assert numpy.abs(sound).max() == pytest.approx(0.3, abs=0.05)
 
 
-def test_a_part_that_does_not_exist_is_refused(app: App, me: Caller, sounds: SoundSite) -> None:
-    found = ask(me, recording(app, me.user, sounds.url("/talk.wav")), "bytes=99999999-")
-    assert (found.status_code, found.content) == (416, b"")
-    assert found.headers["content-range"] == f"bytes */{len(SOUND)}"
+def test_stereo_becomes_mono(folder: Path) -> None:
+    both = numpy.stack([tone(SECONDS), -tone(SECONDS)], axis=1)
+    assert numpy.abs(joined(pieces_in(folder, file_of(both)))).max() < 0.001
 
 
-def test_a_site_without_parts_is_passed_on_whole(app: App, me: Caller, sounds: SoundSite) -> None:
-    sounds["/simple.wav"] = Published(SOUND, takes_ranges=False)
-    found = ask(me, recording(app, me.user, sounds.url("/simple.wav")), "bytes=100-")
-    assert (found.status_code, found.content) == (200, SOUND)
-    assert "content-range" not in found.headers
+def test_pieces_follow_each_other_and_end_where_it_is_quiet(folder: Path) -> None:
+    pieces = pieces_in(folder, file_of(tone(SECONDS)))
+    assert pieces[0].starts_ms == 0
+    assert [one.ends_ms for one in pieces[:-1]] == [one.starts_ms for one in pieces[1:]]
+    assert pieces[-1].ends_ms == SECONDS * 1000
+    assert all(len(one.samples) == (one.ends_ms - one.starts_ms) * RATE * WIDTH // 1000 for one in pieces)
+    assert all(800 <= one.ends_ms % 1000 <= 1000 for one in pieces[:-1])
 
 
-@pytest.mark.parametrize("span", ["bytes=0-1,5-6", "lines=1-2", "bytes=9-2", "bytes=x-"])
-def test_a_range_that_nobody_understands_is_left_out(
-    app: App, me: Caller, sounds: SoundSite, span: str
-) -> None:
-    assert ask(me, recording(app, me.user, sounds.url("/talk.wav")), span).status_code == 200
-    assert sounds.asked[-1][1] is None
+def test_sound_without_a_pause_is_cut_nevertheless(folder: Path) -> None:
+    loud = numpy.full(int(SECONDS * RATE), 0.5, "f4")
+    lengths = [one.seconds for one in pieces_in(folder, file_of(loud))]
+    assert all(2 <= length <= 4 for length in lengths[:-1])
 
 
-def test_nobody_else_hears_it(app: App, me: Caller, you: Caller, site: Site, sounds: SoundSite) -> None:
-    media_id = recording(app, me.user, sounds.url("/talk.wav"))
-    assert problem(ask(you, media_id)) == (404, "E_NOT_FOUND")
-    assert problem(ask(me, uuid4())) == (404, "E_NOT_FOUND")
-    assert problem(ask(site.anyone(), media_id)) == (401, "E_UNAUTHORIZED")
-    assert sounds.asked == []
-    share_media(app, me.user, media_id, (you.user, Role.MEMBER))
-    assert ask(you, media_id).content == SOUND
+def test_a_later_process_goes_on_exactly_where_a_piece_ended(folder: Path) -> None:
+    data = file_of(tone(SECONDS, rate=44100), rate=44100)
+    whole = pieces_in(folder, data)
+    assert pieces_in(folder, data, starts_ms=whole[0].ends_ms) == whole[1:]
 
 
-def test_a_video_without_a_file_has_nothing_to_pass_on(app: App, me: Caller) -> None:
-    assert problem(ask(me, recording(app, me.user, None))) == (404, "E_NOT_FOUND")
+def test_nothing_is_left_after_the_end(folder: Path) -> None:
+    assert pieces_in(folder, file_of(tone(SECONDS)), starts_ms=int(SECONDS * 1000)) == []
 
 
-@pytest.mark.parametrize(
-    ("said", "known", "name", "passed_on"),
-    [
-        ("audio/mpeg", None, "/a", "audio/mpeg"),
-        ("Video/MP4; codecs=x", None, "/a", "video/mp4"),
-        ("application/ogg", None, "/a", "audio/ogg"),
-        ("application/octet-stream", "audio/mpeg", "/a", "audio/mpeg"),
-        ("application/octet-stream", None, "/a.mp3?token=1", "audio/mpeg"),
-        ("application/octet-stream", "text/html", "/a.m4a", "audio/mp4"),
-        ("application/octet-stream", None, "/a", None),
-        ("application/octet-stream", None, "/a.html", None),
-        ("text/html", "audio/mpeg", "/a.mp3", None),
-        ("image/svg+xml", "audio/mpeg", "/a.mp3", None),
-        ("application/javascript", None, "/a.mp3", None),
-        ('audio/"x', None, "/a.mp3", None),
-    ],
-)
-def test_only_audio_and_video_are_passed_on(
-    app: App,
-    me: Caller,
-    hostile_site: Hostile,
-    said: str,
-    known: str | None,
-    name: str,
-    passed_on: str | None,
-) -> None:
-    url = hostile_site.on(answer(b"<script>", content_type=said), name)
-    found = ask(me, recording(app, me.user, url, audio_type=known))
-    if passed_on is None:
-        assert problem(found) == (502, "E_SOURCE_UNAVAILABLE")
-    else:
-        assert (found.status_code, found.headers["content-type"]) == (200, passed_on)
+def test_the_length_is_known_before_the_sound_is_decoded(folder: Path) -> None:
+    with CLIP.open("rb") as file, OpenSound(file, SHORT_PIECES) as sound:
+        assert sound.seconds == pytest.approx(CLIP_SECONDS)
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        answer(b"", status="404 Not Found"),
-        answer(b"", status="410 Gone"),
-        answer(b"", status="500 Broken"),
-        answer(b"", status="429 Slow down"),
-        redirect("http://127.0.0.1:1/"),
-        redirect("http://169.254.169.254/latest/meta-data/"),
-        redirect("http://[::1]:{port}/"),
-        redirect("file:///etc/passwd"),
-        answer(b"x", "Content-Encoding: gzip", content_type="audio/mpeg"),
-        b"HTTP/1.1 206 Partial\r\nContent-Type: audio/mpeg\r\nContent-Range: bytes 5-9/10\r\n\r\nhello",
-        b"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nContent-Length: 99999999999999\r\n\r\nhello",
-        b"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nContent-Length: nine\r\n\r\nhello",
-        b"nonsense\r\n\r\n",
-        b"",
-    ],
-)
-def test_a_bad_site_is_a_clear_error(app: App, me: Caller, hostile_site: Hostile, act: bytes) -> None:
-    media_id = recording(app, me.user, hostile_site.on(act, "/a.mp3"))
-    found = ask(me, media_id, "bytes=0-")
-    assert problem(found) == (502, "E_SOURCE_UNAVAILABLE")
-    message = found.json()["error"]["message"]
-    assert message.startswith("The recording can't be had at the moment. ")
-    assert hostile_site.pair not in message
+NOT_SOUND = {
+    "nothing": b"",
+    "a page": b"<!doctype html><title>Sign in</title>" * 100,
+    "zeros": bytes(100_000),
+    "a picture": b"\x89PNG\r\n\x1a\n" + bytes(1000),
+    "a header alone": file_of(tone(1), "WAV")[:30],
+    "a playlist": b"#EXTM3U\n#EXTINF:10,\nhttp://127.0.0.1:9/secret.ts\n",
+    "a list of files": b"ffconcat version 1.0\nfile /etc/passwd\n",
+    "no channels": b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0" + struct.pack("<HHIIHH", 1, 0, 16000, 0, 0, 16),
+}
 
 
-def test_a_site_that_sends_less_than_it_said_breaks_off(app: App, me: Caller, hostile_site: Hostile) -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nContent-Length: 100000\r\n\r\n"
-    media_id = recording(app, me.user, hostile_site.on(head + b"x" * 70_000, "/a.mp3"))
-    with pytest.raises(httpx2.RemoteProtocolError):
-        ask(me, media_id)
+@pytest.mark.parametrize("name", NOT_SOUND)
+def test_what_is_no_sound_is_refused(folder: Path, name: str) -> None:
+    with pytest.raises(SoundUnreadable):
+        pieces_in(folder, NOT_SOUND[name])
 
 
-def test_a_site_without_end_is_read_only_as_long_as_somebody_listens(
-    app: App, me: Caller, hostile_site: Hostile
-) -> None:
-    def endless(talk: Talk) -> None:
-        talk.say(b"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\n\r\n")
+@pytest.mark.parametrize("form", ["MP3", "FLAC", "OGG", "WAV"])
+def test_damaged_sound_ends_early_or_is_refused(folder: Path, form: str) -> None:
+    """It never hangs, and never costs more than itself."""
+    good = bytearray(file_of(tone(SECONDS), form))
+    random = numpy.random.default_rng(7)
+    for _ in range(3):
+        data = bytearray(good)
+        for place in random.integers(0, len(data), 40):
+            data[place] = int(random.integers(0, 256))
         try:
-            talk.forever(b"x" * 65536)
-        finally:
-            left.append(True)
-
-    left: list[bool] = []
-    media_id = recording(app, me.user, hostile_site.on(endless, "/a.mp3"))
-    with me.stream("GET", f"/media/{media_id}/sound") as found:
-        assert next(found.iter_bytes(1000)) == b"x" * 1000
-    eventually(lambda: bool(left), "the connection to the site is closed")
+            pieces = pieces_in(folder, bytes(data[: int(random.integers(len(data) // 2, len(data)))]))
+        except TranscriptionFailed:
+            continue
+        assert sum(one.seconds for one in pieces) < 60
 
 
-def test_a_stored_copy_is_played_first(app: App, me: Caller, sounds: SoundSite) -> None:
-    media_id = recording(app, me.user, sounds.url("/talk.wav"))
-    path = f"{run_prefix()}media/{media_id}/sound-1.wav"
-    app.files.storage.put(path, [SOUND[:1000], SOUND[1000:]], "audio/wav")
-    with app.sessions.begin() as session:
-        session.run(_COPY, media_id=media_id, path=path, sha256="0" * 64)
-    assert ask(me, media_id).content == SOUND
-    found = ask(me, media_id, "bytes=990-1009")
-    assert (found.status_code, found.content) == (206, SOUND[990:1010])
-    assert found.headers["content-range"] == f"bytes 990-1009/{len(SOUND)}"
-    assert ask(me, media_id, "bytes=-5").content == SOUND[-5:]
-    assert ask(me, media_id, f"bytes={len(SOUND)}-").status_code == 416
-    assert sounds.asked == []
-    app.files.storage.delete(path)
-    assert ask(me, media_id).content == SOUND
-    assert len(sounds.asked) == 1
+def test_a_small_file_that_decodes_to_days_is_refused(folder: Path) -> None:
+    data = file_of(numpy.zeros(120 * RATE, "f4"))
+    assert len(data) < 100_000
+    limits = SoundLimits(longest_seconds=60.0)
+    with opened(folder, data) as file, OpenSound(file, SHORT_PIECES, limits=limits) as sound:
+        assert sound.seconds == 120.0
+        with pytest.raises(SoundTooLong):
+            list(sound.pieces())
+
+
+def test_a_header_may_lie_about_the_length(folder: Path) -> None:
+    data = bytearray(file_of(tone(SECONDS), "WAV"))
+    data[4:8] = data[40:44] = b"\xff\xff\xff\x7f"
+    assert pieces_in(folder, bytes(data))[-1].ends_ms == SECONDS * 1000
+
+
+def test_a_process_without_memory_is_a_failure_that_may_pass(folder: Path) -> None:
+    with pytest.raises((TranscriptionMemory, TranscriptionCrashed)) as raised:
+        pieces_in(folder, file_of(tone(60)), limits=SoundLimits(memory_bytes=1))
+    assert raised.value.transient
+
+
+def test_a_process_that_uses_up_its_time_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = (
+        "import sys; sys.path[:] = sys.argv[2:]\n"
+        "from nexus.transcribe.sound import child\n"
+        "def endless(file):\n"
+        "    while True: pass\n"
+        "child.decode_sound = endless; child.run_decoder()"
+    )
+    monkeypatch.setattr(process_module, "START", endless)
+    with pytest.raises(TranscriptionCrashed):
+        pieces_in(folder, b"x", limits=SoundLimits(cpu_seconds=0))
+
+
+def test_a_process_that_is_killed_is_a_failure_that_may_pass(folder: Path) -> None:
+    with opened(folder, file_of(tone(SECONDS))) as file, OpenSound(file, SHORT_PIECES) as sound:
+        pieces = sound.pieces()
+        next(pieces)
+        assert sound._child is not None
+        os.kill(sound._child.process.pid, signal.SIGKILL)
+        with pytest.raises(TranscriptionCrashed):
+            list(pieces)
+
+
+def test_a_process_that_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "PIECE_SECONDS", 0.5)
+    with opened(folder, file_of(tone(SECONDS))) as file, OpenSound(file, SHORT_PIECES) as sound:
+        assert sound._child is not None
+        pid = sound._child.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(SoundUnreadable):
+            list(sound.pieces())
+    assert gone(pid)
+
+
+def test_decoding_that_nobody_wants_any_more_ends_its_process(folder: Path) -> None:
+    over = threading.Event()
+
+    def watch() -> None:
+        if over.is_set():
+            raise TranscriptionStopped
+
+    with opened(folder, file_of(tone(SECONDS))) as file, OpenSound(file, SHORT_PIECES, 0, watch) as sound:
+        assert sound._child is not None
+        pid = sound._child.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        over.set()
+        with pytest.raises(TranscriptionStopped):
+            list(sound.pieces())
+    assert gone(pid)
+
+
+def test_the_process_has_no_network_files_or_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder that was taken over tries all three."""
+    tries = (
+        "import os, socket, sys; sys.path[:] = sys.argv[2:]\n"
+        "from nexus.transcribe.sound import child\n"
+        "def taken_over(file):\n"
+        "    got = []\n"
+        "    for act in (lambda: socket.socket(), lambda: open('/etc/passwd'), lambda: os.fork()):\n"
+        "        try: act(); got.append(act)\n"
+        "        except OSError: pass\n"
+        "    raise child.NoSound if not got else MemoryError\n"
+        "child.decode_sound = taken_over; child.run_decoder()"
+    )
+    monkeypatch.setattr(process_module, "START", tries)
+    with pytest.raises(SoundUnreadable):
+        pieces_in(folder, b"x")
+
+
+def test_only_one_piece_of_a_long_recording_is_in_memory(folder: Path) -> None:
+    """Two hours take no more than two minutes do."""
+    peaks = []
+    for minutes in (2, 120):
+        silent = file_of(numpy.zeros(minutes * 60 * RATE, "f4"))
+        with opened(folder, silent) as file, OpenSound(file, PieceLengths(20.0, 30.0)) as sound:
+            for _ in sound.pieces():
+                assert sound._child is not None
+                status = Path(f"/proc/{sound._child.process.pid}/status").read_text()
+                peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+            peaks.append(int(peak.split()[1]) * 1024)
+    assert peaks[1] < peaks[0] + 16 * MIB
+
+
+def test_a_file_that_is_not_at_its_beginning_is_read_whole(folder: Path) -> None:
+    with opened(folder, file_of(tone(SECONDS))) as file:
+        file.seek(0, io.SEEK_END)
+        with OpenSound(file, SHORT_PIECES) as sound:
+            assert list(sound.pieces())[-1].ends_ms == SECONDS * 1000
