@@ -72,6 +72,11 @@ class View:
         return max(1, round(self.row.words / WORDS_PER_MINUTE)) if self.row.has_text else 0
 
     @property
+    def can_be_heard(self) -> bool:
+        """Whether it is a recording that can be played."""
+        return self.capabilities.can_play and self.row.kind in capabilities.PLAYABLE
+
+    @property
     def lead(self) -> str | None:
         """The name of the picture that stands for it, if it is there: for a book its cover, else its first."""
         image = self.row.lead_image or ""

@@ -134,9 +134,10 @@ def test_an_item_without_a_processor_is_shown_as_queued(page: Page) -> None:
     expect(badge(video)).to_have_text("Queued (processor unavailable)")
     opened(page, video)
     expect(badge(page)).to_have_text("Queued (processor unavailable)")
-    play = page.get_by_role("link", name="Play")
-    expect(play).to_have_attribute("href", "https://www.youtube.com/watch?v=abcdefghijk")
-    expect(play).to_have_attribute("rel", "noopener noreferrer")
+    expect(page.get_by_role("button", name="Play from YouTube")).to_be_visible()
+    original = page.get_by_role("link", name="Original")
+    expect(original).to_have_attribute("href", "https://www.youtube.com/watch?v=abcdefghijk")
+    expect(original).to_have_attribute("rel", "noopener noreferrer")
 
 
 def test_a_retried_item_without_a_processor_is_shown_as_queued(page: Page, live_site: LiveSite) -> None:

@@ -18,7 +18,6 @@ from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
 from nexus.media.refresh import AT_REST
 from nexus.media.shelving import Shelved
-from nexus.states.capabilities import PLAYABLE
 from nexus.states.media import FILE_KINDS, STAGE_WORDS, STATE_WORDS, Kind, MediaStatus, Stage
 from nexus.urls import host_of
 from nexus.web.views.passages import address_within, asset_address, fragments_as_html, same_words
@@ -110,8 +109,6 @@ class ShownItem:
     accepts: str
     file_size: int | None
     can_download: bool
-    #: Whether it can be listened to.
-    can_queue: bool
     has_text: bool
     #: The address of the picture that stands for it.
     picture: str | None
@@ -182,7 +179,6 @@ def show_item(view: View, processors: Container[Kind], viewer: UUID) -> ShownIte
         accepts=ACCEPTS.get(row.kind, ""),
         file_size=row.file_size,
         can_download=view.capabilities.can_download_file,
-        can_queue=view.capabilities.can_play and row.kind in PLAYABLE,
         has_text=view.capabilities.can_read and row.has_text,
         picture=asset_address(row.id, view.lead, None) if view.lead else None,
         percent=round(row.progress * 100),
