@@ -247,7 +247,6 @@ def test_libraries_people_and_the_account_break_no_rule(page: Page, live_site: L
         f"/sharing/{own}",
         f"/sharing/{me.default_library()}",
         "/account",
-        "/docs",
     )
     page.goto(f"{live_site.url}/sharing/{own}")
     for summary in page.locator("main summary").all():
