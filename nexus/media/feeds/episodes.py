@@ -105,7 +105,7 @@ def recording_of(feed: FeedRow, item: FeedItemRow) -> Recording:
     """Return what a feed says about an episode."""
     return Recording(
         title=item.title,
-        author=item.author or feed.author or feed.title,
+        author=item.author or feed.author,
         site=feed.title,
         published=None if item.published_at is None else item.published_at.isoformat(),
         language=item.language or feed.language,

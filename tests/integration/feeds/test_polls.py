@@ -265,7 +265,7 @@ def test_an_episode_has_what_its_feed_says_without_being_fetched(reader: Reader)
         found = find_recording(session, item.media_id)
     assert found is not None
     said = found.recording
-    assert (said.title, said.author, said.seconds, said.audio_type) == ("one", "Cast", 90, "audio/mpeg")
+    assert (said.title, said.author, said.seconds, said.audio_type) == ("one", None, 90, "audio/mpeg")
     assert said.notes == "<p>Notes with care.</p>"
     row = row_of(reader.app.sessions, item.media_id)
     assert (row.kind, row.title, row.processing_status) == ("podcast_episode", "one", "pending")
