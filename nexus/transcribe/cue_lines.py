@@ -168,7 +168,7 @@ def _repeated(before: _Spoken, cue: _Spoken) -> int:
 
 
 def _labelled(cues: list[Cue]) -> list[Cue]:
-    """Take names before a colon for speakers, if they are there more than once. Who is named goes on speaking."""
+    """Take names before a colon for speakers, if they are there more than once. One goes on until the next is named."""
     labels = [_LABEL.match(cue.text) for cue in cues]
     named = Counter(found[1] for found in labels if found)
     known = {name for name, count in named.items() if count >= _TIMES_NAMED}
