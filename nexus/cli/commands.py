@@ -91,7 +91,7 @@ def add(
     kind: Annotated[
         UrlKind | None,
         typer.Option(
-            help="What they are; without it, YouTube addresses are videos and all others articles.",
+            help="What they are. Without it, addresses of videos and of files with sound are videos, others articles.",
             show_default=False,
         ),
     ] = None,

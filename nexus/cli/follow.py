@@ -6,20 +6,25 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from uuid import UUID
 
 import typer
 
 from nexus.app import App, Front
 from nexus.cli import say
-from nexus.cli.outcome import EndedItem, Item, Progress, Result, progress
+from nexus.cli.outcome import EndedItem, Item, Progress, Result, progress, waiting_of
 from nexus.command_line import again
-from nexus.errors import JobTimeout, WorkError, public_code, tree
+from nexus.errors import JobTimeout, ProviderBlocked, WorkError, public_code, tree
 from nexus.media import queries
 from nexus.media.queries import View
+from nexus.media.waits import reason_of_wait
 from nexus.states.media import PUBLISHED, Kind, MediaStatus, Stage
+from nexus.urls import host_of
 
 INTERRUPTED = 130
+#: Nobody sits in front of a command for longer.
+LONG_WAIT = timedelta(minutes=5)
 #: Failures that may not happen again.
 PASSING = {error.code for error in tree(WorkError) if error.transient} | {JobTimeout.code}
 
@@ -109,11 +114,16 @@ class Follow:
 
 
 def rests(front: Front, view: View) -> bool:
-    """Whether it stays as it is until somebody does something."""
+    """Whether it stays as it is until somebody does something, or for longer than anybody looks on."""
     status = MediaStatus(view.row.processing_status)
     if status is MediaStatus.PENDING:
-        return Kind(view.row.kind) not in front.extractors
+        return Kind(view.row.kind) not in front.extractors or _waits_long(front, view)
     return status is MediaStatus.FAILED or status in PUBLISHED
+
+
+def _waits_long(front: Front, view: View) -> bool:
+    until = view.waiting_until
+    return until is not None and until - front.sessions.clock() > LONG_WAIT
 
 
 @contextmanager
@@ -144,6 +154,8 @@ def _tell_left(front: Front, left: int) -> None:
 def _ended(front: Front, item: Item, view: View, *, moved: bool) -> EndedItem:
     row = view.row
     status = MediaStatus(row.processing_status)
+    if status is MediaStatus.PENDING and _waits_long(front, view):
+        return EndedItem(item, Result.WAITING, _why_waiting(front, view), view)
     if status is MediaStatus.PENDING:
         return EndedItem(item, Result.QUEUED, _why_queued(front, row.kind), view)
     if status is MediaStatus.FAILED and row.failure_stage != Stage.EMBED.value:
@@ -151,6 +163,15 @@ def _ended(front: Front, item: Item, view: View, *, moved: bool) -> EndedItem:
         next_step = again(front.settings, f"retry {row.id} --wait") if code in PASSING else ""
         return EndedItem(item, Result.FAILED, row.last_error_message or "", view, code, next_step)
     return EndedItem(item, Result.READABLE if moved else Result.THERE, row.title or "", view)
+
+
+def _why_waiting(front: Front, view: View) -> str:
+    with front.sessions.read() as session:
+        reason = reason_of_wait(session, view.row.id)
+    if reason != ProviderBlocked.code:
+        return f"It is {waiting_of(view)}."
+    host, until = host_of(view.row.canonical_url), view.waiting_until or front.sessions.clock()
+    return f"{host} blocks this address at the moment. Nexus asks again at {until.astimezone():%H:%M}."
 
 
 def _why_queued(front: Front, kind: str) -> str:

@@ -108,10 +108,11 @@ class WaitForItems:
         for media_id, before in list(self.left.items()):
             view = self._view(media_id)
             status = None if view is None else view.row.processing_status
-            if view is None or status is not before:
+            is_over = view is None or rests(self._app, view)
+            if is_over or status is not before:
                 self._tell(media_id, view)
                 self._moved = time.monotonic()
-            if view is None or rests(self._app, view):
+            if view is None or is_over:
                 del self.left[media_id]
                 continue
             self.left[media_id] = status

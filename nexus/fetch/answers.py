@@ -171,6 +171,10 @@ def _accepted(header: str) -> str | None:
         return said
     if said in UNTOLD or not MEDIA_TYPE.fullmatch(said):
         return None
+    if said.startswith(("audio/", "video/")):
+        raise FetchWrongType(
+            f"This address leads to a recording ({said}), not to a page. Add it with `nexus add --kind video`."
+        )
     raise FetchWrongType(
         f"This address leads to {said}, not to a page, a PDF or an EPUB. Add the address of an article."
     )

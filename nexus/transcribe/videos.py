@@ -76,10 +76,7 @@ def podcast_episode(source: Source) -> Extraction:
 
 
 def _text_of(bench: Workbench, finding: _Finding) -> Extraction:
-    transcript = finding.captions or _named(bench, finding)
-    if transcript is None:
-        heard = bench.listen(finding.recording)
-        transcript = heard if isinstance(heard, Transcript) else None
+    transcript = finding.captions or _named(bench, finding) or bench.listen(finding.recording)
     if transcript is None:
         raise finding.error or TranscriptUnavailable()
     return transcript_extraction(finding.recording.title, transcript, finding.recording)

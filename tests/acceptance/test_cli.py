@@ -174,6 +174,21 @@ def test_adding_an_item_that_exists_or_waits_is_no_failure(terminal: Terminal) -
     assert terminal.run("add", OK, "--kind", "pdf").code == 2
 
 
+def test_nobody_has_to_look_on_while_a_site_blocks_this_address(terminal: Terminal) -> None:
+    ran = terminal.run("add", "https://example.com/blocked/1", OK)
+    assert ran.code == 0
+    ends = {line.split("\t")[2]: line.split("\t") for line in ran.out.splitlines()}
+    assert ends[OK][0] == "readable"
+    result, _, _, sentence = ends["https://example.com/blocked/1"]
+    assert result == "waiting"
+    assert re.fullmatch(
+        r"example.com blocks this address at the moment. Nexus asks again at \d\d:\d\d.", sentence
+    )
+    assert "need a running Nexus" in ran.err
+    (again,) = objects(terminal.run("add", "https://example.com/blocked/1", "--json"))
+    assert (again["result"], again["media"]["processing_status"]) == ("waiting", "pending")
+
+
 def test_added_items_stay_pending_with_extraction_off(terminal: Terminal) -> None:
     ran = terminal.run("add", OK, NEXUS_EXTRACTION="off")
     assert ran.code == 0

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from nexus.app import App
+from nexus.app import App, kernel_for
 from nexus.extract.recording import NamedTranscript, Recording, TimedChapter
+from nexus.media.runner import Extracting
 from nexus.media.workbench import Tools
 from nexus.states.media import MediaStatus
+from nexus.work.turns import Turns
 from tests.integration.videos.reading import (
     SAID,
     failure_of,
@@ -19,9 +21,10 @@ from tests.integration.videos.reading import (
     revision_source,
     text_of,
 )
-from tests.kit.media import row_of, status_of
+from tests.kit.media import new_media, row_of, status_of
 from tests.kit.servers.video_sites import VideoSites, json_answer, vtt
 from tests.kit.servers.web_pages import Answer
+from tests.kit.work import extract_item
 
 # pages
 
@@ -205,3 +208,34 @@ def test_a_file_of_any_length_is_not_fetched_to_look_at_it(
     found = recording_of(app, read_video(app, short, "https://pages.example/long.mp3"))
     assert found is not None
     assert found.audio_url == "https://pages.example/long.mp3"
+
+
+def test_an_article_that_is_a_recording_says_what_to_do(
+    app: App, tools: Tools, video_sites: VideoSites
+) -> None:
+    video_sites["pages.example/listen"] = Answer(b"ID3", "audio/mpeg")
+    media_id = new_media(app, url="https://pages.example/listen")
+    extract_item(tools, media_id)
+    row = row_of(app.sessions, media_id)
+    assert row.last_error_code == "E_FETCH_WRONG_TYPE"
+    assert "leads to a recording (audio/mpeg)" in row.last_error_message
+    assert "nexus add --kind video" in row.last_error_message
+
+
+# after an update
+
+
+def test_videos_that_waited_for_a_processor_are_found_by_the_sweep(
+    app: App, tools: Tools, video_sites: VideoSites
+) -> None:
+    """No announcement is repeated: the database is the queue."""
+    serve_page(video_sites, player_page('<track src="/en.vtt" srclang="en">'))
+    video_sites["pages.example/en.vtt"] = vtt()
+    without = replace(tools, extractors={})
+    media_id = new_media(app, url=PAGE, kind="video")
+    assert extract_item(without, media_id) is None
+    assert Turns(app.sessions, tools.leases.length).claim(Extracting(without), 10) == []
+    kernel = kernel_for(tools)
+    (claim,) = Turns(app.sessions, tools.leases.length).claim(Extracting(tools), 10)
+    kernel.finish(claim)
+    assert text_of(app, media_id) == SAID

@@ -8,6 +8,7 @@
     https://example.com/crash/…       ends in an exception of no known kind
     https://example.com/transient/…   can't be reached, however often it is tried
     https://example.com/second/…      can't be reached at first, and then can
+    https://example.com/blocked/…     belongs to a site that blocks this address
 
 Each start is a line in a file of the folder that NEXUS_TEST_FOLDER names; the gate is a file beside it.
 """
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from nexus.errors import ExtractionFailed, FetchFailed
+from nexus.errors import ExtractionFailed, FetchFailed, ProviderBlocked
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.states.media import Kind
 
@@ -109,6 +110,10 @@ def _second(attempt: int, folder: Path) -> None:
         raise FetchFailed
 
 
+def _blocked(attempt: int, folder: Path) -> None:
+    raise ProviderBlocked
+
+
 _BEHAVIOURS: dict[str, Callable[[int, Path], None]] = {
     "ok": _ok,
     "nap": _nap,
@@ -118,6 +123,7 @@ _BEHAVIOURS: dict[str, Callable[[int, Path], None]] = {
     "crash": _crash,
     "transient": _transient,
     "second": _second,
+    "blocked": _blocked,
 }
 
 register()

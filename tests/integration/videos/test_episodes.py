@@ -1,0 +1,46 @@
+"""Episodes of podcasts: what is known about them comes from their feed."""
+
+from uuid import UUID
+
+import pytest
+
+from nexus.app import App
+from nexus.errors import TranscriptUnavailable
+from nexus.extract import Source
+from nexus.extract.recording import NamedTranscript, Recording
+from nexus.media.recordings import keep_recording
+from nexus.media.workbench import Bench, Tools
+from nexus.states.media import Kind
+from nexus.transcribe.videos import podcast_episode
+from tests.integration.videos.reading import SAID
+from tests.kit.media import new_media, row_of
+from tests.kit.servers.video_sites import VideoSites, vtt
+
+
+def source_of(app: App, tools: Tools, recording: Recording | None) -> Source:
+    media_id: UUID = new_media(app, url="https://pages.example/episode", kind="video")
+    if recording is not None:
+        with app.sessions.begin() as session:
+            keep_recording(session, media_id, recording)
+    bench = Bench(tools, row_of(app.sessions, media_id), attempt=1)
+    return Source(media_id, Kind.PODCAST_EPISODE, None, None, None, 1, bench)
+
+
+def test_the_transcript_that_a_feed_names_becomes_the_text(
+    app: App, tools: Tools, video_sites: VideoSites
+) -> None:
+    video_sites["pages.example/t.vtt"] = vtt()
+    named = NamedTranscript("https://pages.example/t.vtt", "text/vtt")
+    found = podcast_episode(source_of(app, tools, Recording(title="On tides", transcripts=(named,))))
+    assert (found.title, found.fragments[0].text) == ("On tides", SAID)
+    assert found.fragments[0].times
+    assert video_sites.places() == ["pages.example/t.vtt"]
+
+
+@pytest.mark.parametrize("known", [None, Recording(title="On tides")])
+def test_an_episode_without_a_transcript_can_only_be_played(
+    app: App, tools: Tools, video_sites: VideoSites, known: Recording | None
+) -> None:
+    with pytest.raises(TranscriptUnavailable):
+        podcast_episode(source_of(app, tools, known))
+    assert video_sites.asked == []
