@@ -104,17 +104,19 @@ def hearing_tools(app: App, model: SpeechModel | None, limits: SpeechLimits = LI
 def listens_to(url: str | None, **more: Any) -> None:
     """Register an extractor for videos whose text is what is heard at an address."""
 
-    def hear(source: Source) -> Extraction:
-        recording = source.bench.recording()
-        if recording is None:
-            recording = Recording(title="A recording", audio_url=url, **more)
-            source.bench.keep_recording(recording)
-        found = source.bench.listen(recording)
-        if found is None:
-            raise TranscriptUnavailable
-        return text_of(found)
+    AVAILABLE_EXTRACTORS[Kind.VIDEO] = lambda source: hear_at(source, url, **more)
 
-    AVAILABLE_EXTRACTORS[Kind.VIDEO] = hear
+
+def hear_at(source: Source, url: str | None, **more: Any) -> Extraction:
+    """Return what is heard at an address. What is known about the recording is kept first, as it should be."""
+    recording = source.bench.recording()
+    if recording is None:
+        recording = Recording(title="A recording", audio_url=url, **more)
+        source.bench.keep_recording(recording)
+    found = source.bench.listen(recording)
+    if found is None:
+        raise TranscriptUnavailable
+    return text_of(found)
 
 
 def text_of(found: Transcript) -> Extraction:

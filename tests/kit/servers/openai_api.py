@@ -147,7 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(self.path, headers, loads(raw))
+        is_form = headers.get("content-type", "").startswith("multipart/form-data")
+        asked = Asked(self.path, headers, {"form": raw} if is_form else loads(raw))
         self.model.asked.append(asked)
         if asked.format in self.model.refused:
             fails(400, message="This response_format type is unavailable now")(self, asked)
