@@ -18,13 +18,6 @@ def moment_address(media_id: UUID, starts_ms: int) -> str:
     return f"/items/{media_id}?at={seconds(starts_ms)}"
 
 
-def on_the_clock(milliseconds: int) -> str:
-    """Return a moment as a clock shows it: `12:34`, `1:02:03`."""
-    minutes, rest = divmod(milliseconds // 1000, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def seconds(milliseconds: int) -> str:
     """Return them as an address writes them: `754.2`, `12`."""
     return f"{milliseconds / 1000:.3f}".rstrip("0").rstrip(".")

@@ -21,9 +21,10 @@ from nexus.states.machine import Verdict
 from nexus.states.story import CORRECT, STORY, StoryStatus
 from nexus.web.api.schemas import actor_of
 from nexus.web.views import story_formats
+from nexus.web.views.filters import clock_time
 from nexus.web.views.histories import ACTORS, ShownEvent
 from nexus.web.views.items import Badge, safe_link
-from nexus.web.views.links import moment_address, on_the_clock
+from nexus.web.views.links import moment_address
 
 STORY_BADGES = {
     StoryStatus.DRAFT: Badge("Draft", "draft"),
@@ -214,7 +215,7 @@ def spoken_quotes(story: ShownStory, moments: QuoteMoments | None) -> dict[str, 
     supports |= {str(point.number): (point.claim.evidence,) for point in story.points}
     return {
         name: [
-            (moment_address(moments.media_id, at), on_the_clock(at))
+            (moment_address(moments.media_id, at), clock_time(at // 1000))
             for one in evidence
             if (at := moments.moment_at(one.start)) is not None
         ]
