@@ -37,6 +37,8 @@ recordings = Table(
     Column("embed_url", Text),
     #: Show notes: clean html.
     Column("notes", Text),
+    #: The address of its chapters, if they are not known yet.
+    Column("chapters_url", Text),
     #: As JSON: a list of [seconds, title].
     Column("chapters", Text, nullable=False, server_default="[]"),
     #: Transcripts that a feed or a page names, as JSON: a list of {url, type, language, kind}.

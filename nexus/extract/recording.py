@@ -37,6 +37,8 @@ class Recording(ParserResult, frozen=True):
     embed_url: str | None = None
     #: Show notes: html. It is kept only if it is clean.
     notes: str | None = None
+    #: The address of its chapters, if they are not known yet.
+    chapters_url: str | None = None
     chapters: Annotated[tuple[TimedChapter, ...], MANY] = ()
     transcripts: Annotated[tuple[NamedTranscript, ...], MANY] = ()
     #: The address of its sound, the type of that, and its size in bytes, as far as they are known.

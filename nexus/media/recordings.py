@@ -41,6 +41,7 @@ class RecordingRow(NamedTuple):
     picture_url: str | None
     embed_url: str | None
     notes: str | None
+    chapters_url: str | None
     chapters: str
     transcripts: str
     audio_url: str | None
@@ -144,6 +145,7 @@ def _storable(found: Recording) -> Recording:
         picture_url=_address(found.picture_url),
         embed_url=_address(found.embed_url),
         notes=notes if is_kept else None,
+        chapters_url=_address(found.chapters_url),
         chapters=tuple(one for one in chapters if one.title and _is_moment(one.seconds))[:MOST_CHAPTERS],
         transcripts=tuple(named for one in found.transcripts[:MOST_TRANSCRIPTS] if (named := _named(one))),
         audio_url=_address(found.audio_url),

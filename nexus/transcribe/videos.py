@@ -24,6 +24,7 @@ from nexus.errors import (
 from nexus.extract import Extraction, Hints, Source, Workbench
 from nexus.extract.recording import Recording
 from nexus.transcribe import Transcript
+from nexus.transcribe.chapters import named_chapters
 from nexus.transcribe.merging import fill_in
 from nexus.transcribe.named import named_transcript
 from nexus.transcribe.page_recording import PageRecording
@@ -72,7 +73,22 @@ def video(source: Source) -> Extraction:
 
 def podcast_episode(source: Source) -> Extraction:
     """Return the transcript of an episode as a text. What is known about it comes from its feed. Raises as `video`."""
-    return _text_of(source.bench, _Finding(source.bench.recording() or Recording()))
+    known = source.bench.recording() or Recording()
+    return _text_of(source.bench, _Finding(_with_chapters(source.bench, known)))
+
+
+def _with_chapters(bench: Workbench, known: Recording) -> Recording:
+    """Read the chapters that a feed names by their address. An episode can do without them."""
+    if known.chapters or known.chapters_url is None:
+        return known
+    try:
+        chapters = named_chapters(bench, known.chapters_url)
+    except (FetchFailed, ExtractionFailed):
+        return known
+    found = msgspec.structs.replace(known, chapters=chapters)
+    if chapters:
+        bench.keep_recording(found)
+    return found
 
 
 def _text_of(bench: Workbench, finding: _Finding) -> Extraction:

@@ -112,6 +112,7 @@ def recording_of(feed: FeedRow, item: FeedItemRow) -> Recording:
         seconds=item.seconds,
         picture_url=item.picture_url or feed.picture_url,
         notes=item.html,
+        chapters_url=item.chapters_url,
         chapters=tuple(TimedChapter(*one) for one in item.chapter_list),
         transcripts=tuple(NamedTranscript(**one) for one in item.transcript_list),
         audio_url=item.enclosure_url,

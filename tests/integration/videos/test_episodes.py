@@ -1,5 +1,6 @@
 """Episodes of podcasts: what is known about them comes from their feed."""
 
+import json
 from uuid import UUID
 
 import pytest
@@ -15,6 +16,7 @@ from nexus.transcribe.videos import podcast_episode
 from tests.integration.videos.reading import SAID
 from tests.kit.media import new_media, row_of
 from tests.kit.servers.video_sites import VideoSites, vtt
+from tests.kit.servers.web_pages import Answer
 
 
 def source_of(app: App, tools: Tools, recording: Recording | None) -> Source:
@@ -44,3 +46,33 @@ def test_an_episode_without_a_transcript_can_only_be_played(
     with pytest.raises(TranscriptUnavailable):
         podcast_episode(source_of(app, tools, known))
     assert video_sites.asked == []
+
+
+def chapters(*listed: tuple[float, str]) -> Answer:
+    named = [{"startTime": seconds, "title": title} for seconds, title in listed]
+    return Answer(json.dumps({"version": "1.2.0", "chapters": named}).encode(), "application/json+chapters")
+
+
+def test_chapters_at_an_address_become_headings_and_are_asked_for_once(
+    app: App, tools: Tools, video_sites: VideoSites
+) -> None:
+    video_sites["pages.example/t.vtt"] = vtt()
+    video_sites["pages.example/chapters.json"] = chapters((0, "High water"))
+    named = NamedTranscript("https://pages.example/t.vtt", "text/vtt")
+    told = Recording(chapters_url="https://pages.example/chapters.json", transcripts=(named,))
+    source = source_of(app, tools, told)
+    assert [one.title for one in podcast_episode(source).outline] == ["High water"]
+    assert [one.title for one in podcast_episode(source).outline] == ["High water"]
+    assert video_sites.places().count("pages.example/chapters.json") == 1
+
+
+@pytest.mark.parametrize("answer", [None, Answer(b"<p>no chapters", "text/html"), chapters()])
+def test_an_episode_does_without_chapters_that_are_not_there(
+    app: App, tools: Tools, video_sites: VideoSites, answer: Answer | None
+) -> None:
+    video_sites["pages.example/t.vtt"] = vtt()
+    if answer is not None:
+        video_sites["pages.example/chapters.json"] = answer
+    named = NamedTranscript("https://pages.example/t.vtt", "text/vtt")
+    told = Recording(chapters_url="https://pages.example/chapters.json", transcripts=(named,))
+    assert podcast_episode(source_of(app, tools, told)).fragments[0].text == SAID

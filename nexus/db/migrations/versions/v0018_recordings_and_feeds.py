@@ -58,7 +58,7 @@ def _create_recordings() -> None:
         media_id(),
         *_texts("title", "author", "site", "published", "language"),
         sa.Column("seconds", sa.Double()),
-        *_texts("picture_url", "embed_url", "notes"),
+        *_texts("picture_url", "embed_url", "notes", "chapters_url"),
         *_lists("chapters", "transcripts"),
         *_texts("audio_url", "audio_type"),
         sa.Column("audio_bytes", sa.BigInteger()),
