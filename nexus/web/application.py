@@ -49,6 +49,7 @@ from nexus.web.http.static_files import StaticFolder
 from nexus.web.http.threads import Threads
 from nexus.web.pages import account as page_account
 from nexus.web.pages import bulk as page_bulk
+from nexus.web.pages import feeds as page_feeds
 from nexus.web.pages import imports as page_imports
 from nexus.web.pages import jobs as page_jobs
 from nexus.web.pages import library as page_library
@@ -104,6 +105,7 @@ ROUTERS = (
     page_marks.script,
     page_listening.router,
     page_listening.script,
+    page_feeds.router,
     page_searching.router,
     page_reader.router,
     page_versions.router,
