@@ -2,16 +2,17 @@
 
 Both hear the same speech in one run, ten minutes of it, or as many as NEXUS_BENCH_SPEECH_MINUTES says: an hour takes
 six times as long. The bare model runs in a process like that of Nexus, and is given the whole as one file.
+Processor time is compared, because Nexus listens at low priority.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy
@@ -27,19 +28,19 @@ from nexus.transcribe.speech.local import LocalSpeech, weights_folder
 
 CLIP = Path(__file__).parents[1] / "tests" / "kit" / "sounds" / "lighthouse.opus"
 MINUTES = float(os.environ.get("NEXUS_BENCH_SPEECH_MINUTES", "10"))
-MOST_RATIO, MOST_GROWTH = 1.15, 1.1
+MOST_RATIO, MOST_GROWTH = 1.15, 1.2
 HOURS, SHORT_HOURS = 10, 0.5
 MIB = 1024 * 1024
 
 BARE = """
 import sys, time
 from faster_whisper import WhisperModel
-began = time.monotonic()
+began = time.process_time()
 model = WhisperModel(sys.argv[1], device="cpu", compute_type="int8", cpu_threads=1)
 segments, _ = model.transcribe(sys.argv[2], language="en", beam_size=1, temperature=0.0, vad_filter=True,
                                condition_on_previous_text=False)
 words = sum(len(one.text.split()) for one in segments)
-print(time.monotonic() - began, words)
+print(time.process_time() - began, words)
 """
 
 
@@ -82,12 +83,18 @@ def _bare(path: Path) -> tuple[float, int]:
 
 def _ours(path: Path) -> tuple[float, int]:
     model = LocalSpeech(300.0)
-    began, words = time.monotonic(), 0
+    began, words = _processor_seconds(), 0
     with path.open("rb") as file, OpenSound(file, model.lengths) as sound:
         for piece in sound.pieces():
             words += sum(len(cue.text.split()) for cue in believable(model.hear(piece.samples, "en")))
     model.close()
-    return time.monotonic() - began, words
+    return _processor_seconds() - began, words
+
+
+def _processor_seconds() -> float:
+    """Of this process, and of those that it has ended."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _peak(path: Path, hours: float) -> int:
