@@ -19,6 +19,7 @@ from bench import (
     retrieval,
     scale,
     searching,
+    speech,
     startup,
     throughput,
     transition,
@@ -46,6 +47,7 @@ QUESTIONS = {
     "authored": authored.ask,
     "retrieval": retrieval.ask,
     "searching": searching.ask,
+    "speech": speech.ask,
     "startup": startup.ask,
 }
 

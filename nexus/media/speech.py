@@ -61,11 +61,6 @@ class HeardPiece(NamedTuple):
         return ceil(self.ends_ms / 1000) - ceil(self.starts_ms / 1000)
 
 
-class SpeechProgress(NamedTuple):
-    done_ms: int
-    total_ms: int
-
-
 class SoundCopy(NamedTuple):
     """Where in the store the sound is, and what it was when it came."""
 
@@ -100,12 +95,6 @@ _ADD = upsert(
     lambda new: new.on_conflict_do_nothing(),
 )
 _DROP_PIECES = Statement(delete(speech_pieces).where(speech_pieces.c.media_id == bindparam("media_id")))
-_PROGRESS = Query(
-    select(speech_progress.c.done_ms, speech_progress.c.total_ms).where(
-        speech_progress.c.media_id == bindparam("media_id")
-    ),
-    SpeechProgress,
-)
 _TELL = upsert(
     speech_progress,
     {column: bindparam(column.name) for column in speech_progress.c},
@@ -190,11 +179,6 @@ def tell_speech_progress(session: Session, attempt: Attempt, done_ms: int, total
         done_ms=done_ms,
         total_ms=max(done_ms, total_ms),
     )
-
-
-def speech_progress_of(session: Session, media_id: UUID) -> SpeechProgress | None:
-    """Return how far the transcription of an item has come; None if none is under way."""
-    return session.first(_PROGRESS, media_id=media_id)
 
 
 def end_speech(session: Session, media_ids: Sequence[UUID]) -> None:

@@ -29,6 +29,7 @@ from nexus.upkeep import clean, counts
 from nexus.upkeep.findings import CheckVerdict, Finding
 from nexus.upkeep.promises import PROMISES, Promise, offenders
 from nexus.upkeep.security_settings import check_secrets_file
+from nexus.upkeep.speech import check_speech
 from nexus.upkeep.word_index import check_word_index
 
 #: How many offenders are listed.
@@ -65,7 +66,7 @@ Check = Callable[[Patient], Finding]
 
 def examine(patient: Patient) -> list[Finding]:
     """Run every check that makes sense: without a database none of rows, without a store none of files."""
-    findings = [check(patient) for check in (_secrets, _secrets_file, _redis, _store, _reachable)]
+    findings = [check(patient) for check in (_secrets, _secrets_file, _redis, _speech, _store, _reachable)]
     store, database = findings[-2:]
     if database.verdict is CheckVerdict.OK:
         findings.append(_guarded("database.migrated", _migrated, patient))
@@ -177,6 +178,10 @@ def _secrets(patient: Patient) -> Finding:
 
 def _secrets_file(patient: Patient) -> Finding:
     return check_secrets_file("settings.secrets_file", patient.settings.data_dir / "secrets.json")
+
+
+def _speech(patient: Patient) -> Finding:
+    return check_speech(patient.settings)
 
 
 def _redis(patient: Patient) -> Finding:

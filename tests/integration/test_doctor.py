@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -31,6 +32,7 @@ from nexus.storage.local import LocalStorage
 from nexus.upkeep import doctor
 from nexus.upkeep.doctor import CheckVerdict, Finding, Patient
 from nexus.upkeep.promises import PROMISES
+from nexus.upkeep.speech import check_speech
 from tests.kit import jobs
 from tests.kit.clock import SetClock
 from tests.kit.media import (
@@ -607,3 +609,16 @@ def test_a_check_that_breaks_is_reported_as_a_problem(small: App, owner: UUID) -
     found = examine(small)["media.text"]
     assert found.verdict is CheckVerdict.PROBLEM
     assert "could not be checked" in found.says
+
+
+@pytest.mark.parametrize(
+    ("chosen", "installed", "verdict"),
+    [("", False, "note"), ("local", False, "problem"), ("local", True, "ok"), ("off", False, "ok")],
+)
+def test_a_speech_model_that_is_missing_is_named_with_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, installed: bool, verdict: str
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if installed else None)
+    found = check_speech(make_settings("", tmp_path, speech=chosen))
+    assert found.verdict.value == verdict
+    assert ("make speech" in found.advice) == (verdict != "ok")

@@ -91,6 +91,11 @@ class OpenSound:
     ) -> None:
         self._end()
 
+    @property
+    def process_id(self) -> int | None:
+        """None outside of its with."""
+        return None if self._child is None else self._child.process.pid
+
     def pieces(self) -> Iterator[SoundPiece]:
         """Yield the sound in order. Nothing is decoded before it is asked for."""
         seconds = PIECE_SECONDS + self.starts_ms / 1000 / SLOWEST
