@@ -7,8 +7,10 @@ import time
 
 from bench import (
     articles,
+    as_you_type,
     authored,
     editorial,
+    embedding,
     events,
     fairness,
     feeds,
@@ -46,6 +48,8 @@ QUESTIONS = {
     "authored": authored.ask,
     "retrieval": retrieval.ask,
     "searching": searching.ask,
+    "typing": as_you_type.ask,
+    "embedding": embedding.ask,
     "startup": startup.ask,
 }
 
