@@ -7,8 +7,10 @@ import time
 
 from bench import (
     articles,
+    as_you_type,
     authored,
     editorial,
+    embedding,
     events,
     fairness,
     feeds,
@@ -47,6 +49,8 @@ QUESTIONS = {
     "authored": authored.ask,
     "retrieval": retrieval.ask,
     "searching": searching.ask,
+    "typing": as_you_type.ask,
+    "embedding": embedding.ask,
     "speech": speech.ask,
     "startup": startup.ask,
 }

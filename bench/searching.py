@@ -63,7 +63,7 @@ class Corpus:
 
 
 def ask(place: Place, many: int = CHUNKS) -> list[Line]:
-    texts = list(islice(_texts(), many // OF_ITEM))
+    texts = list(islice(bench_texts(), many // OF_ITEM))
     corpus, loading = _corpus(place, texts)
     codes = SignCodes(1 << 30)
     first = _seconds(lambda: _ask_all(corpus, codes, corpus.questions[0]))
@@ -164,14 +164,14 @@ def _corpus(place: Place, texts: list[str]) -> tuple[Corpus, list[Line]]:
     cutting = _seconds(lambda: _cut(texts))
     ours = _seconds(lambda: add_texts(sessions, viewer, map(SearchText, texts))) - cutting
     theirs = _seconds(lambda: _load_bare(bare, texts))
-    vectors = _write_vectors(sessions)
+    vectors = write_bench_vectors(sessions, MODEL)
     megabytes = sum(map(len, texts)) / 1e6
     written = f"{megabytes / ours:.1f}", f"{megabytes / theirs:.1f}"
     lines = [
         Line("MB/s of cut texts written and indexed, bare FTS5", *written, theirs / ours, at_least=0.5),
         Line("MB/s of texts cut and stemmed, in workers", f"{megabytes / cutting:.1f}", "", theirs / cutting),
     ]
-    return Corpus(sessions, viewer, _questions(texts), vectors, bare), lines
+    return Corpus(sessions, viewer, bench_questions(texts), vectors, bare), lines
 
 
 def _cut(texts: list[str]) -> None:
@@ -186,7 +186,7 @@ def _load_bare(bare: sqlite3.Connection, texts: list[str]) -> None:
         )
 
 
-def _write_vectors(sessions: Sessions) -> Any:
+def write_bench_vectors(sessions: Sessions, model: str) -> Any:
     """Around a thousand middles, as texts gather around subjects."""
     random = np.random.default_rng(2)
     with sessions.read() as session:
@@ -196,13 +196,13 @@ def _write_vectors(sessions: Sessions) -> Any:
     made = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype("<f4")
     add_vectors(
         sessions,
-        MODEL,
+        model,
         {(row.media_id, row.id): vector.tobytes() for row, vector in zip(found, made, strict=True)},
     )
     return made
 
 
-def _texts() -> Iterator[str]:
+def bench_texts() -> Iterator[str]:
     """Words as often as in a language: the commonest is in almost every chunk, most are in few."""
     random = np.random.default_rng(1)
     words = np.array([_word(number) for number in range(VOCABULARY)])
@@ -222,7 +222,7 @@ def _word(number: int) -> str:
     return letters
 
 
-def _questions(texts: list[str]) -> list[str]:
+def bench_questions(texts: list[str]) -> list[str]:
     """Two to four words of some chunk, none among the hundred commonest."""
     random = np.random.default_rng(3)
     common = {_word(number) for number in range(100)}

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Protocol, TypeVar, cast
@@ -26,7 +27,10 @@ QUICK_THREADS = 40
 PATIENT_THREADS = 64
 #: Searches keep a processor busy, each for longer than a read.
 SEARCH_THREADS = 8
-SEARCHES_PER_USER = 4
+#: While somebody types, one that they no longer want may still run.
+SEARCHES_PER_USER = 2
+#: What a client that has gone would be told.
+GONE = 499
 _WAITS_FOR: dict[Callable[..., Any], str] = {}
 
 
@@ -53,9 +57,15 @@ class Lane:
 
     async def run(self, user: User, call: Callable[[], T]) -> T:
         """Run a call in a thread when it is the user's turn."""
+        async with self.turn(user) as run:
+            return await run(call)
+
+    @asynccontextmanager
+    async def turn(self, user: User) -> AsyncIterator[RunInTurn]:
+        """Wait for the user's turn, and lend a thread until it ends."""
         await self._begin(user)
         try:
-            return await to_thread.run_sync(call, limiter=self._limiter)
+            yield partial(to_thread.run_sync, limiter=self._limiter)
         finally:
             self._end(user)
 
@@ -164,7 +174,11 @@ def in_turn(endpoint: Callable[..., Any]) -> Callable[..., Any]:
         if asks_for_request:
             given["request"] = request
         lane: Lane = getattr(threads_of(request), name)
-        return await lane.run(request.scope.get("nexus.viewer"), partial(endpoint, **given))
+        async with lane.turn(request.scope.get("nexus.viewer")) as run:
+            # Whoever types on has cancelled the question before.
+            if name == "search" and await request.is_disconnected():
+                return Response(status_code=GONE)
+            return await run(partial(endpoint, **given))
 
     if not asks_for_request:
         hidden = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
