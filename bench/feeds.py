@@ -142,7 +142,7 @@ def _feed(items: int) -> bytes:
 
 @contextmanager
 def _served(feed: bytes, items: int) -> Iterator[str]:
-    """Serve a feed at every address, from another process, which answers 304 to whoever has it."""
+    """Serve a feed at every address, from another process, which answers 304 to clients that have it."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     server = context.Process(target=_serve, args=(feed, items, theirs), daemon=True)

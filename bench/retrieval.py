@@ -217,7 +217,7 @@ def _broken(name: str, words: float, both: float | None) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__)
     parser.add_argument("--gate", action="store_true", help="exit with 1 where a score fell")
-    parser.add_argument("--choose", action="store_true", help="choose the share of meaning anew")
+    parser.add_argument("--choose", action="store_true", help="choose the share of meaning again")
     given = parser.parse_args()
     try:
         with places() as place:

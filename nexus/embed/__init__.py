@@ -74,7 +74,7 @@ class Embedder(Protocol):
         ...
 
     def close(self) -> None:
-        """End its processes. Whoever waits for a vector gets EmbeddingStopped."""
+        """End its processes. Callers that wait for a vector get EmbeddingStopped."""
         ...
 
 

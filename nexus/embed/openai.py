@@ -1,28 +1,21 @@
 """A model behind any server that speaks OpenAI's embeddings API.
 
-Vectors are checked and made to have a length of one: some servers leave that to their callers. What a server says is
-never shown: it may repeat the text or the key.
+Vectors are checked and made to have a length of one: some servers leave that to their callers.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import logging as stdlib_logging
 import math
-import ssl
 import sys
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from functools import cached_property
 from operator import mul
 
-import httpx2
 import msgspec
 
-from nexus.deadline import Deadline
 from nexus.embed import Embedded, MissingModel, tell_nobody
 from nexus.errors import (
     EmbeddingFailed,
@@ -34,10 +27,8 @@ from nexus.errors import (
     EmbeddingUnreachable,
     EmbeddingUnusable,
 )
-from nexus.model_transport import AnswerLimits, ModelTransport
-from nexus.retry_after import parse_retry_after
+from nexus.model_server import ModelServer, ServerErrors
 
-OPENAI = "https://api.openai.com/v1"
 #: How many texts a request carries: few enough that a server without a graphics card answers in time.
 TEXTS_PER_REQUEST = 32
 #: Most models behind such an API read as much; who reads more loses nothing, since chunks are shorter.
@@ -47,7 +38,6 @@ CHARACTERS_PER_TOKEN = 4
 MOST_BYTES = 32 * 1024 * 1024
 #: Nobody waits longer than this for a search.
 QUERY_SECONDS = 10.0
-NO_CREDIT = "insufficient_quota"
 NOT_A_MODEL = (
     "The embedding model's address does not answer like one. Check NEXUS_EMBED_BASE_URL: most end in /v1."
 )
@@ -70,6 +60,17 @@ class _Vectors(msgspec.Struct):
     usage: _TokenUsage | None = None
 
 
+ERRORS = ServerErrors(
+    slow=EmbeddingSlow,
+    unreachable=EmbeddingUnreachable,
+    rate_limited=EmbeddingRateLimited,
+    key_refused=EmbeddingKeyRefused,
+    no_credit=EmbeddingNoCredit,
+    endless=lambda: EmbeddingUnusable("The embedding model's answer does not end. Set another model."),
+    refused=lambda _: EmbeddingRefused(),
+)
+
+
 class OpenAiModel:
     """A process has one, shared by its threads."""
 
@@ -85,13 +86,9 @@ class OpenAiModel:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model = model
-        self._url = f"{(base_url or OPENAI).rstrip('/')}/embeddings"
-        self._key = api_key.strip()
+        self._server = ModelServer(base_url, "embeddings", api_key, MOST_BYTES, ERRORS, clock)
         self._seconds = seconds
-        self._clock = clock
         self._dimension: int | None = None
-        for name in ("httpx2", "httpcore2"):
-            stdlib_logging.getLogger(name).setLevel(stdlib_logging.WARNING)  # below, they log addresses
 
     @property
     def dimension(self) -> int:
@@ -119,7 +116,8 @@ class OpenAiModel:
 
     def _ask(self, texts: Sequence[str], seconds: float) -> Embedded:
         sent = [_sendable(text) for text in texts]
-        answer = self._send({"model": self.model, "input": sent, "encoding_format": "base64"}, seconds)
+        asked = {"model": self.model, "input": sent, "encoding_format": "base64"}
+        answer = self._server.post(seconds, json=asked)
         try:
             found = msgspec.json.decode(answer, type=_Vectors)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -143,32 +141,6 @@ class OpenAiModel:
                 "model now, say its name in NEXUS_EMBED_MODEL and restart Nexus."
             )
         self._dimension = known
-
-    def _send(self, body: dict[str, object], seconds: float) -> bytes:
-        limits = AnswerLimits(Deadline(seconds, self._clock, EmbeddingSlow), MOST_BYTES, _endless)
-        transport = ModelTransport(limits, self._tls)
-        try:
-            with httpx2.Client(transport=transport, trust_env=False, timeout=seconds) as client:
-                answer = client.post(self._url, json=body, headers=self._headers)
-        except UnicodeEncodeError:
-            raise EmbeddingKeyRefused from None  # everything else that is sent has been made sendable
-        except httpx2.TimeoutException:
-            raise EmbeddingSlow from None
-        except (httpx2.HTTPError, httpx2.InvalidURL):
-            raise EmbeddingUnreachable from None
-        if answer.status_code != 200:
-            raise _refusal(answer)
-        return answer.content
-
-    @property
-    def _headers(self) -> dict[str, str]:
-        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        # So that the bytes counted are those of the answer.
-        return {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "nexus", **key}
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return httpx2.create_ssl_context(trust_env=False)
 
 
 def _sendable(text: str) -> str:
@@ -194,21 +166,3 @@ def _unit(numbers: list[float] | str) -> bytes:
     if sys.byteorder == "big":
         unit.byteswap()
     return unit.tobytes()
-
-
-def _endless() -> EmbeddingUnusable:
-    return EmbeddingUnusable("The embedding model's answer does not end. Set another model.")
-
-
-def _refusal(answer: httpx2.Response) -> EmbeddingFailed:
-    status = answer.status_code
-    if status == 402 or NO_CREDIT in answer.text[:2000]:
-        return EmbeddingNoCredit()
-    if status in {401, 403}:
-        return EmbeddingKeyRefused()
-    rest = parse_retry_after(answer.headers.get("retry-after", ""), datetime.now(UTC))
-    if status == 429:
-        return EmbeddingRateLimited(retry_after=rest)
-    if status in {408, 409, 425} or status >= 500:
-        return EmbeddingUnreachable(retry_after=rest)
-    return EmbeddingRefused()

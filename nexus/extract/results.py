@@ -2,7 +2,7 @@
 
 A parser may have been taken over by its document, so results are decoded by position, with no unknown, missing or
 repeated field. Lists have to be bounded (`Annotated[tuple[Item, ...], MANY]`), and whatever is html has to be cleaned
-by whoever asked for the result.
+by the caller.
 """
 
 from __future__ import annotations

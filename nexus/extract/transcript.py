@@ -1,4 +1,4 @@
-"""What is said in a recording, whoever wrote it down."""
+"""What is said in a recording, wherever its transcript comes from."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def indexed(text: str, heads: Iterable[str | None], language: str | None = None)
 def stemmed_in(language: str | None) -> str:
     """Return the language that Latin words of such a text are stemmed in: English if there is no stemmer for its own.
 
-    Whoever asks needs to know which languages some text was stemmed in.
+    A question needs to know which languages some text was stemmed in.
     """
     primary = (language or DEFAULT).replace("_", "-").partition("-")[0].lower()
     return primary if primary in STEMMERS else DEFAULT

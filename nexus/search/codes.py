@@ -83,7 +83,7 @@ class SignCodes:
 
 @dataclass
 class _Columns:
-    """Columns of numbers and codes, with room to grow: whoever looks at the first ones is not disturbed by more."""
+    """Columns of numbers and codes, with room to grow: more of them do not disturb a reader of the first ones."""
 
     length: int = 0
     is_too_large: bool = False

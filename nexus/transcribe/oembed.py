@@ -1,4 +1,4 @@
-"""Reads oEmbed: what a site says about a video to whoever wants to show it. Runs in a parser process."""
+"""Reads oEmbed: what a site says about a video, for other sites that show it. Runs in a parser process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Html that a parser sent, or the database holds, is shown only if it is harmless, whoever wrote it."""
+"""Html that a parser sent, or the database holds, is shown only if it is harmless, no matter who wrote it."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def _write_result(
 
 
 def _inherit(session: Session, subscription_id: UUID) -> None:
-    """Whoever subscribed has left the library: it goes on in the name of its oldest admin, with their allowance."""
+    """The subscriber has left the library: it goes on in the name of its oldest admin, with their allowance."""
     admin = session.first(_ADMIN, row_id=subscription_id)
     if admin is not None:
         session.run(_INHERIT, row_id=subscription_id, user_id=admin.user_id)

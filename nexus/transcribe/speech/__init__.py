@@ -80,7 +80,7 @@ class SpeechModel(Protocol):
         ...
 
     def close(self) -> None:
-        """End its processes. Whoever waits for an answer gets TranscriptionStopped."""
+        """End its processes. Callers that wait for an answer get TranscriptionStopped."""
         ...
 
 

@@ -1,31 +1,24 @@
 """A model behind any server that speaks OpenAI's transcription API.
 
 Pieces are sent as WAV. An answer without times is taken as well: its paragraphs share the time of the piece by their
-length. What a server says is never shown: it may repeat the text or the key.
+length.
 """
 
 from __future__ import annotations
 
 import io
-import logging as stdlib_logging
 import math
 import re
-import ssl
 import time
 import wave
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
-from datetime import UTC, datetime
-from functools import cached_property
 
-import httpx2
 import msgspec
 
-from nexus.deadline import Deadline
 from nexus.errors import (
-    TranscriptionFailed,
     TranscriptionKeyRefused,
     TranscriptionNoCredit,
     TranscriptionRateLimited,
@@ -35,12 +28,10 @@ from nexus.errors import (
     TranscriptionUnusable,
 )
 from nexus.model_process.host import ask_nobody
-from nexus.model_transport import AnswerLimits, ModelTransport
-from nexus.retry_after import parse_retry_after
+from nexus.model_server import ModelServer, ServerErrors
 from nexus.transcribe.sound import RATE, WIDTH, PieceLengths
 from nexus.transcribe.speech import ANY, HeardCue, MissingSpeech
 
-OPENAI = "https://api.openai.com/v1"
 #: Ten minutes are 19 MB; servers take up to 25.
 LENGTHS = PieceLengths(480.0, 600.0)
 #: Many times what anybody says in ten minutes, with the times of each word.
@@ -49,7 +40,6 @@ MOST_BYTES = 8 * 1024 * 1024
 MOST_SEGMENTS = 6000
 #: How often it is looked whether somebody still waits for the answer.
 LOOK_SECONDS = 0.5
-NO_CREDIT = "insufficient_quota"
 NOT_A_MODEL = (
     "The speech model's address does not answer like one. Check NEXUS_SPEECH_BASE_URL: most end in /v1."
 )
@@ -72,6 +62,25 @@ class _Transcription(msgspec.Struct):
     segments: list[_Segment] | None = None
 
 
+def _refused(status: int) -> TranscriptionRefused:
+    if status == 413:
+        return TranscriptionRefused(
+            "The speech model's server takes no piece of 19 MB. Raise its limit, or set another one, then retry."
+        )
+    return TranscriptionRefused()
+
+
+ERRORS = ServerErrors(
+    slow=TranscriptionSlow,
+    unreachable=TranscriptionUnreachable,
+    rate_limited=TranscriptionRateLimited,
+    key_refused=TranscriptionKeyRefused,
+    no_credit=TranscriptionNoCredit,
+    endless=lambda: TranscriptionUnusable("The speech model's answer does not end. Set another model."),
+    refused=_refused,
+)
+
+
 class OpenAiSpeech:
     """A process has one, shared by its threads."""
 
@@ -88,13 +97,9 @@ class OpenAiSpeech:
     ) -> None:
         self.model = model
         self.source = f"Transcribed by {model}"
-        self._url = f"{(base_url or OPENAI).rstrip('/')}/audio/transcriptions"
-        self._key = api_key.strip()
+        self._server = ModelServer(base_url, "audio/transcriptions", api_key, MOST_BYTES, ERRORS, clock)
         self._seconds = seconds
-        self._clock = clock
         self._threads = ThreadPoolExecutor(4, "nexus-speech")
-        for name in ("httpx2", "httpcore2"):
-            stdlib_logging.getLogger(name).setLevel(stdlib_logging.WARNING)  # below, they log addresses
 
     def language_of(self, language: str | None) -> str | None:
         """It takes any; the API wants two letters."""
@@ -116,31 +121,8 @@ class OpenAiSpeech:
             "timestamp_granularities[]": "segment",
             **({"language": language} if language else {}),
         }
-        limits = AnswerLimits(Deadline(self._seconds, self._clock, TranscriptionSlow), MOST_BYTES, _endless)
-        transport = ModelTransport(limits, self._tls)
-        try:
-            with httpx2.Client(transport=transport, trust_env=False, timeout=self._seconds) as client:
-                sound = {"file": ("piece.wav", wav_of(samples), "audio/wav")}
-                answer = client.post(self._url, data=fields, files=sound, headers=self._headers)
-        except UnicodeEncodeError:
-            raise TranscriptionKeyRefused from None  # everything else that is sent has been made sendable
-        except httpx2.TimeoutException:
-            raise TranscriptionSlow from None
-        except (httpx2.HTTPError, httpx2.InvalidURL):
-            raise TranscriptionUnreachable from None
-        if answer.status_code != 200:
-            raise _refusal(answer)
-        return answer.content
-
-    @property
-    def _headers(self) -> dict[str, str]:
-        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        # So that the bytes counted are those of the answer.
-        return {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "nexus", **key}
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return httpx2.create_ssl_context(trust_env=False)
+        sound = {"file": ("piece.wav", wav_of(samples), "audio/wav")}
+        return self._server.post(self._seconds, data=fields, files=sound)
 
 
 def wav_of(samples: bytes) -> bytes:
@@ -199,25 +181,3 @@ def _without_times(text: str, length_ms: int) -> list[HeardCue]:
         starts, before = before, before + len(one)
         cues.append(HeardCue(starts * length_ms // total, before * length_ms // total, one))
     return cues
-
-
-def _endless() -> TranscriptionUnusable:
-    return TranscriptionUnusable("The speech model's answer does not end. Set another model.")
-
-
-def _refusal(answer: httpx2.Response) -> TranscriptionFailed:
-    status = answer.status_code
-    if status == 402 or NO_CREDIT in answer.text[:2000]:
-        return TranscriptionNoCredit()
-    if status in {401, 403}:
-        return TranscriptionKeyRefused()
-    rest = parse_retry_after(answer.headers.get("retry-after", ""), datetime.now(UTC))
-    if status == 429:
-        return TranscriptionRateLimited(retry_after=rest)
-    if status in {408, 409, 425} or status >= 500:
-        return TranscriptionUnreachable(retry_after=rest)
-    if status == 413:
-        return TranscriptionRefused(
-            "The speech model's server takes no piece of 19 MB. Raise its limit, or set another one, then retry."
-        )
-    return TranscriptionRefused()

@@ -175,7 +175,7 @@ def in_turn(endpoint: Callable[..., Any]) -> Callable[..., Any]:
             given["request"] = request
         lane: Lane = getattr(threads_of(request), name)
         async with lane.turn(request.scope.get("nexus.viewer")) as run:
-            # Whoever types on has cancelled the question before.
+            # Typing on has cancelled the earlier question.
             if name == "search" and await request.is_disconnected():
                 return Response(status_code=GONE)
             return await run(partial(endpoint, **given))

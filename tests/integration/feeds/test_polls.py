@@ -318,7 +318,7 @@ def test_a_preview_that_changes_is_shown_as_it_is_now(reader: Reader, clock: Set
 
 
 def test_a_subscription_goes_on_in_the_name_of_an_admin(reader: Reader, app: App, clock: SetClock) -> None:
-    """Whoever subscribed has left the library."""
+    """The subscriber has left the library."""
     heir = new_user(app)
     with app.sessions.begin() as session:
         library = catalog.create_library(session, reader.user, "Shared")

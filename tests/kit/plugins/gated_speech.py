@@ -1,7 +1,8 @@
 """Recordings that are heard by counting, with a gate at each step: NEXUS_PLUGINS=tests.kit.plugins.gated_speech.
 
 The file `sound-url` in the folder of the installation says where the sound of every video is. While the file
-`held-at` names a step, whoever reaches it waits. Every step that is reached, and every piece that was heard, is noted.
+`held-at` names a step, every process that reaches it waits. Every step that is reached, and every piece that was
+heard, is noted.
 """
 
 from __future__ import annotations
