@@ -56,7 +56,7 @@ class Follow:
         self.ends.append(ended)
         self.progress.ended(ended)
 
-    def tell(self, media_id: UUID, view: View | None) -> None:
+    def tell(self, media_id: UUID, view: View | None, minute: str = "") -> None:
         for item in self.items[media_id]:
             if view is None:
                 self.end(
@@ -70,7 +70,7 @@ class Follow:
                 )
             else:
                 self.moved.add(media_id)
-                self.progress.changed(item, view)
+                self.progress.changed(item, view, minute)
 
     def wait(self, app: App) -> None:
         """Wait until all items are at rest. Ctrl-C ends it earlier, and unfinished work is given back."""

@@ -93,7 +93,7 @@ class Progress(Protocol):
     #: Whether what it shows of an end says why something failed.
     tells_failures: bool
 
-    def changed(self, item: Item, view: View) -> None: ...
+    def changed(self, item: Item, view: View, minute: str) -> None: ...
     def ended(self, ended: EndedItem) -> None: ...
     def note(self, sentence: str) -> None: ...
     def __enter__(self) -> Self: ...
@@ -120,9 +120,9 @@ class _Quiet:
 class Lines(_Quiet):
     """For a pipe: the result, the id, the URL and details, separated by tabs."""
 
-    def changed(self, item: Item, view: View) -> None:
-        wait = [sentence] if (sentence := waiting_of(view)) else []
-        say.line(view.row.processing_status, item.media_id, item.label, *wait)
+    def changed(self, item: Item, view: View, minute: str) -> None:
+        more = [sentence] if (sentence := minute or waiting_of(view)) else []
+        say.line(view.row.processing_status, item.media_id, item.label, *more)
 
     def ended(self, ended: EndedItem) -> None:
         say.line(ended.result.value, ended.item.media_id or "-", ended.item.label, ended.sentence)
@@ -134,7 +134,7 @@ class Json(_Quiet):
     def __init__(self, viewer: UUID) -> None:
         self._viewer = viewer
 
-    def changed(self, item: Item, view: View) -> None:
+    def changed(self, item: Item, view: View, minute: str) -> None:
         """Show nothing before the end."""
 
     def ended(self, ended: EndedItem) -> None:

@@ -49,12 +49,12 @@ class Screen:
     ) -> None:
         self._live.__exit__(kind, error, trace)
 
-    def changed(self, item: Item, view: View) -> None:
+    def changed(self, item: Item, view: View, minute: str) -> None:
         status = MediaStatus(view.row.processing_status)
         label = Text.assemble(
             (f"{STATE_WORDS[status]:<11}", say.STYLES[status]),
             say.printable(item.label),
-            (f"  {waiting_of(view)}", "dim"),
+            (f"  {minute or waiting_of(view)}", "dim"),
             overflow="ellipsis",
         )
         spinner = self._under_way.setdefault(item, Spinner("dots"))

@@ -14,8 +14,10 @@ from nexus.errors import NotFound
 from nexus.media import queries
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.queries import View
+from nexus.media.timings import transcribed_so_far
 from nexus.queue import Work
 from nexus.queue.off import OffQueue
+from nexus.states.capabilities import PLAYABLE
 from nexus.states.media import MediaStatus
 
 #: Seconds between two looks into the database while nothing ends here.
@@ -23,8 +25,8 @@ TICK = 0.2
 #: After this many seconds without a change, tell the user what is going on.
 SILENCE = 5.0
 
-#: An item that has changed and its new state; None if it is gone.
-Tell = Callable[[UUID, View | None], None]
+#: An item that has changed and its new state, None if it is gone; and the minute that is being transcribed.
+Tell = Callable[[UUID, View | None, str], None]
 
 
 class Hands:
@@ -82,8 +84,8 @@ class WaitForItems:
         self._silent = silent
         self._viewer = viewer
         self._tell = tell
-        #: Items that are not at rest, and the status each was last seen in.
-        self.left: dict[UUID, MediaStatus | None] = dict.fromkeys(media_ids)
+        #: Items that are not at rest, and the status and the minute each was last seen in.
+        self.left: dict[UUID, tuple[MediaStatus, str] | None] = dict.fromkeys(media_ids)
         self._hands = None if app.queue.works_elsewhere else Hands(app)
         self._swept = 0.0
         self._moved = time.monotonic()
@@ -106,26 +108,30 @@ class WaitForItems:
 
     def _look(self) -> None:
         for media_id, before in list(self.left.items()):
-            view = self._view(media_id)
-            status = None if view is None else view.row.processing_status
+            view, minute = self._view(media_id)
             is_over = view is None or rests(self._app, view)
-            if is_over or status is not before:
-                self._tell(media_id, view)
+            seen = None if view is None else (view.row.processing_status, minute)
+            if is_over or seen != before:
+                self._tell(media_id, view, minute)
                 self._moved = time.monotonic()
             if view is None or is_over:
                 del self.left[media_id]
                 continue
-            self.left[media_id] = status
+            self.left[media_id] = seen
+            status = view.row.processing_status
             due = view.row.run_after <= self._app.sessions.clock()
             if self._hands is not None and status is MediaStatus.PENDING and due:
                 self._hands.take(media_id)
 
-    def _view(self, media_id: UUID) -> View | None:
+    def _view(self, media_id: UUID) -> tuple[View | None, str]:
         try:
             with self._app.sessions.read() as session:
-                return queries.get_media(session, media_id, self._viewer)
+                view = queries.get_media(session, media_id, self._viewer)
+                listens = view.row.kind in PLAYABLE and view.row.processing_status is MediaStatus.EXTRACTING
+                so_far = transcribed_so_far(session, media_id) if listens else None
         except NotFound:
-            return None
+            return None, ""
+        return view, "" if so_far is None else f"minute {so_far.minute} of {so_far.minutes}"
 
     def _break_silence(self) -> None:
         """Say once that there may be no worker running."""

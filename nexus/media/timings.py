@@ -11,6 +11,8 @@ from sqlalchemy import bindparam, select
 from nexus.db.recordings import speech_progress, timings
 from nexus.db.session import Query, Session
 
+MINUTE_MS = 60_000
+
 
 class _Timed(NamedTuple):
     position: int
@@ -22,6 +24,15 @@ class TranscribedSoFar(NamedTuple):
 
     done_ms: int
     total_ms: int
+
+    @property
+    def minutes(self) -> int:
+        return -(-self.total_ms // MINUTE_MS)
+
+    @property
+    def minute(self) -> int:
+        """The one that is being heard, from 1 on."""
+        return min(max(self.done_ms, 0) // MINUTE_MS + 1, self.minutes)
 
 
 _OF_TEXT = (timings.c.media_id == bindparam("media_id"), timings.c.revision == bindparam("number"))

@@ -146,5 +146,4 @@ def show_transcription(found: TranscribedSoFar | None) -> ShownTranscription | N
     if found is None or found.total_ms <= 0:
         return None
     done = min(max(found.done_ms, 0), found.total_ms)
-    minutes = -(-found.total_ms // 60_000)
-    return ShownTranscription(min(done // 60_000 + 1, minutes), minutes, round(100 * done / found.total_ms))
+    return ShownTranscription(found.minute, found.minutes, round(100 * done / found.total_ms))
