@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -13,6 +13,9 @@ from nexus.db.session import Query, Session
 from nexus.db.upserts import every_column, upsert
 from nexus.libraries import access
 from nexus.media.shelving import keep_readable
+
+#: No device was anywhere before; the databases and Python don't agree about moments near the beginning of time.
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class HeardSoFar(NamedTuple):
@@ -52,6 +55,6 @@ def report_heard(
     No device can be there in the future. Raises NotFound if the viewer can't read the item.
     """
     keep_readable(session, media_id, viewer)
-    moment = session.now if at is None else min(at, session.now)
+    moment = session.now if at is None else max(min(at, session.now), EARLIEST)
     session.run(_KEEP, user_id=viewer, media_id=media_id, seconds=seconds, at=moment)
     return session.first(_ONE, media_id=media_id, user_id=viewer) or HeardSoFar(seconds, moment)

@@ -87,6 +87,13 @@ def test_no_device_is_in_the_future(app: App, user: UUID) -> None:
     assert listened(app, media_id, user, 6.0).seconds == 6.0
 
 
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_moment_at_the_end_of_all_time_breaks_nothing(app: App, me: Caller, at: str) -> None:
+    address = f"/media/{video(app, me.user)}/heard"
+    answer = me.put(address, json={"seconds": 1, "at": at})
+    assert answer.status_code in {200, 400}
+
+
 def test_where_a_listener_is_stays_with_them(app: App, user: UUID) -> None:
     media_id, other = video(app, user), uuid4()
     listened(app, media_id, user, 5.0)
