@@ -27,7 +27,7 @@ feeds = Table(
     "feeds",
     metadata,
     Column("id", Uuid, primary_key=True),
-    #: Its canonical address. It moves with a permanent redirect.
+    #: Its canonical address. It moves with a permanent redirect, as long as it has no episodes.
     Column("url", Text, nullable=False),
     Column("title", Text),
     Column("author", Text),

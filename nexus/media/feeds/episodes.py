@@ -25,8 +25,8 @@ from nexus.states.media import Kind
 MOST_TRIES = 5
 
 
-class _EpisodeFeed(NamedTuple):
-    feed_id: UUID
+class _LockedEpisode(NamedTuple):
+    media_id: UUID
 
 
 _OF_FEED = episodes.c.feed_id == bindparam("feed_id")
@@ -64,9 +64,9 @@ _NEW_NAMES = (
 _CREATE = Statement(insert(media).values({name: bindparam(name) for name in _NEW_NAMES}).inline())
 _TAKE_BACK = Statement(delete(media).where(media.c.id == bindparam("media_id")))
 _IDENTIFY = insert_or_nothing(episodes)
-_OWNER = Query(
-    select(episodes.c.feed_id).where(episodes.c.media_id == bindparam("media_id")).with_for_update(),
-    _EpisodeFeed,
+_LOCK = Query(
+    select(episodes.c.media_id).where(episodes.c.media_id == bindparam("media_id")).with_for_update(),
+    _LockedEpisode,
 )
 _MOVE = Statement(
     update(episodes)
@@ -122,14 +122,13 @@ def recording_of(feed: FeedRow, item: FeedItemRow) -> Recording:
 
 
 def update_episode(session: Session, feed: FeedRow, item: FeedItemRow) -> None:
-    """Write what its own feed has changed about an episode: its enclosure may have moved, a transcript been added.
+    """Write what its feed has changed about an episode: its enclosure may have moved, a transcript been added.
 
-    What was found out elsewhere, such as its true length, stays.
+    The feed may be the one that its own has moved to. What was found out elsewhere, such as its true length, stays.
     """
     if item.media_id is None or item.enclosure_url is None:
         return
-    owner = session.first(_OWNER, media_id=item.media_id)
-    if owner is None or owner.feed_id != feed.id:
+    if session.first(_LOCK, media_id=item.media_id) is None:
         return
     known = find_recording(session, item.media_id)
     told = recording_of(feed, item)

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, case, exists, literal_column, null, select, update
+from sqlalchemy import ColumnElement, bindparam, case, exists, literal_column, null, or_, select, update
 
 from nexus import urls
-from nexus.db.feeds import feed_items, feeds, subscriptions
+from nexus.db.feeds import episodes, feed_items, feeds, subscriptions
 from nexus.db.moves import SUBSCRIPTION_ROWS, Move
-from nexus.db.rows import FeedItemRow, FeedRow, SubscriptionRow
+from nexus.db.rows import FeedItemRow, FeedRow, IdRow, SubscriptionRow
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import memberships
 from nexus.errors import FeedGone, InvalidUrl, NotFound, WorkError
@@ -21,6 +21,7 @@ from nexus.libraries.access import Role
 from nexus.media.feeds import arrivals, pace
 from nexus.media.feeds.episodes import update_episode
 from nexus.media.feeds.reading import FeedAnswer, NothingNew, feed_values, item_values
+from nexus.media.feeds.subscribing import hold_feed
 from nexus.states import subscription as edges
 from nexus.states.subscription import SubscriptionStatus
 from nexus.work.errands import held_by
@@ -156,28 +157,37 @@ _DESCRIBE = Statement(
     .values({name: bindparam(name, type_=feeds.c[name].type) for name in _ABOUT})
 )
 _other = feeds.alias("other")
+#: An episode that is being made holds its feed: it is there once this has the feed.
+_LOCK_FEED = Query(select(feeds.c.id).where(feeds.c.id == bindparam("feed_id")).with_for_update(), IdRow)
+#: A feed that has episodes stays at its address: those who subscribe to the new one must not get what the old one has
+#: made, because anybody can redirect to a podcast of others. That an address is now asked by https changes nothing.
 _MOVE = Statement(
     update(feeds)
     .where(
         feeds.c.id == bindparam("feed_id"),
         feeds.c.url == bindparam("from_url"),
+        or_(
+            bindparam("is_same", type_=feeds.c.is_podcast.type),
+            ~exists(select(episodes.c.media_id).where(episodes.c.feed_id == feeds.c.id).correlate(feeds)),
+        ),
         ~exists(select(_other.c.id).where(_other.c.url == bindparam("to_url"))),
     )
     .values(url=bindparam("to_url"))
 )
 _twin = subscriptions.alias("twin")
-#: Another feed has the new address already: the subscription goes there, unless its library has that one, too.
+#: The subscription goes to the feed at the new address, unless its library has that one, too. What is known of the old
+#: one says nothing about the new one.
 _FOLLOW = Statement(
     update(subscriptions)
     .where(
         subscriptions.c.id == bindparam("row_id"),
         ~exists(
-            select(_twin.c.id)
-            .join(_other, _other.c.id == _twin.c.feed_id)
-            .where(_twin.c.library_id == subscriptions.c.library_id, _other.c.url == bindparam("to_url"))
+            select(_twin.c.id).where(
+                _twin.c.library_id == subscriptions.c.library_id, _twin.c.feed_id == bindparam("to_feed")
+            )
         ),
     )
-    .values(feed_id=select(_other.c.id).where(_other.c.url == bindparam("to_url")).scalar_subquery())
+    .values(feed_id=bindparam("to_feed"), etag=null(), last_modified=null())
 )
 _EPISODES = Query(
     select(feed_items).where(
@@ -331,6 +341,12 @@ def _follow(session: Session, due: DueFeed, moved_to: str | None) -> None:
         return
     if moved_to is None or moved_to == due.url:
         return
-    given = {"from_url": due.url, "to_url": moved_to}
-    if session.run(_MOVE, feed_id=due.row.feed_id, **given) == 0:
-        session.run(_FOLLOW, row_id=due.row.id, to_url=moved_to)
+    feed_id = due.row.feed_id
+    known = session.first(_FEED, row_id=due.row.id)
+    if known is None or session.first(_LOCK_FEED, feed_id=feed_id) is None:
+        return
+    is_same = moved_to == due.url.replace("http://", "https://", 1)
+    given = {"feed_id": feed_id, "from_url": due.url, "to_url": moved_to, "is_same": is_same}
+    if session.run(_MOVE, **given) == 0:
+        to_feed = hold_feed(session, moved_to, is_podcast=known.is_podcast)
+        session.run(_FOLLOW, row_id=due.row.id, to_feed=to_feed)

@@ -231,13 +231,12 @@ def subscribe_unseen(
     library = library_id or default
     access.require_admin(session, library, viewer)
     access.keep_library(session, library)
-    (feed,) = session.all(_GET_OR_CREATE, id=uuid4(), url=url, is_podcast=False, created_at=session.now)
-    subscription_id = uuid4()
+    feed_id, subscription_id = hold_feed(session, url), uuid4()
     made = session.first(
         _SUBSCRIBE,
         id=subscription_id,
         library_id=library,
-        feed_id=feed.id,
+        feed_id=feed_id,
         created_by_user_id=viewer,
         takes_new=bool(wishes.takes_new),
         takes_first=wishes.takes_first or 0,
@@ -258,7 +257,13 @@ def subscribe_unseen(
         subject_id=subscription_id,
         about=urls.host_of(url),
     )
-    return NewSubscription(subscription_id, feed.id)
+    return NewSubscription(subscription_id, feed_id)
+
+
+def hold_feed(session: Session, url: str, *, is_podcast: bool = False) -> UUID:
+    """Return the feed at an address, locked against removal; it is made if there is none."""
+    (feed,) = session.all(_GET_OR_CREATE, id=uuid4(), url=url, is_podcast=is_podcast, created_at=session.now)
+    return feed.id
 
 
 def require_subscription_admin(session: Session, subscription_id: UUID, viewer: UUID) -> UUID:

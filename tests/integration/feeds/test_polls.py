@@ -347,3 +347,36 @@ def test_a_feed_without_end_is_refused(reader: Reader, clock: SetClock) -> None:
     reader.pages["/feed"] = Answer(rss([Story("x", html="x" * 1000)]) * 12_000, "text/xml")
     assert reader.poll(made) == "failed: E_FETCH_TOO_LARGE"
     assert reader.view(made).status is SubscriptionStatus.ACTIVE
+
+
+def test_a_feed_that_moves_gives_its_episodes_to_nobody_else(reader: Reader, clock: SetClock) -> None:
+    """Otherwise anybody could make the episodes of a podcast before others subscribe to it, with other words."""
+    reader.publish(episode("one", enclosure="https://cdn.example.net/false.mp3"), path="/false")
+    false = reader.subscribe("/false")
+    reader.poll(false)
+    (made,) = reader.items(false)
+    reader.publish(episode("one"))
+    reader.pages["/false"] = Answer(b"", status=301, headers={"Location": "/feed"})
+    reader.poll_later(false, clock)
+    other = Reader(reader.app, reader.pages, new_user(reader.app))
+    subscribed = other.subscribe()
+    other.poll(subscribed)
+    (taken,) = other.items(subscribed)
+    assert taken.media_id not in {None, made.media_id}
+
+
+def test_episodes_of_a_feed_that_has_moved_are_kept_up_to_date(reader: Reader, clock: SetClock) -> None:
+    reader.publish(episode("one"))
+    made = reader.subscribe()
+    reader.poll(made)
+    (item,) = reader.items(made)
+    assert item.media_id is not None
+    reader.publish(episode("one", enclosure="https://new.example.com/one.mp3"), path="/new")
+    reader.pages["/feed"] = Answer(b"", status=301, headers={"Location": "/new"})
+    assert reader.poll_later(made, clock) == "0 new"
+    assert reader.view(made).url == reader.pages.url("/new")
+    assert [one.media_id for one in reader.items(made)] == [item.media_id]
+    row = row_of(reader.app.sessions, item.media_id)
+    assert row.external_playback_url == "https://new.example.com/one.mp3"
+    reader.publish(episode("two", date=dated(2)), episode("one"), path="/new")
+    assert reader.poll_later(made, clock) == "1 new, 1 taken in"
