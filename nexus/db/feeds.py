@@ -99,6 +99,8 @@ feed_items = Table(
     Column("subscription_id", ForeignKey("subscriptions.id", ondelete="CASCADE"), nullable=False),
     #: A hash of what makes two of them the same: the guid, else the enclosure and the date, else the address.
     Column("identity", String(64), nullable=False),
+    #: The host that answered with it, which another one may have redirected to.
+    Column("told_by", Text),
     Column("guid", Text),
     Column("title", Text),
     Column("author", Text),

@@ -249,6 +249,7 @@ class FeedItemRow(NamedTuple):
     id: UUID
     subscription_id: UUID
     identity: str
+    told_by: str | None
     guid: str | None
     title: str | None
     author: str | None

@@ -1,7 +1,8 @@
 """The text that a feed carries, for an article whose page can't be had.
 
-It serves only if the feed is on the site of the article: what a feed says about another site's page proves nothing, and
-everybody who has the item would read it. Others read such a text with the preview.
+It serves only if the site of the article itself has answered with it: what a feed says about another site's page proves
+nothing, and everybody who has the item would read it. An address of the site that leads to a feed elsewhere proves
+nothing either: many sites redirect to any address. Others read such a text with the preview.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ FROM_FEED = "its feed"
 class _Carried(NamedTuple):
     """The text of an item, and the feed that carries it."""
 
-    feed_url: str
+    told_by: str | None
     feed_title: str | None
     title: str | None
     author: str | None
@@ -42,7 +43,7 @@ class _Carried(NamedTuple):
 _LENGTH = func.length(feed_items.c.text)
 _CARRIED = Query(
     select(
-        feeds.c.url.label("feed_url"),
+        feed_items.c.told_by,
         feeds.c.title.label("feed_title"),
         *(feed_items.c[name] for name in ("title", "author", "html")),
         func.coalesce(feed_items.c.text, literal_column("''")).label("text"),
@@ -64,7 +65,7 @@ def text_from_feed(sessions: Sessions, row: MediaRow) -> Found | None:
     site = _site_of(row.canonical_url)
     with sessions.read() as session:
         carried = session.all(_CARRIED, media_id=row.id)
-    own = next((one for one in carried if site and _site_of(one.feed_url) == site), None)
+    own = next((one for one in carried if site and (one.told_by or "").rstrip(".") == site), None)
     return None if own is None else Found(_extraction(own), FROM_FEED)
 
 

@@ -41,7 +41,8 @@ class CheckedFeed:
 
     @classmethod
     def of(cls, answer: FeedAnswer, now: datetime) -> CheckedFeed:
-        return cls(answer, feed_values(answer.reading), item_values(answer.reading, now))
+        items = item_values(answer.reading, now, urls.host_of(answer.url))
+        return cls(answer, feed_values(answer.reading), items)
 
 
 @dataclass(frozen=True)

@@ -89,12 +89,13 @@ def is_podcast(reading: FeedReading) -> bool:
     return 0 < len(reading.entries) <= 2 * sum(_web(one.enclosure_url) is not None for one in reading.entries)
 
 
-def item_values(reading: FeedReading, now: datetime) -> list[dict[str, Any]]:
-    """Return each item by the columns of `feed_items`: what the feed says, and what makes two of them the same.
+def item_values(reading: FeedReading, now: datetime, told_by: str | None = None) -> list[dict[str, Any]]:
+    """Return each item by the columns of `feed_items`: what the feed says, which host answered with it, and what makes
+    two of them the same.
 
     A guid that different items share says nothing.
     """
-    rows = [_item(entry, now) for entry in reading.entries]
+    rows = [_item(entry, now, told_by) for entry in reading.entries]
     shared = _shared_guids(rows)
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -120,10 +121,11 @@ def _same_if(row: dict[str, Any]) -> list[str | None]:
     return ["page", row["url"]] if row["url"] else ["text", row["title"], published, row["summary"]]
 
 
-def _item(entry: FeedEntry, now: datetime) -> dict[str, Any]:
+def _item(entry: FeedEntry, now: datetime, told_by: str | None) -> dict[str, Any]:
     published = _moment(entry.published, now)
     html, text = _checked(entry)
     values = {
+        "told_by": told_by,
         **{name: _text(getattr(entry, name)) for name in ("guid", "title", "author", "summary", "language")},
         **{
             name: _web(getattr(entry, name))
@@ -156,9 +158,9 @@ def _moment(told: str | None, now: datetime) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(told)
-    except ValueError:
+        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     return found if found <= now + AHEAD else None
 
 

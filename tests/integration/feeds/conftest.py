@@ -18,8 +18,9 @@ from tests.kit.users import new_user
 
 @pytest.fixture
 def settings(database_url: str, redis_url: str, pages: Pages, tmp_path: Path) -> Settings:
+    places = [pages.place, pages.place.replace("127.0.0.1", "localhost")]
     return make_settings(
-        database_url, tmp_path, redis_url=redis_url, fetch_allow=[pages.place], fetch_delay_seconds=0
+        database_url, tmp_path, redis_url=redis_url, fetch_allow=places, fetch_delay_seconds=0
     )
 
 

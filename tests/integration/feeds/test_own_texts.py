@@ -58,6 +58,19 @@ def test_a_feed_says_nothing_about_the_pages_of_other_sites(app: App, reader: Re
     assert everything_of(app.sessions, media_id).texts == []
 
 
+def test_a_site_that_leads_elsewhere_does_not_vouch_for_what_is_there(app: App, reader: Reader) -> None:
+    """Many sites redirect to whatever address one gives them: that makes nobody's feed theirs."""
+    reader.publish(Story("one", link=reader.pages.url("/missing"), html=WHOLE), path="/foreign")
+    foreign = reader.pages.url("/foreign").replace("127.0.0.1", "localhost")
+    reader.pages["/feed"] = Answer(b"", status=302, headers={"Location": foreign})
+    made = reader.subscribe(takes_new=True)
+    assert reader.poll(made) == "1 new, 1 taken in"
+    (item,) = reader.items(made)
+    assert item.media_id is not None
+    assert extract_item(app.tools, item.media_id) is Outcome.FAILED
+    assert everything_of(app.sessions, item.media_id).texts == []
+
+
 def test_a_teaser_is_no_text(app: App, reader: Reader) -> None:
     media_id = taken(reader, reader.pages.url("/missing"), "<p>Read on at our site.</p>")
     assert extract_item(app.tools, media_id) is Outcome.FAILED

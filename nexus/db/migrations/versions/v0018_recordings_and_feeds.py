@@ -205,7 +205,7 @@ def _create_feed_items() -> None:
         id_column(),
         sa.Column("subscription_id", sa.Uuid(), nullable=False),
         sa.Column("identity", sa.String(64), nullable=False),
-        *_texts("guid", "title", "author", "url"),
+        *_texts("told_by", "guid", "title", "author", "url"),
         sa.Column("published_at", moment()),
         *_texts("summary", "html", "text", "picture_url", "language", "enclosure_url", "enclosure_type"),
         sa.Column("enclosure_bytes", sa.BigInteger()),
