@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from nexus.fetch.addresses import is_public
+from nexus.fetch.guard import parse_ip
 from nexus.media.heard import HeardSoFar
 from nexus.media.history import KnownEvent
 from nexus.media.queries import View
@@ -113,12 +115,28 @@ def _frame(view: View, known: RecordingRow | None) -> Frame | None:
         private = _private_part(known)
         return Frame("vimeo", f"https://player.vimeo.com/video/{name}?dnt=1&api=1{private}", "Vimeo")
     address = (known.embed_url or "") if known is not None else ""
-    given = urlsplit(address)
-    if given.scheme not in {"http", "https"} or not given.netloc or "@" in given.netloc:
+    host = _framed_host(address)
+    # A page must not open what only this network can reach, unless it is there itself.
+    if host is None or (_is_inside(host) and host.removeprefix("www.") != row.host):
         return None
-    if not all(c.isalnum() or c in "-.:[]" for c in given.netloc):
+    # Named by its address: what a page calls itself is not necessarily where the frame comes from.
+    return Frame("nothing", address, host.removeprefix("www."))
+
+
+def _framed_host(address: str) -> str | None:
+    """Return the host of an address that a policy can name; None for any other."""
+    try:
+        given = urlsplit(address)
+        given.port  # noqa: B018 raises for a port that is none
+    except ValueError:
         return None
-    return Frame("nothing", address, (known and known.site) or given.hostname or "the site")
+    is_named = given.netloc.isascii() and all(c.isalnum() or c in "-.:[]" for c in given.netloc)
+    return given.hostname if given.scheme in {"http", "https"} and is_named else None
+
+
+def _is_inside(host: str) -> bool:
+    address = parse_ip(host)
+    return not is_public(address) if address is not None else "." not in host.rstrip(".")
 
 
 def _private_part(known: RecordingRow | None) -> str:
