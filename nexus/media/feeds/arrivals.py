@@ -18,6 +18,8 @@ from nexus.media.feeds.taking import may_be_taken
 
 #: How long something is kept that is not in the feed any more, and that nobody has taken.
 PREVIEW_LIFE = timedelta(days=90)
+#: So many of them are kept at most: a feed can name thousands of others each time.
+MOST_MISSING = 10_000
 #: More new items than this at once are not taken in by themselves: the rest wait as previews.
 MOST_NEW = 25
 _OWN = ("id", "subscription_id", "seen_at", "wanted_at", "media_id", "taken_at")
@@ -44,7 +46,7 @@ class Arrivals:
 
     new: list[dict[str, Any]]
     changed: list[tuple[ItemKey, dict[str, Any]]]
-    #: What is not in the feed any more.
+    #: What is not in the feed any more, the latest first.
     missing: list[UUID]
 
 
@@ -99,7 +101,8 @@ def sort_out(known: Sequence[ItemKey], found: Iterable[dict[str, Any]]) -> Arriv
         seen.add(key.id)
         if key.digest != row["digest"]:
             sorted_out.changed.append((key, row))
-    sorted_out.missing.extend(key.id for key in known if key.id not in seen)
+    missing = sorted((key for key in known if key.id not in seen), key=lambda key: key.shown_at, reverse=True)
+    sorted_out.missing.extend(key.id for key in missing)
     return sorted_out
 
 
@@ -107,7 +110,7 @@ def write_arrivals(
     session: Session, subscription_id: UUID, arrivals: Arrivals, wanted: Iterable[str] = ()
 ) -> None:
     """Write what is new and what has changed; those of the `wanted` identities are to be taken in. Previews that left
-    the feed long ago go."""
+    the feed long ago go, and so do those that are too many."""
     now, chosen = session.now, set(wanted)
     session.run_many(
         _NEW,
@@ -133,7 +136,11 @@ def write_arrivals(
         ],
     )
     before = now - PREVIEW_LIFE
-    session.run_many(_TRIM, [{"item_id": item_id, "before": before} for item_id in arrivals.missing])
+    rows = [
+        {"item_id": item_id, "before": before if place < MOST_MISSING else now}
+        for place, item_id in enumerate(arrivals.missing)
+    ]
+    session.run_many(_TRIM, rows)
 
 
 def choose_new(rows: Sequence[dict[str, Any]], most: int, *, podcast: bool) -> list[str]:

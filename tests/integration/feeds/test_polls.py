@@ -12,7 +12,7 @@ from nexus.errors import InvalidRequest
 from nexus.libraries import catalog, members
 from nexus.libraries.access import Role
 from nexus.libraries.quota import Operation
-from nexus.media.feeds import pace, requests
+from nexus.media.feeds import arrivals, pace, requests
 from nexus.media.feeds.arrivals import MOST_NEW, PREVIEW_LIFE
 from nexus.media.feeds.polling import POLL
 from nexus.media.feeds.previews import ItemState, list_previews
@@ -347,6 +347,22 @@ def test_a_feed_without_end_is_refused(reader: Reader, clock: SetClock) -> None:
     reader.pages["/feed"] = Answer(rss([Story("x", html="x" * 1000)]) * 12_000, "text/xml")
     assert reader.poll(made) == "failed: E_FETCH_TOO_LARGE"
     assert reader.view(made).status is SubscriptionStatus.ACTIVE
+
+
+def test_a_feed_that_always_names_others_fills_no_database(
+    reader: Reader, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "MOST_MISSING", 4)
+    reader.publish(Story("wanted", date=dated(1)))
+    made = reader.subscribe(takes_first=1)
+    reader.poll(made)
+    for day in range(2, 6):
+        reader.publish(*(Story(f"{day}-{number}", date=dated(day)) for number in range(3)))
+        reader.poll_later(made, clock)
+    assert len(reader.items(made, ItemState.TAKEN)) == 1
+    kept = {row.title for row in reader.items(made, ItemState.PREVIEWS)}
+    assert {"5-0", "5-1", "5-2", "4-0", "4-1", "4-2"} < kept
+    assert len(kept) == 3 + 4
 
 
 def test_a_feed_that_moves_gives_its_episodes_to_nobody_else(reader: Reader, clock: SetClock) -> None:
