@@ -29,7 +29,8 @@ from nexus.storage import ObjectMissing, StorageError
 #: More than any recording that people listen to, and an end for sites that have none.
 MOST_BYTES = 8 * 1024**3
 ACCEPT_SOUND = "audio/*, video/*;q=0.9, application/ogg;q=0.8, */*;q=0.1"
-_SOUND = re.compile(r"(audio|video)/[a-z0-9!#$&^_.+-]{1,60}", re.ASCII)
+#: What ends with +xml is a document to browsers, whatever it begins with.
+_SOUND = re.compile(r"(audio|video)/(?![^/]*\+xml$)[a-z0-9!#$&^_.+-]{1,60}", re.ASCII)
 #: Other names of such types, and what sites say if they don't know: then the feed or the address decides.
 _ALSO = {"application/ogg": "audio/ogg", "application/mp4": "video/mp4"}
 _UNTOLD = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
@@ -71,8 +72,8 @@ class Sound:
     size: int | None
     is_out_of_range: bool
     takes_ranges: bool
-    #: Raises FetchFailed or StorageError if the rest does not come. Ends what is open when it is closed.
-    pieces: Iterator[bytes]
+    #: Raises FetchFailed or StorageError if the rest does not come.
+    pieces: _OpenPieces
 
 
 _PLACE = Query(
@@ -137,13 +138,25 @@ def _from_site(fetcher: Fetcher, place: SoundPlace, url: str, asked: ByteRange |
         size=stream.size,
         is_out_of_range=stream.is_out_of_range,
         takes_ranges=stream.takes_ranges,
-        pieces=_closing(opened, chain([first], stream.chunks)),
+        pieces=_OpenPieces(opened, chain([first], stream.chunks)),
     )
 
 
-def _closing(opened: ExitStack, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    with opened:
-        yield from pieces
+class _OpenPieces(Iterator[bytes]):
+    """Pieces, and what they are read from. A generator could not close that before its first piece was asked for."""
+
+    def __init__(self, opened: ExitStack, pieces: Iterator[bytes]) -> None:
+        self._opened, self._pieces = opened, pieces
+
+    def __next__(self) -> bytes:
+        try:
+            return next(self._pieces)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._opened.close()
 
 
 def _type_of(stream: Stream, place: SoundPlace) -> str:
@@ -160,6 +173,7 @@ def _type_of(stream: Stream, place: SoundPlace) -> str:
 
 
 def _from_store(files: Files, place: SoundPlace, path: str, asked: ByteRange | None) -> Sound:
+    opened = ExitStack()
     try:
         stored = files.storage.head(path)
         if stored is None:
@@ -167,6 +181,7 @@ def _from_store(files: Files, place: SoundPlace, path: str, asked: ByteRange | N
         part = None if asked is None else asked.within(stored.size)
         is_out_of_range = asked is not None and part is None
         chunks = iter(()) if is_out_of_range else files.storage.stream(path)
+        opened.callback(getattr(chunks, "close", lambda: None))
         pieces = chunks if part is None else _cut(chunks, part)
         first = next(pieces, b"")
     except ObjectMissing:
@@ -181,7 +196,7 @@ def _from_store(files: Files, place: SoundPlace, path: str, asked: ByteRange | N
         size=stored.size,
         is_out_of_range=is_out_of_range,
         takes_ranges=True,
-        pieces=chain([first], pieces),
+        pieces=_OpenPieces(opened, chain([first], pieces)),
     )
 
 

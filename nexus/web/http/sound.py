@@ -37,15 +37,13 @@ def sound_response(request: Request, nexus: App, viewer: UUID, media_id: UUID) -
     with nexus.sessions.read() as session:
         place = find_sound(session, media_id, viewer)
     sound = open_sound(nexus.tools.fetcher, nexus.files, place, asked)
-    pieces: Any = sound.pieces
-    close = getattr(pieces, "close", lambda: None)
     headers = _headers(sound)
     if sound.is_out_of_range:
-        close()
+        sound.pieces.close()
         return Response(status_code=416, headers=headers)
     return _ClosedAtEnd(
-        close,
-        taken_in_turn(threads_of(request).site.of(viewer), pieces),
+        sound.pieces.close,
+        taken_in_turn(threads_of(request).site.of(viewer), sound.pieces),
         status_code=200 if sound.part is None else 206,
         headers=headers,
         media_type=sound.content_type,
