@@ -56,7 +56,6 @@ class ShownPlayer:
     heard_at: int
     chapters: list[ShownChapter]
     is_queued: bool
-    notes: str | None
 
     #: What a listener can choose.
     speeds: ClassVar[tuple[float, ...]] = SPEEDS
@@ -94,7 +93,6 @@ def show_player(
         heard_at=0 if heard is None else round(heard.at.timestamp() * 1000),
         chapters=[ShownChapter(start, title, clock_time(start)) for start, title in chapters],
         is_queued=is_queued,
-        notes=None if known is None else known.notes,
     )
 
 
