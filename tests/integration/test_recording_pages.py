@@ -1,4 +1,4 @@
-"""The page of a recording: its notes."""
+"""The page of a recording: its notes, what can be done if it has no transcript, and how far Nexus has heard it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import pytest
 from sqlalchemy import text
 
 from nexus.app import App
-from tests.kit.http import Caller, Site
+from nexus.transcribe.speech import MissingSpeech
+from tests.kit.http import Caller, Site, data
 from tests.kit.recordings import about, add_recording
 from tests.kit.sign_ins import cookie_of
+from tests.kit.speech import CountingEars
 
 SOUND = "https://harbour.example/ferry.mp3"
+HERE = "Transcribe here"
 
 See = Callable[[UUID], str]
 
@@ -32,8 +35,69 @@ def see(app: App, site: Site, me: Caller) -> See:
     return seen
 
 
+@pytest.fixture
+def ears(app: App) -> CountingEars:
+    """A speech model that is installed."""
+    model = CountingEars()
+    app.tools.ears.model = model
+    return model
+
+
 def noted(app: App, me: Caller, notes: str) -> UUID:
     return add_recording(app, me.user, about(SOUND, notes=notes))
+
+
+def test_a_recording_without_a_transcript_offers_to_transcribe_it(
+    app: App, me: Caller, see: See, ears: CountingEars
+) -> None:
+    page = see(add_recording(app, me.user, about(SOUND)))
+    assert HERE in page
+    assert "Bring its transcript" in page
+    assert 'id="player"' in page
+
+
+def test_the_button_that_transcribes_is_a_retry(
+    app: App, site: Site, me: Caller, see: See, ears: CountingEars
+) -> None:
+    media_id = add_recording(app, me.user, about(SOUND))
+    assert f'action="/items/{media_id}/retry"' in see(media_id)
+    browser = site.anyone(Cookie=cookie_of(app.sessions, me.user), Origin=site.url)
+    browser.post(f"/items/{media_id}/retry", data={"back": "item"})
+    assert data(me.get(f"/media/{media_id}"))["processing_status"] == "pending"
+
+
+def test_without_a_speech_model_a_recording_says_what_to_run(
+    app: App, me: Caller, see: See, ears: CountingEars
+) -> None:
+    ears.missing = MissingSpeech("The model that transcribes speech is not installed.", "make speech")
+    page = see(add_recording(app, me.user, about(SOUND)))
+    assert HERE not in page
+    for said in ("is not installed", "make speech", "nexus[speech]", "NEXUS_SPEECH=openai"):
+        assert said in page
+
+
+def test_a_nexus_that_transcribes_nothing_says_so(app: App, me: Caller, see: See) -> None:
+    app.tools.ears.model = None
+    page = see(add_recording(app, me.user, about(SOUND)))
+    assert HERE not in page
+    assert "NEXUS_SPEECH is off" in page
+
+
+def test_a_recording_in_a_language_that_the_model_does_not_know_says_so(
+    app: App, me: Caller, see: See, ears: CountingEars
+) -> None:
+    page = see(add_recording(app, me.user, about(SOUND, language="tlh")))
+    assert HERE not in page
+    assert "does not know its language" in page
+
+
+def test_a_video_whose_sound_nexus_cannot_get_offers_no_transcription(
+    app: App, me: Caller, see: See, ears: CountingEars
+) -> None:
+    page = see(add_recording(app, me.user, about(None), url="https://www.youtube.com/watch?v=dQw4w9WgXcQ"))
+    assert HERE not in page
+    assert "make speech" not in page
+    assert "Bring its transcript" in page
 
 
 def test_the_notes_of_an_episode_are_on_its_page(app: App, me: Caller, see: See) -> None:

@@ -35,7 +35,7 @@ from nexus.web.http.threads import taken_in_turn, threads_of, waits_for_store
 from nexus.web.views.histories import show_history
 from nexus.web.views.items import show_item, show_place, show_reading, show_refresh
 from nexus.web.views.notes import show_notes
-from nexus.web.views.player import ShownPlayer, is_blocked, show_player, show_transcription
+from nexus.web.views.player import ShownPlayer, is_blocked, offer_hearing, show_player, show_transcription
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 from nexus.web.views.searchable import show_searchable
 from nexus.web.views.versions import show_choice
@@ -103,6 +103,7 @@ def item(
         frames=(player.frame.origin,) if player and player.frame else (),
         player=player,
         notes=show_notes(known),
+        hearing=offer_hearing(found, known, nexus.tools.ears.model),
         times=times,
         transcribed=transcribed,
         blocked=is_blocked(found, events),
