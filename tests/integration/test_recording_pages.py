@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
 from uuid import UUID
 
 import httpx2
@@ -10,11 +12,23 @@ import pytest
 from sqlalchemy import text
 
 from nexus.app import App
+from nexus.errors import ProviderBlocked
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
+from nexus.extract.recording import Recording
+from nexus.media import speech
+from nexus.media.recordings import keep_recording
+from nexus.media.speech import Attempt
+from nexus.settings import Settings
+from nexus.states.media import Kind
 from nexus.transcribe.speech import MissingSpeech
+from tests.kit.clock import SetClock
+from tests.kit.commands import Terminal
 from tests.kit.http import Caller, Site, data
+from tests.kit.media import new_media, start_extraction
 from tests.kit.recordings import about, add_recording
 from tests.kit.sign_ins import cookie_of
 from tests.kit.speech import CountingEars
+from tests.kit.work import extract_item
 
 SOUND = "https://harbour.example/ferry.mp3"
 HERE = "Transcribe here"
@@ -139,3 +153,57 @@ def test_notes_that_were_changed_in_the_database_are_checked_again(
     page = see(media_id)
     assert "Show notes" not in page
     assert notes not in page
+
+
+def test_a_page_says_which_minute_is_being_transcribed(app: App, me: Caller, see: See) -> None:
+    media_id = new_media(app, me.user, "https://harbour.example/talk", "video")
+    number = start_extraction(app, media_id)
+    assert "Transcribing: minute" not in see(media_id)
+    with app.sessions.begin() as session:
+        attempt = Attempt(media_id, number)
+        speech.tell_speech_progress(session, attempt, done_ms=11 * 60_000 + 30_000, total_ms=58 * 60_000)
+    page = see(media_id)
+    assert "Transcribing: minute 12 of 58." in page
+    assert '<progress max="100" value="20"' in page
+
+
+class TestBlocked:
+    """The site of a video refuses to answer this address."""
+
+    @pytest.fixture
+    def blocked(self, app: App, me: Caller) -> UUID:
+        def extract(source: Source) -> Extraction:
+            raise ProviderBlocked
+
+        AVAILABLE_EXTRACTORS[Kind.VIDEO] = extract
+        media_id = new_media(app, me.user, "https://www.youtube.com/watch?v=dQw4w9WgXcQ", "video")
+        with app.sessions.begin() as session:
+            keep_recording(session, media_id, Recording(title="On tides"))
+        extract_item(app.tools, media_id)
+        return media_id
+
+    def test_its_page_says_until_when_it_waits_and_what_to_do(self, see: See, blocked: UUID) -> None:
+        page = see(blocked)
+        assert "youtube.com is refusing Nexus its transcripts" in page
+        assert "Nexus tries again at <time" in page
+        assert "If you have its transcript, bring it" in page
+        assert "Bring its transcript" in page.partition("</details>")[0]
+
+    def test_the_api_says_whom_it_waits_for_and_why(
+        self, app: App, me: Caller, clock: SetClock, blocked: UUID
+    ) -> None:
+        item = data(me.get(f"/media/{blocked}"))
+        assert (item["processing_status"], item["waiting_for"]) == ("pending", "youtube.com")
+        assert datetime.fromisoformat(item["waiting_until"]) > clock.time
+        assert item["capabilities"]["can_play"]
+        last = data(me.get(f"/media/{blocked}/history"))["items"][-1]
+        assert last["error_code"] == "E_PROVIDER_BLOCKED"
+
+    @pytest.mark.wall_clock
+    def test_status_says_until_when_it_waits_and_what_to_do(
+        self, me: Caller, settings: Settings, tmp_path: Path, blocked: UUID
+    ) -> None:
+        environment = {"NEXUS_DATABASE_URL": settings.database_url, "NEXUS_DATA_DIR": str(tmp_path)}
+        ran = Terminal(tmp_path, environment).run("status", blocked, "--user", me.user)
+        assert "youtube.com blocks this address at the moment. Nexus asks again at" in ran.out
+        assert f"transcript {blocked} FILE" in ran.out
