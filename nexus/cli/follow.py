@@ -13,14 +13,12 @@ import typer
 
 from nexus.app import App, Front
 from nexus.cli import say
-from nexus.cli.outcome import EndedItem, Item, Progress, Result, progress, waiting_of
+from nexus.cli.outcome import EndedItem, Item, Progress, Result, blocked_of, progress, waiting_of
 from nexus.command_line import again
-from nexus.errors import JobTimeout, ProviderBlocked, WorkError, public_code, tree
+from nexus.errors import JobTimeout, WorkError, public_code, tree
 from nexus.media import queries
 from nexus.media.queries import View
-from nexus.media.waits import reason_of_wait
 from nexus.states.media import PUBLISHED, Kind, MediaStatus, Stage
-from nexus.urls import host_of
 
 INTERRUPTED = 130
 #: Nobody sits in front of a command for longer.
@@ -167,11 +165,7 @@ def _ended(front: Front, item: Item, view: View, *, moved: bool) -> EndedItem:
 
 def _why_waiting(front: Front, view: View) -> str:
     with front.sessions.read() as session:
-        reason = reason_of_wait(session, view.row.id)
-    if reason != ProviderBlocked.code:
-        return f"It is {waiting_of(view)}."
-    host, until = host_of(view.row.canonical_url), view.waiting_until or front.sessions.clock()
-    return f"{host} blocks this address at the moment. Nexus asks again at {until.astimezone():%H:%M}."
+        return blocked_of(session, view) or f"It is {waiting_of(view)}."
 
 
 def _why_queued(front: Front, kind: str) -> str:

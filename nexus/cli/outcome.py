@@ -11,7 +11,12 @@ from uuid import UUID
 
 from nexus import urls
 from nexus.cli import say
+from nexus.command_line import again
+from nexus.db.session import Session
+from nexus.errors import ProviderBlocked
 from nexus.media.queries import View
+from nexus.media.waits import reason_of_wait
+from nexus.settings import Settings
 from nexus.states.media import STAGE_WORDS, Stage
 
 
@@ -85,6 +90,19 @@ def waiting_of(view: View) -> str:
     if view.waiting_until is None or view.waiting_until <= datetime.now(UTC):
         return ""
     return f"waiting for {urls.host_of(view.row.canonical_url)} until {view.waiting_until.astimezone():%H:%M}"
+
+
+def blocked_of(session: Session, view: View) -> str:
+    """Return what somebody should know whose item waits because its site blocks this address; nothing otherwise."""
+    if not waiting_of(view) or reason_of_wait(session, view.row.id) != ProviderBlocked.code:
+        return ""
+    host, until = urls.host_of(view.row.canonical_url), view.waiting_until or session.now
+    return f"{host} blocks this address at the moment. Nexus asks again at {until.astimezone():%H:%M}."
+
+
+def bring_command(chosen: Settings, view: View) -> str:
+    """Return how somebody brings the transcript of an item that Nexus can't get."""
+    return again(chosen, f"transcript {view.row.id} FILE")
 
 
 class Progress(Protocol):

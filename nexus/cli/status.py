@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from nexus import urls
 from nexus.cli import say
 from nexus.cli.context import acting_user, connected
 from nexus.cli.failures import FAILED, Refused
-from nexus.cli.outcome import waiting_of, why_failed
+from nexus.cli.outcome import blocked_of, bring_command, waiting_of, why_failed
 from nexus.db.session import Session, Sessions
 from nexus.errors import ApiError, public_code
 from nexus.libraries import catalog
@@ -48,7 +48,9 @@ def show_status(
 
             say.as_json([MediaOut.of(view, viewer).model_dump(mode="json") for view in views], indent=2)
         else:
-            _show(chosen, counts, views, sessions.clock())
+            with sessions.read() as session:
+                reasons = {view.row.id: _reason_of(session, chosen, view) for view in views}
+            _show(chosen, counts, views, reasons, sessions.clock())
         for media_id in missing:
             say.problem(f"{media_id}: Not found, or you don't have access.")
         if missing:
@@ -117,27 +119,35 @@ def _library(session: Session, viewer: UUID, name: str) -> UUID:
 
 
 def _show(
-    chosen: Settings, counts: dict[MediaStatus, int] | None, views: Sequence[View], now: datetime
+    chosen: Settings,
+    counts: dict[MediaStatus, int] | None,
+    views: Sequence[View],
+    reasons: Mapping[UUID, str],
+    now: datetime,
 ) -> None:
     if say.is_to_a_person():
         from nexus.cli import status_table  # noqa: PLC0415 rich is slow to load, and a pipe does not need it
 
-        status_table.draw_items(chosen, counts, views, now)
+        status_table.draw_items(chosen, counts, views, reasons, now)
         return
     if counts is not None:
         by_status = (f"{status.value}={count}" for status, count in counts.items())
         say.line(f"listed={len(views)}", f"of={sum(counts.values())}", *by_status)
     for view in views:
-        say.line(view.row.id, view.row.processing_status, view.shown_kind, label_of(view), reason_of(view))
+        say.line(
+            view.row.id, view.row.processing_status, view.shown_kind, label_of(view), reasons[view.row.id]
+        )
 
 
 def label_of(view: View) -> str:
     return say.printable(view.row.title or view.row.canonical_url or view.row.kind)
 
 
-def reason_of(view: View) -> str:
+def _reason_of(session: Session, chosen: Settings, view: View) -> str:
     """Return why it failed or what it waits for; nothing if it does neither."""
     row = view.row
     if not row.last_error_code:
-        return waiting_of(view)
+        blocked = blocked_of(session, view)
+        bring = f" If you have its transcript: {bring_command(chosen, view)}"
+        return blocked + bring if blocked else waiting_of(view)
     return say.printable(why_failed(view, public_code(row.last_error_code), row.last_error_message or ""))

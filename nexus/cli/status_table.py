@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from rich.table import Table
 from rich.text import Text
 
 from nexus.cli import say
-from nexus.cli.status import label_of, reason_of
+from nexus.cli.status import label_of
 from nexus.command_line import again
 from nexus.media.queries import View
 from nexus.settings import Settings
@@ -17,14 +18,18 @@ from nexus.states.media import STATE_WORDS, MediaStatus
 
 
 def draw_items(
-    chosen: Settings, counts: dict[MediaStatus, int] | None, views: Sequence[View], now: datetime
+    chosen: Settings,
+    counts: dict[MediaStatus, int] | None,
+    views: Sequence[View],
+    reasons: Mapping[UUID, str],
+    now: datetime,
 ) -> None:
     """Draw the summary, if there are counts, and the table."""
     console = say.out()
     if counts is not None:
         console.print(_summary(chosen, counts, len(views)))
     if views:
-        console.print(_table(views, now))
+        console.print(_table(views, reasons, now))
 
 
 def _summary(chosen: Settings, counts: dict[MediaStatus, int], listed: int) -> Text:
@@ -41,7 +46,7 @@ def _summary(chosen: Settings, counts: dict[MediaStatus, int], listed: int) -> T
     return Text(" · ").join(parts)
 
 
-def _table(views: Sequence[View], now: datetime) -> Table:
+def _table(views: Sequence[View], reasons: Mapping[UUID, str], now: datetime) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
     table.add_column("status", no_wrap=True)
     table.add_column("item", overflow="fold")
@@ -50,19 +55,21 @@ def _table(views: Sequence[View], now: datetime) -> Table:
         row = view.row
         status = MediaStatus(row.processing_status)
         table.add_row(
-            Text(STATE_WORDS[status], say.STYLES[status]), _described(view), _age(row.created_at, now)
+            Text(STATE_WORDS[status], say.STYLES[status]),
+            _described(view, reasons[row.id]),
+            _age(row.created_at, now),
         )
     return table
 
 
-def _described(view: View) -> Text:
+def _described(view: View, reason: str) -> Text:
     """Return the title, and what the next command needs: the address, the id, and why it failed or waits."""
     row = view.row
     lines = [Text(label_of(view), "bold")]
     if row.title and row.canonical_url:
         lines.append(Text(say.printable(row.canonical_url), "dim"))
     lines.append(Text(str(row.id), "dim"))
-    if reason := reason_of(view):
+    if reason:
         lines.append(Text(reason, "red" if row.last_error_code else "yellow"))
     return Text("\n").join(lines)
 

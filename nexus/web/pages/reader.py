@@ -20,7 +20,7 @@ from nexus.media.history import KnownEvent
 from nexus.media.listening import is_queued
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
-from nexus.media.recordings import find_recording
+from nexus.media.recordings import RecordingRow, find_recording
 from nexus.media.sound import sound_place
 from nexus.media.timings import fragment_at, times_between, transcribed_so_far
 from nexus.media.vectors import progress_of
@@ -34,7 +34,8 @@ from nexus.web.http.files import picture_response
 from nexus.web.http.threads import taken_in_turn, threads_of, waits_for_store
 from nexus.web.views.histories import show_history
 from nexus.web.views.items import show_item, show_place, show_reading, show_refresh
-from nexus.web.views.player import ShownPlayer, is_blocked, show_player, show_transcription
+from nexus.web.views.notes import show_notes
+from nexus.web.views.player import ShownPlayer, is_blocked, offer_hearing, show_player, show_transcription
 from nexus.web.views.render import by_htmx, changed, fragment, go, page, page_router
 from nexus.web.views.searchable import show_searchable
 from nexus.web.views.versions import show_choice
@@ -78,14 +79,15 @@ def item(
     at_a_place = start is not None or end is not None
     with nexus.sessions.read() as session:
         held = queries.get_media(session, media_id, viewer)
-        known = versions.list_versions(session, held, viewer)
+        others = versions.list_versions(session, held, viewer)
         found = held if revision is None else versions.view_version(session, media_id, viewer, revision)
         document = _document(session, found, viewer)
         passage = _passage(session, found, start, end)
         if at is not None and not at_a_place:
             passage = _spoken_at(session, found, passage, at)
         times = _times(session, found, passage)
-        player = _player(session, found, viewer)
+        known = find_recording(session, media_id) if found.row.kind in PLAYABLE else None
+        player = _player(session, found, known, viewer)
         transcribed = show_transcription(transcribed_so_far(session, media_id))
         has_pdf = _pdf(session, found) is not None
         asked = refresh.present(session, media_id, viewer)
@@ -100,6 +102,8 @@ def item(
         "item.html",
         frames=(player.frame.origin,) if player and player.frame else (),
         player=player,
+        notes=show_notes(known),
+        hearing=offer_hearing(found, known, nexus.tools.ears.model),
         times=times,
         transcribed=transcribed,
         blocked=is_blocked(found, events),
@@ -107,7 +111,7 @@ def item(
         reading=show_reading(
             found, view or ("text" if at_a_place else ""), document, passage, has_pdf, revision
         ),
-        choice=show_choice(held, known, revision),
+        choice=show_choice(held, others, revision),
         document=document,
         refresh=show_refresh(found, asked, nexus.tools.extractors),
         history=show_history(events, changes, viewer),
@@ -248,13 +252,13 @@ def _times(session: Session, found: View, passage: Passage) -> dict[int, str]:
     return times_between(session, found.row.id, found.row.revision, first, last)
 
 
-def _player(session: Session, found: View, viewer: UUID) -> ShownPlayer | None:
+def _player(session: Session, found: View, known: RecordingRow | None, viewer: UUID) -> ShownPlayer | None:
     media_id = found.row.id
     if not found.capabilities.can_play:
         return None
     return show_player(
         found,
-        find_recording(session, media_id),
+        known,
         sound_place(session, media_id),
         heard_so_far(session, media_id, viewer),
         is_queued=is_queued(session, media_id, viewer),

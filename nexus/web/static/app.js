@@ -360,9 +360,17 @@
     // storage is disabled: back is the whole library
   }
 
+  // On a phone the links of the header may be scrolled.
+  function showWhereWeAre() {
+    const links = document.querySelector(".top nav");
+    const here = links.querySelector("[aria-current]");
+    if (here) links.scrollLeft = here.offsetLeft - links.offsetLeft - (links.clientWidth - here.offsetWidth) / 2;
+  }
+
   byId("keys-button")?.addEventListener("click", () => byId("keys").showModal());
   byId("keys-button")?.removeAttribute("hidden");
   if (location.hash === "#url") byId("url")?.focus();
+  showWhereWeAre();
   goOn();
   watchWait();
 

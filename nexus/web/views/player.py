@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from nexus.errors import TranscriptUnavailable, tree
 from nexus.fetch.addresses import is_public
 from nexus.fetch.guard import parse_ip
 from nexus.media.heard import HeardSoFar
@@ -17,11 +18,14 @@ from nexus.media.recordings import RecordingRow
 from nexus.media.sound import SoundPlace
 from nexus.media.timings import TranscribedSoFar
 from nexus.states.media import Kind
+from nexus.transcribe.speech import ANY, SpeechModel, missing_speech
 from nexus.web.views.filters import clock_time
 
 #: Beside the end, a recording counts as heard: it begins at its beginning again.
 ENDED_SECONDS = 15.0
 BLOCKED = "E_PROVIDER_BLOCKED"
+#: A retry of these hears the recording, if there is a model for that.
+UNTRANSCRIBED = frozenset(error.code for error in tree(TranscriptUnavailable))
 SPEEDS = (0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3)
 
 
@@ -58,7 +62,6 @@ class ShownPlayer:
     heard_at: int
     chapters: list[ShownChapter]
     is_queued: bool
-    notes: str | None
 
     #: What a listener can choose.
     speeds: ClassVar[tuple[float, ...]] = SPEEDS
@@ -96,7 +99,6 @@ def show_player(
         heard_at=0 if heard is None else round(heard.at.timestamp() * 1000),
         chapters=[ShownChapter(start, title, clock_time(start)) for start, title in chapters],
         is_queued=is_queued,
-        notes=None if known is None else known.notes,
     )
 
 
@@ -165,3 +167,27 @@ def show_transcription(found: TranscribedSoFar | None) -> ShownTranscription | N
         return None
     done = min(max(found.done_ms, 0), found.total_ms)
     return ShownTranscription(found.minute, found.minutes, round(100 * done / found.total_ms))
+
+
+class HearingOffer(NamedTuple):
+    """What makes Nexus itself transcribe a recording that has no transcript."""
+
+    #: Whether a retry does it.
+    may_ask: bool
+    #: Or else why it can't, and what to type to change that, if there is something to type.
+    why: str = ""
+    command: str | None = None
+
+
+def offer_hearing(view: View, known: RecordingRow | None, model: SpeechModel | None) -> HearingOffer | None:
+    """Return None for an item that is no untranscribed recording, or whose sound is only in the player of a site."""
+    if view.row.is_entered or view.row.last_error_code not in UNTRANSCRIBED:
+        return None
+    if known is None or known.audio_url is None:
+        return None
+    missing = missing_speech(model)
+    if missing is not None:
+        return HearingOffer(False, missing.why, missing.command)
+    if model is not None and model.language_of(known.language or ANY) is None:
+        return HearingOffer(False, "The speech model of this Nexus does not know its language.")
+    return HearingOffer(True)
