@@ -245,6 +245,14 @@ def test_a_guid_is_kept_as_it_is_written() -> None:
 
 
 @pytest.mark.parametrize(
+    ("guid", "url"), [("https://example.com/7", "https://example.com/7"), ("episode-7", None), ("7", None)]
+)
+def test_a_guid_stands_for_a_missing_link_only_if_it_is_an_address(guid: str, url: str | None) -> None:
+    item = f"<item><title>Seven</title><guid>{guid}</guid></item>"
+    assert only(f'<rss version="2.0"><channel><title>One</title>{item}</channel></rss>').url == url
+
+
+@pytest.mark.parametrize(
     ("raw", "wanted"),
     [
         ("Wed, 01 Jan 2020 10:00:00 GMT", "2020-01-01T10:00:00+00:00"),

@@ -93,7 +93,7 @@ def _beside(entries: list[Any], extras: FeedExtras) -> list[ItemExtras]:
 
 
 def _entry(entry: Any, extras: ItemExtras, base: str | None) -> FeedEntry:
-    url = parts.web_address(entry.get("feedburner_origlink") or entry.get("link"), base)
+    url = parts.web_address(_link(entry), base)
     html, text, language = _content(entry, url or base)
     enclosure = _enclosure(entry, base) or {}
     return FeedEntry(
@@ -117,6 +117,13 @@ def _entry(entry: Any, extras: ItemExtras, base: str | None) -> FeedEntry:
         chapters=tuple(extras.chapters),
         transcripts=tuple(extras.transcripts),
     )
+
+
+def _link(entry: Any) -> Any:
+    """A guid without a link is its address, but only if it is written as one: many are plain numbers."""
+    link = entry.get("feedburner_origlink") or entry.get("link")
+    is_address = str(link).startswith(("http://", "https://"))
+    return None if entry.get("guidislink") and link == entry.get("id") and not is_address else link
 
 
 def _guid(guid: Any) -> str | None:
