@@ -11,7 +11,8 @@ import httpcore2
 from nexus.errors import FetchBadAnswer, FetchFailed
 from nexus.fetch.answers import ResponseHead
 from nexus.fetch.guard import Target
-from nexus.fetch.sockets import BROKE_OFF, Dialer
+from nexus.fetch.limits import BROKE_OFF
+from nexus.fetch.sockets import Dialer
 
 Headers = list[tuple[bytes, bytes]]
 make_tls_context = httpcore2.default_ssl_context

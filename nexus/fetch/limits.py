@@ -17,6 +17,7 @@ from nexus.errors import FetchTimeout
 from nexus.fetch.addresses import Address
 
 MIB = 1024 * 1024
+BROKE_OFF = "The connection to the site broke off. Check that it opens in a browser, then retry."
 
 
 @dataclass(frozen=True)

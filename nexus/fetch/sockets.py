@@ -20,6 +20,7 @@ from nexus.errors import (
     FetchTimeout,
 )
 from nexus.fetch.addresses import Address
+from nexus.fetch.limits import BROKE_OFF
 
 T = TypeVar("T")
 
@@ -29,7 +30,6 @@ READ_BYTES = 64 * 1024
 #: How long each address of a name is tried if there are several, in seconds.
 ADDRESS_PATIENCE = 5.0
 
-BROKE_OFF = "The connection to the site broke off. Check that it opens in a browser, then retry."
 NO_TLS = "The site offers no secure connection that Nexus supports. Check that it opens in a browser."
 
 Connect = Callable[[Address, int, float], socket.socket]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from nexus.errors import FetchBadAnswer, FetchFailed, FetchTooLarge
 from nexus.fetch.answers import PARTIAL, ResponseHead
-from nexus.fetch.limits import FetchDeadline
+from nexus.fetch.limits import BROKE_OFF, FetchDeadline
 from nexus.fetch.ranges import ByteRange, Part, parse_part, size_said
-from nexus.fetch.sockets import BROKE_OFF
 
 UNSATISFIABLE = 416
 PLAIN = frozenset({"", "identity"})

@@ -82,7 +82,7 @@ def test_extractors_command_lists_every_extractor(terminal: Terminal) -> None:
     kinds = [line.split("\t")[0] for line in ran.out.splitlines()]
     assert kinds == ["web_article", "video", "podcast_episode", "pdf", "epub", "text"]
     assert "nexus.extract.builtin:pdf" in ran.out
-    assert "nexus.transcribe.videos:video" in ran.out
+    assert "nexus.transcribe.extractors:extract_video" in ran.out
     code, seen = terminal.run_in_terminal("extractors")
     assert (code, "none: its items wait" in seen) == (0, False)
 

@@ -14,9 +14,20 @@ from nexus.states.media import MediaStatus
 from tests.kit.databases import copied_postgres
 from tests.kit.installation import LONG_LEASE, Nexus, end_leases, installed
 from tests.kit.media import everything_of, status_of
-from tests.kit.plugins.gated_speech import HEARD, HELD_AT, REACHED, SOUND_URL
 from tests.kit.servers.web_pages import Answer, Pages
-from tests.kit.speech import file_of, new_video, pieces_of, recording_of, seconds_used, sounds_in_store, tone
+from tests.kit.speech import (
+    HEARD,
+    HELD_AT,
+    REACHED,
+    SOUND_URL,
+    file_of,
+    new_video,
+    pieces_of,
+    recording_of,
+    seconds_used,
+    sounds_in_store,
+    tone,
+)
 from tests.kit.waiting import eventually
 
 SECONDS = 10

@@ -86,8 +86,20 @@ def test_only_due_media_of_the_asked_kinds_are_claimed(app: App, turns: Turns, c
         release(session, article, 1, "E_X", session.now + timedelta(seconds=10))
     assert claim(app, turns, [Kind.WEB_ARTICLE, Kind.PDF], 10) == []
     clock.forward(seconds=10)
-    assert {row.id for row in claim(app, turns, list(Kind), 10)} == {article, video}
+    claimed = claim(app, turns, list(Kind), 10) + claim(app, turns, list(Kind), 10)
+    assert {row.id for row in claimed} == {article, video}
     assert status_of(app.sessions, waiting) is MediaStatus.PENDING
+
+
+def test_nothing_waits_behind_a_recording_that_may_have_to_be_transcribed(app: App, turns: Turns) -> None:
+    for _ in range(2):
+        new_media(app, kind="video")
+        new_media(app)
+    batches = []
+    while batch := claim(app, turns, [Kind.VIDEO, Kind.WEB_ARTICLE], 10):
+        batches.append(sorted(row.kind for row in batch))
+    assert sum(map(len, batches)) == 4
+    assert all(batch == [Kind.VIDEO] for batch in batches if Kind.VIDEO in batch)
 
 
 def test_a_user_who_waits_for_a_later_try_does_not_block_others(app: App, turns: Turns) -> None:

@@ -38,6 +38,9 @@ CLIP_SECONDS = 39.402
 SHORT_PIECES = PieceLengths(2.0, 4.0)
 MIB = 1024 * 1024
 LIMITS = SpeechLimits(10 * MIB, 30.0, 600.0)
+#: The files by which a test talks to the processes that load the plugin `gated_speech`. The plugin itself changes what
+#: imports it.
+HELD_AT, REACHED, HEARD, SOUND_URL = "held-at", "reached", "heard", "sound-url"
 
 _PIECES = Statement(
     select(speech_pieces)

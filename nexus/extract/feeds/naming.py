@@ -10,6 +10,7 @@ from lxml import etree
 from nexus.errors import FeedUnreadable
 from nexus.extract import Hints
 from nexus.extract.charsets import decode_page
+from nexus.extract.feeds import CHANNEL_FEED
 from nexus.extract.feeds.extras import parse_safely
 from nexus.extract.feeds.parts import one_line, web_address
 from nexus.extract.feeds.results import MOST_OUTLINES, MOST_PARTS, NamedFeed, OutlineFeeds, SiteFeeds
@@ -24,8 +25,6 @@ _TYPES = (
 _COMMENTS = re.compile(r"comment", re.IGNORECASE)
 _CHANNEL = re.compile(r'"(?:externalId|channelId)":"(UC[\w-]{22})"|youtube\.com/channel/(UC[\w-]{22})')
 _YOUTUBE = re.compile(r"https?://(?:www\.|m\.)?youtube\.com/")
-#: As YouTube has it.
-CHANNEL_FEED = "https://www.youtube.com/feeds/videos.xml?channel_id={}"
 _PAGES = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
 
 

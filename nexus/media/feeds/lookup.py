@@ -18,8 +18,7 @@ from nexus.errors import (
     WorkError,
 )
 from nexus.extract import Hints
-from nexus.extract.feeds import SITE_READER
-from nexus.extract.feeds.naming import CHANNEL_FEED
+from nexus.extract.feeds import CHANNEL_FEED, SITE_READER
 from nexus.extract.feeds.results import FeedReading, NamedFeed, SiteFeeds
 from nexus.fetch import Download, NotModified
 from nexus.media.feeds.reading import ACCEPT_FEED, FeedAnswer, read_answer

@@ -30,7 +30,11 @@ _POINT = re.compile(r"^(\d*)([-+.)])(?=[ -]|$)")
 def exported(story: StoryRow, chosen: str) -> Response:
     """A story as a file, named after its slug."""
     if chosen == "json":
-        body, kind, ending = StoryDetail.of(story).model_dump_json(indent=2), "application/json", "json"
+        body, kind, ending = (
+            StoryDetail.of(story).model_dump_json(indent=2, exclude_unset=True),
+            "application/json",
+            "json",
+        )
     else:
         body, kind, ending = markdown(story), "text/markdown; charset=utf-8", "md"
     headers = {

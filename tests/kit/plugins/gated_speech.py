@@ -21,9 +21,7 @@ from nexus.transcribe.sound import SoundPiece
 from nexus.transcribe.sound.process import OpenSound
 from nexus.transcribe.speech import HeardCue
 from tests.kit.plugins.extract_by_url import FOLDER, GLANCE, _note
-from tests.kit.speech import CountingEars, hear_at
-
-HELD_AT, REACHED, HEARD, SOUND_URL = "held-at", "reached", "heard", "sound-url"
+from tests.kit.speech import HEARD, HELD_AT, REACHED, SOUND_URL, CountingEars, hear_at
 
 
 def reach(step: str) -> None:
