@@ -51,7 +51,7 @@ def nexus(live_site: LiveSite) -> Iterator[App]:
 
 @pytest.fixture
 def page(browser: Browser, live_site: LiveSite) -> Iterator[Page]:
-    with browser.new_context() as context:
+    with browser.new_context(reduced_motion="reduce") as context:
         opened = signed_in(context, live_site, live_site.link_of_someone_new())
         with without_complaints(opened):
             yield opened
@@ -81,6 +81,15 @@ def toggle(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
+def play_slowly(page: Page) -> None:
+    """A sentence of four seconds takes a minute, so that it is still spoken when a busy machine looks at it."""
+    page.evaluate(
+        "addEventListener('ratechange', (event) => { "
+        "if (event.target.playbackRate !== 0.0625) event.target.playbackRate = 0.0625; }, true)"
+    )
+    page.evaluate("addEventListener('play', (event) => { event.target.playbackRate = 0.0625; }, true)")
+
+
 def place(page: Page) -> float:
     return float(page.evaluate("nexusPlayer.time()"))
 
@@ -103,6 +112,7 @@ def test_a_listener_plays_clicks_a_sentence_and_the_player_jumps(
 
 def test_a_click_on_a_sentence_plays_from_there(page: Page, live_site: LiveSite, make: Make) -> None:
     visit(page, live_site, make())
+    play_slowly(page)
     click_on(page, "You can walk to the island.")
     expect(page.locator(SPOKEN)).to_have_text("You can walk to the island.")
     assert 28 <= place(page) < 32
@@ -235,6 +245,7 @@ def test_the_words_follow_until_their_reader_scrolls_away(
 ) -> None:
     page.set_viewport_size({"width": 900, "height": 420})
     visit(page, live_site, make())
+    play_slowly(page)
     click_on(page, "Nobody remembers who painted the ferry green.")
     page.evaluate("nexusPlayer.seek(41)")
     expect(page.locator(SPOKEN)).to_have_text("That is all there is to say.")
