@@ -19,6 +19,7 @@ import pytest
 import structlog
 
 from nexus.app import App, build
+from nexus.app import sandbox as make_sandbox
 from nexus.db import indexes, migrate  # noqa: F401 the indexes know every table
 from nexus.db.tables import metadata
 from nexus.extract import AVAILABLE_EXTRACTORS, Extractor
@@ -30,6 +31,7 @@ from tests.kit import run_storage, servers
 from tests.kit.clock import SetClock
 from tests.kit.databases import copied_postgres, empty_postgres, fresh_postgres
 from tests.kit.http import Caller, Site, serve
+from tests.kit.parsers import LentSandbox
 from tests.kit.servers.openai_api import Model, model
 from tests.kit.servers.web_pages import Pages
 from tests.kit.settings import make_settings
@@ -279,6 +281,17 @@ def parsers() -> Iterator[Sandbox]:
     """Kept for the whole run: what they import takes a while."""
     with closing(Sandbox()) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def lent_parsers(parsers: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every app that a test builds reads with the same parsers. They start with the first document."""
+
+    def lend(settings: Settings) -> Sandbox:
+        own = make_sandbox(settings)
+        return LentSandbox(parsers, own.limits, own.processes)
+
+    monkeypatch.setattr("nexus.app.sandbox", lend)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -20,7 +19,6 @@ from nexus.web.http.routing import MOST_BODY
 from tests.kit import documents
 from tests.kit.http import PATIENCE, Caller, Site, data, problem, serve
 from tests.kit.http_imports import SENTENCE, TEXT, import_state, open_batch, stage_file, wait_for_import
-from tests.kit.parsers import lent
 from tests.kit.settings import make_settings
 from tests.kit.sign_ins import cookie_of
 
@@ -30,12 +28,6 @@ pytestmark = [pytest.mark.wall_clock, pytest.mark.usefixtures("installed_extract
 @pytest.fixture
 def settings(sqlite_url: str, tmp_path: Path) -> Settings:
     return make_settings(sqlite_url, tmp_path / "data")
-
-
-@pytest.fixture
-def app(app: App, parsers: Sandbox) -> Iterator[App]:
-    with lent(parsers, app) as made:
-        yield made
 
 
 def test_imported_files_become_a_library(me: Caller) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,7 +13,6 @@ from sqlalchemy import make_url
 
 from nexus.app import App
 from nexus.errors import InvalidState
-from nexus.extract.sandbox import Sandbox
 from nexus.imports.service import ImportDesk, Leave
 from nexus.settings import Settings
 from nexus.states.attempt import AttemptStatus
@@ -25,7 +23,6 @@ from tests.kit.http import Caller, data, problem, serve
 from tests.kit.http_imports import open_batch, stage_file, wait_for_import
 from tests.kit.installation import installed
 from tests.kit.media import walk_media_to
-from tests.kit.parsers import lent
 from tests.kit.settings import make_settings
 from tests.kit.uploads import Uploader, stored_paths
 from tests.kit.waiting import eventually
@@ -53,12 +50,6 @@ def own_postgres_line(lines: Lines, own_postgres_url: str) -> Line:
 @pytest.fixture
 def settings(own_postgres_line: Line, tmp_path: Path) -> Settings:
     return make_settings(own_postgres_line.url, tmp_path / "data")
-
-
-@pytest.fixture
-def app(app: App, parsers: Sandbox) -> Iterator[App]:
-    with lent(parsers, app) as made:
-        yield made
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from nexus.db.tables import library_media, usage
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Fetched, Source
 from nexus.extract.builtin import PDF, TEXT
 from nexus.extract.registry import extractor_origin
-from nexus.extract.sandbox import Sandbox
 from nexus.imports.progress import FileOutcome
 from nexus.imports.service import ImportDesk, Imports
 from nexus.libraries import access
@@ -44,11 +43,6 @@ _USED = Statement(select(usage.c.amount, usage.c.media_id).where(usage.c.user_id
 @pytest.fixture
 def settings(sqlite_url: str, tmp_path: Path) -> Settings:
     return make_settings(sqlite_url, tmp_path / "data", quota_transcribe_seconds=100)
-
-
-@pytest.fixture
-def app(app: App, parsers: Sandbox) -> App:
-    return replace(app, tools=replace(app.tools, sandbox=parsers))
 
 
 @pytest.fixture

@@ -1,15 +1,14 @@
-"""The processes of a sandbox, as Linux shows them, and an app that borrows those of another."""
+"""The processes of a sandbox, as Linux shows them, and a sandbox that borrows those of another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from nexus.app import App, kernel_for
-from nexus.extract.sandbox import Sandbox
-from nexus.imports.service import Imports
+from nexus.extract import Extraction, Hints
+from nexus.extract.results import P
+from nexus.extract.sandbox import CancelToken, ParserLimits, Sandbox, SandboxClosed
 
 #: As if the kernel had none of them: unknown system calls, no namespaces, an unknown machine.
 OLDER = """
@@ -23,13 +22,38 @@ nursery.run_nursery()
 """
 
 
-@contextmanager
-def lent(parsers: Sandbox, app: App) -> Iterator[App]:
-    """The app with parsers that run already, for imports too: to start its own takes longer than most tests."""
-    tools = replace(app.tools, sandbox=parsers)
-    imports = Imports(tools, app.settings.data_dir / "imports")
-    yield replace(app, tools=tools, kernel=kernel_for(tools), imports=imports)
-    imports.close()
+class LentSandbox(Sandbox):
+    """The parsers of another sandbox, with limits of its own. They outlive it: to start some takes a while."""
+
+    def __init__(self, owner: Sandbox, limits: ParserLimits, processes: int) -> None:
+        super().__init__(limits, processes)
+        self._owner = owner
+
+    def read(
+        self,
+        reader: str,
+        data: bytes | BinaryIO,
+        hints: Hints = Hints(),
+        limits: ParserLimits | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Extraction:
+        return self._lender().read(reader, data, hints, limits or self.limits, cancel)
+
+    def read_as(
+        self,
+        kind: type[P],
+        reader: str,
+        data: bytes | BinaryIO,
+        hints: Hints = Hints(),
+        limits: ParserLimits | None = None,
+        cancel: CancelToken | None = None,
+    ) -> P:
+        return self._lender().read_as(kind, reader, data, hints, limits or self.limits, cancel)
+
+    def _lender(self) -> Sandbox:
+        if self._closed:
+            raise SandboxClosed
+        return self._owner
 
 
 def nursery_of(sandbox: Sandbox) -> int:

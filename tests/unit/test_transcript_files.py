@@ -247,10 +247,10 @@ def many(count: int, speaker: Callable[[int], str] = lambda n: "") -> str:
 
 
 def test_more_cues_than_a_result_may_hold_are_joined() -> None:
-    found = read(many(250_000))
+    found = read(many(120_000))
     assert len(found.cues) <= MOST_ITEMS
-    assert found.cues[-1].text.endswith("word 249999")
-    assert found.cues[-1].ends_ms == 249_999_900
+    assert found.cues[-1].text.endswith("word 119999")
+    assert found.cues[-1].ends_ms == 119_999_900
     text_of(found)
 
 
@@ -269,8 +269,8 @@ CUE = "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\n"
         *[(CUE, one) for one in ("word ", "<v ", "<v a>", "&amp;", "{\\a ", "\u3042")],
     ],
 )
-def test_ten_megabytes_on_one_line_are_read_or_refused(head: str, piece: str) -> None:
-    data = (head + piece * (10_000_000 // len(piece.encode()))).encode()
+def test_megabytes_on_one_line_are_read_or_refused(head: str, piece: str) -> None:
+    data = (head + piece * (2_000_000 // len(piece.encode()))).encode()
     with suppress(*REFUSED):
         text_of(read(data))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from nexus.app import App
-from nexus.extract.sandbox import Sandbox
 from nexus.queue.local import LocalQueue
 from nexus.settings import Settings
 from tests.kit.articles import ARTICLE
@@ -30,6 +29,6 @@ def settings(database_url: str, tmp_path: Path, pages: Pages) -> Settings:
 
 
 @pytest.fixture
-def app(app: App, parsers: Sandbox, installed_extractors: None) -> App:
+def app(app: App, installed_extractors: None) -> App:
     """With the built-in extractors, and without workers: each step runs when the test asks for it."""
-    return replace(app, tools=replace(app.tools, sandbox=parsers), queue=LocalQueue())
+    return replace(app, queue=LocalQueue())

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nexus.app import App
-from nexus.extract.sandbox import Sandbox
 from nexus.settings import Settings
 from tests.kit.servers.web_pages import Pages
 from tests.kit.settings import make_settings
@@ -20,5 +18,5 @@ def settings(database_url: str, tmp_path: Path, pages: Pages) -> Settings:
 
 
 @pytest.fixture
-def app(app: App, parsers: Sandbox, installed_extractors: None) -> App:
-    return replace(app, tools=replace(app.tools, sandbox=parsers))
+def app(app: App, installed_extractors: None) -> App:
+    return app
