@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from nexus.db.moves import SUBJECTS
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "nexus").rglob("*.py"))
 #: The columns that only an edge may change, and their tables.
 STATUS = {"status_before", *(subject.status.name for subject in SUBJECTS)}
 TABLES = {subject.table.name for subject in SUBJECTS}
@@ -27,10 +27,6 @@ SQL = re.compile(rf"(?is)\b(update\s+({_TABLE})\b.*\bset\b|insert\s+into\s+({_TA
 WRITES_ALL = {"insert_all", "insert_or_nothing", "every_column"}
 LONGEST_FUNCTION = 80
 LONGEST_FILE = 400
-
-
-def name(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
 
 
 def docstrings(tree: ast.AST) -> set[int]:
@@ -73,26 +69,39 @@ def is_status(node: ast.expr) -> bool:
     return False
 
 
-def is_door(path: Path) -> bool:
-    return name(path).startswith(("nexus/web/", "nexus/cli", "nexus/worker/"))
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every module of the package by its path, parsed."""
+    paths = sorted((ROOT / "nexus").rglob("*.py"))
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in paths}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_nothing_but_the_move_writes_a_status(path: Path) -> None:
+def is_door(name: str) -> bool:
+    return name.startswith(("nexus/web/", "nexus/cli", "nexus/worker/"))
+
+
+def is_migration(name: str) -> bool:
+    return "/migrations/" in name
+
+
+def test_nothing_but_the_move_writes_a_status() -> None:
     """A door may name the column as a field of its answer, because it speaks no SQL."""
-    if name(path) not in MAY_NAME and "/migrations/" not in name(path) and not is_door(path):
-        assert list(written_statuses(ast.parse(path.read_text()))) == []
+    others = {
+        name: tree
+        for name, tree in trees().items()
+        if name not in MAY_NAME and not is_migration(name) and not is_door(name)
+    }
+    assert [f"{name}:{line}" for name, tree in others.items() for line in written_statuses(tree)] == []
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if is_door(path)], ids=name)
-def test_doors_speak_no_sql(path: Path) -> None:
-    assert not imports_sql(ast.parse(path.read_text()))
+def test_doors_speak_no_sql() -> None:
+    assert [name for name, tree in trees().items() if is_door(name) and imports_sql(tree)] == []
 
 
 def imports_sql(tree: ast.AST) -> bool:
-    modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    return any(module.split(".")[0] == "sqlalchemy" for module in modules - {"sqlalchemy.exc"})
+    return any(
+        module.split(".")[0] == "sqlalchemy" for module in imported(tree) if module != "sqlalchemy.exc"
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,46 +142,67 @@ def test_the_search_for_written_statuses_finds_nothing_else(source: str) -> None
     assert not list(written_statuses(ast.parse(source)))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_functions_and_files_stay_short(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= LONGEST_FILE
-    functions = [
-        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+def test_functions_and_files_stay_short() -> None:
+    assert [name for name in trees() if len((ROOT / name).read_text().splitlines()) > LONGEST_FILE] == []
     # A migration is one long list of tables.
-    if "/migrations/" not in name(path):
-        assert [f.name for f in functions if f.end_lineno - f.lineno >= LONGEST_FUNCTION] == []
+    others = {name: tree for name, tree in trees().items() if not is_migration(name)}
+    assert [f"{name}:{line}" for name, tree in others.items() for line in long_functions(tree)] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_only_the_command_line_prints(path: Path) -> None:
-    if name(path).startswith("nexus/cli"):
-        return
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-    assert [
-        call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"
-    ] == []
+def long_functions(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            if node.end_lineno - node.lineno >= LONGEST_FUNCTION:
+                yield node.lineno
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_only_the_session_commits(path: Path) -> None:
+def test_only_the_command_line_prints() -> None:
+    others = {name: tree for name, tree in trees().items() if not name.startswith("nexus/cli")}
+    assert [f"{name}:{line}" for name, tree in others.items() for line in prints(tree)] == []
+
+
+def prints(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="print")):
+                yield node.lineno
+
+
+def test_only_the_session_commits() -> None:
     """Lifecycle functions never commit: the caller that opened the transaction ends it."""
-    if name(path) == "nexus/db/session.py" or "/migrations/" in name(path):
-        return
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-    attributes = [call.func.attr for call in calls if isinstance(call.func, ast.Attribute)]
-    assert not {"commit", "rollback"} & set(attributes)
+    others = {
+        name: tree
+        for name, tree in trees().items()
+        if name != "nexus/db/session.py" and not is_migration(name)
+    }
+    assert [f"{name}:{line}" for name, tree in others.items() for line in ended_transactions(tree)] == []
 
 
-INVARIANTS = [ROOT / "chaos" / "ledger.py", *sorted((ROOT / "chaos" / "invariants").glob("*.py"))]
+def ended_transactions(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="commit" | "rollback")):
+                yield node.lineno
 
 
-@pytest.mark.parametrize("path", INVARIANTS, ids=name)
-def test_checks_of_invariants_do_not_depend_on_the_code_they_check(path: Path) -> None:
+def test_checks_of_invariants_do_not_depend_on_the_code_they_check() -> None:
     """Nor on tests that use it: otherwise a mistake in a table of edges would confirm itself."""
-    tree = ast.parse(path.read_text())
-    modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    own = {module for module in modules if module.split(".")[0] in {"nexus", "tests", "chaos"}}
-    assert {module for module in own if not module.startswith(("chaos.invariants", "chaos.ledger"))} == set()
+    checks = [ROOT / "chaos" / "ledger.py", *(ROOT / "chaos" / "invariants").glob("*.py")]
+    own = [
+        f"{path.name} imports {module}"
+        for path in checks
+        for module in imported(ast.parse(path.read_text()))
+        if module.split(".")[0] in {"nexus", "tests", "chaos"}
+        and not module.startswith(("chaos.invariants", "chaos.ledger"))
+    ]
+    assert own == []
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module)):
+                yield module
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)

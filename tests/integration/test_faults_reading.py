@@ -32,7 +32,7 @@ def nexus(
         "plugins": (),
         "fetch_allow": (pages.place,),
         "fetch_delay_seconds": 0.0,
-        "fetch_per_host": 8,
+        "fetch_per_host": 64,  # workers that are killed leave their places taken for as long as a fetch may last
         "worker_threads": KILLS + 2,  # however many pages are held, some are read
         "fetch_seconds": 600.0,  # only what a test does may end a fetch
         "lease_seconds": LONG_LEASE,
