@@ -43,8 +43,6 @@ class _Status(NamedTuple):
 
 
 _STATUS = Query(select(media.c.processing_status).where(media.c.id == bindparam("media_id")), _Status)
-_DONE = ERRANDS.remove()
-_ANOTHER = ERRANDS.let_go()
 _GIVE_UP = ERRANDS.let_go(error_code=bindparam("code", type_=indexing.c.error_code.type))
 
 
@@ -139,8 +137,7 @@ class Indexing(ErrandHandler[IndexingRow, IndexingRow, Made | WorkError | None])
                 if not self.put_down(session, claim.hold, again, result, WORKER):
                     return "stale"
                 return "given up" if again is None else "released"
-            mine = held_by(claim.hold)
-            if not (session.run(_DONE, **mine) or session.run(_ANOTHER, **mine)):
+            if not ERRANDS.finish(session, claim.hold):
                 return "stale"
             vectors.end_progress(session, row.media_id)
             if result is not None:

@@ -88,8 +88,6 @@ _REQUEST = upsert_returning(
 )
 
 
-_DONE = ERRANDS.remove()
-_ANOTHER = ERRANDS.let_go()
 _FAIL = ERRANDS.let_go(
     error_code=bindparam("code", type_=refreshes.c.error_code.type),
     error_message=bindparam("message", type_=refreshes.c.error_message.type),
@@ -240,15 +238,9 @@ class Refreshing(ErrandHandler[RefreshRow, Due, Found | Nothing | None]):
                 # Its vectors are being made just now.
                 again = Again(backoff(self._tools.backoff_seconds, claim.tries))
                 return "released" if self.put_down(session, claim.hold, again, None, WORKER) else "stale"
-            if not _finish(session, claim.hold):
+            if not ERRANDS.finish(session, claim.hold):
                 return "stale"
             number = revisions.add_revision(session, ready, user_id) if ready else present.newest_revision
             record_addresses(session, [ready] if ready else [])
             moved = versions.move_libraries(session, media_id, user_id, number)
         return f"revision {number}" if moved else "unchanged"
-
-
-def _finish(session: Session, hold: Hold) -> bool:
-    """Nothing is left to do, unless the user has asked again. False if the attempt is no longer the present one."""
-    mine = held_by(hold)
-    return session.run(_DONE, **mine) > 0 or session.run(_ANOTHER, **mine) > 0

@@ -60,31 +60,36 @@ class Errands(Generic[E]):
         uncounted, run_after = 0 if again.counted else 1, session.now + again.wait
         return session.run(self._release, run_after=run_after, uncounted=uncounted, **held_by(hold)) > 0
 
+    def finish(self, session: Session, hold: Hold) -> bool:
+        """Remove a row whose work is done; one that was asked for again meanwhile is due again at once.
+
+        False if somebody else has taken it over.
+        """
+        mine = held_by(hold)
+        return session.run(self._remove, **mine) > 0 or session.run(self._end, **mine) > 0
+
     def let_go(self, **values: ColumnElement[Any]) -> Statement:
         """Make a statement that ends an attempt. The values are about the request that it was claimed for."""
         of_latest = {
             name: case((self._is_latest, value), else_=self._columns[name]) for name, value in values.items()
         }
         return Statement(
-            update(self.backlog.table).where(*self._held).values(lease_expires_at=null(), **of_latest)
+            update(self.backlog.table).where(*self.held).values(lease_expires_at=null(), **of_latest)
         )
 
-    def remove(self) -> Statement:
-        """Make a statement that removes a row when it is done, unless it was asked for again meanwhile."""
-        return Statement(delete(self.backlog.table).where(*self._held, self._is_latest))
-
     @property
-    def _columns(self) -> Any:
-        return self.backlog.table.c
-
-    @property
-    def _held(self) -> tuple[ColumnElement[bool], ...]:
+    def held(self) -> tuple[ColumnElement[bool], ...]:
+        """The fence: what is true of a row while an attempt holds it. `held_by` has its parameters."""
         key, fence = self.backlog.key, self.backlog.fence
         return (
             key == bindparam("row_id", type_=key.type),
             fence == bindparam("fence", type_=fence.type),
             self._columns.lease_expires_at.is_not(None),
         )
+
+    @property
+    def _columns(self) -> Any:
+        return self.backlog.table.c
 
     @property
     def _is_latest(self) -> ColumnElement[bool]:
@@ -94,6 +99,14 @@ class Errands(Generic[E]):
     @cached_property
     def _claim_one(self) -> Query[E]:
         return _claim(self, self.backlog.key == bindparam("row_id", type_=self.backlog.key.type))
+
+    @cached_property
+    def _remove(self) -> Statement:
+        return Statement(delete(self.backlog.table).where(*self.held, self._is_latest))
+
+    @cached_property
+    def _end(self) -> Statement:
+        return self.let_go()
 
     @cached_property
     def _release(self) -> Statement:
@@ -148,7 +161,7 @@ class ErrandHandler(Handler[S, R], Generic[E, S, R]):
 
 
 def held_by(hold: Hold) -> dict[str, Any]:
-    """Return the parameters that name a row and its fence in `let_go` and `remove`."""
+    """Return the parameters that name a row and its fence in `held` and `let_go`."""
     return {"row_id": hold.work.id, "fence": hold.attempt}
 
 

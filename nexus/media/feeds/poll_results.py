@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, bindparam, case, exists, literal_column, null, or_, select, update
 
 from nexus import urls
-from nexus.db.feeds import episodes, feed_items, feeds, subscriptions
+from nexus.db.feeds import POLL_WAITING, episodes, feed_items, feeds, subscriptions
 from nexus.db.moves import SUBSCRIPTION_ROWS, Move
 from nexus.db.rows import FeedItemRow, FeedRow, IdRow, SubscriptionRow
 from nexus.db.session import Query, Session, Statement
@@ -24,9 +24,18 @@ from nexus.media.feeds.reading import FeedAnswer, NothingNew, feed_values, item_
 from nexus.media.feeds.subscribing import hold_feed
 from nexus.states import subscription as edges
 from nexus.states.subscription import SubscriptionStatus
-from nexus.work.errands import held_by
+from nexus.work.backlog import Backlog
+from nexus.work.errands import Errands, held_by
 from nexus.work.handler import WORKER, Hold
 
+BACKLOG = Backlog(
+    subscriptions,
+    key=subscriptions.c.id,
+    fence=subscriptions.c.attempt,
+    user=subscriptions.c.created_by_user_id,
+    waiting=POLL_WAITING,
+)
+ERRANDS = Errands(BACKLOG, SubscriptionRow)
 #: After so many failures in a row a subscription is said to be failing.
 FEW = 3
 
@@ -74,13 +83,6 @@ class WrittenPoll(NamedTuple):
     run_after: datetime
 
 
-_HELD: tuple[ColumnElement[bool], ...] = (
-    subscriptions.c.id == bindparam("row_id"),
-    subscriptions.c.attempt == bindparam("fence"),
-    subscriptions.c.lease_expires_at.is_not(None),
-)
-
-
 def _given(name: str) -> ColumnElement[Any]:
     return bindparam(name, type_=subscriptions.c[name].type)
 
@@ -103,10 +105,10 @@ _SUCCEEDED = {
     "error_message": null(),
     "interval_seconds": _given("interval_seconds"),
 }
-_NOTHING_NEW = Statement(update(subscriptions).where(*_HELD).values(_SUCCEEDED))
+_NOTHING_NEW = Statement(update(subscriptions).where(*ERRANDS.held).values(_SUCCEEDED))
 _READ = Statement(
     update(subscriptions)
-    .where(*_HELD)
+    .where(*ERRANDS.held)
     .values(
         {
             **_SUCCEEDED,
@@ -120,12 +122,12 @@ _READ = Statement(
 )
 _FAILED = Statement(
     update(subscriptions)
-    .where(*_HELD)
+    .where(*ERRANDS.held)
     .values({**_POLLED, **{name: _given(name) for name in ("failures", "error_code", "error_message")}})
 )
-LET_GO = Statement(
+_LET_GO = Statement(
     update(subscriptions)
-    .where(*_HELD)
+    .where(*ERRANDS.held)
     .values(lease_expires_at=null(), tries=literal_column("0"), run_after=_given("run_after"))
 )
 _TROUBLE = Move(SUBSCRIPTION_ROWS, edges.TROUBLE, sets={}, fenced=True)
@@ -241,7 +243,7 @@ def _inherit(session: Session, subscription_id: UUID) -> None:
 
 def let_go_of_poll(session: Session, hold: Hold, run_after: datetime) -> None:
     """End a poll whose items are taken in."""
-    session.run(LET_GO, run_after=run_after, **held_by(hold))
+    session.run(_LET_GO, run_after=run_after, **held_by(hold))
 
 
 def write_failure(session: Session, hold: Hold, due: DueFeed, error: WorkError) -> WrittenPoll | None:

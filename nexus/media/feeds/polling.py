@@ -11,30 +11,29 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, exists, select
 
-from nexus.db.feeds import POLL_WAITING, feed_items, feeds, subscriptions
+from nexus.db.feeds import feed_items, feeds, subscriptions
 from nexus.db.rows import SubscriptionRow
 from nexus.db.session import Query, Session
 from nexus.db.tables import memberships
 from nexus.errors import WorkError
 from nexus.media.feeds import pace, taking
-from nexus.media.feeds.poll_results import CheckedFeed, DueFeed, let_go_of_poll, write_failure, write_poll
+from nexus.media.feeds.poll_results import (
+    BACKLOG,
+    ERRANDS,
+    CheckedFeed,
+    DueFeed,
+    let_go_of_poll,
+    write_failure,
+    write_poll,
+)
 from nexus.media.feeds.reading import NothingNew, fetch_feed
 from nexus.media.workbench import Tools
 from nexus.queue import Work
-from nexus.work.backlog import Backlog
-from nexus.work.errands import ErrandHandler, Errands
+from nexus.work.errands import ErrandHandler
 from nexus.work.handler import WORKER, Claim, Hold
 from nexus.work.retry import decide
 
 POLL = "poll"
-BACKLOG = Backlog(
-    subscriptions,
-    key=subscriptions.c.id,
-    fence=subscriptions.c.attempt,
-    user=subscriptions.c.created_by_user_id,
-    waiting=POLL_WAITING,
-)
-ERRANDS = Errands(BACKLOG, SubscriptionRow)
 PollResult = CheckedFeed | NothingNew | WorkError
 
 
