@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nexus.embed import Embedded, MissingModel, tell_nobody
+from nexus.embed import MissingModel
 from nexus.embed.child import MODEL_FILE, TOKENIZER_FILE
-from nexus.embed.model_pair import ModelFolder, ModelPair
-from nexus.errors import EmbeddingBadModel, EmbeddingStopped
+from nexus.embed.model_pair import ModelFolder, ModelPair, PairedModel
+from nexus.errors import EmbeddingBadModel
 from nexus.model_process.child import WrongModel, file_digest
 from nexus.model_process.host import UnfitModel
 
@@ -30,16 +29,13 @@ USUAL_TOKENS, LONGEST_TOKENS = 256, 512
 SHORT = 12
 
 
-class FolderModel:
+class FolderModel(PairedModel):
     """The files are read when first needed. Their digest is part of the model's name, since a folder's name says little
     about what is in it; a file that changes later is noticed when a process loads it."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
+        super().__init__(seconds)
         self._folder = folder
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._closed = False
-        self._opened: ModelPair | None = None
 
     @property
     def model(self) -> str:
@@ -63,23 +59,8 @@ class FolderModel:
                 return MissingModel(f"NEXUS_EMBED_FOLDER names {self._folder}, which has no {name}.", None)
         return None
 
-    def embed(self, texts: Sequence[str], progress: Callable[[int], None] = tell_nobody) -> Embedded:
-        with self._model() as pair:
-            return pair.embed(texts, progress)
-
-    def embed_query(self, text: str) -> bytes:
-        with self._model() as pair:
-            return pair.embed_query(text)
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            opened, self._opened = self._opened, None
-        if opened is not None:
-            opened.close()
-
     @contextmanager
-    def _model(self) -> Iterator[ModelPair]:
+    def _usable(self) -> Iterator[ModelPair]:
         if (missing := self.missing) is not None:
             raise EmbeddingBadModel(f"{missing.why} Put it there, then retry.")
         try:
@@ -91,9 +72,8 @@ class FolderModel:
 
     def _open(self) -> ModelPair:
         with self._lock:
-            if self._closed:
-                raise EmbeddingStopped
-            if self._opened is None:
+            self._require_open()
+            if self._pair is None:
                 prompts = self._said(PROMPTS).get("prompts")
                 said = prompts if isinstance(prompts, dict) else {}
                 files = ModelFolder(
@@ -103,8 +83,8 @@ class FolderModel:
                     text_prefix=str(said.get("document") or said.get("passage") or ""),
                     query_prefix=str(said.get("query") or ""),
                 )
-                self._opened = ModelPair(files, self._seconds)
-            return self._opened
+                self._pair = ModelPair(files, self._seconds)
+            return self._pair
 
     @cached_property
     def _digests(self) -> dict[str, str]:

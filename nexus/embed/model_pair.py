@@ -5,13 +5,17 @@ A process takes about 110 MB, and an idle one ends.
 
 from __future__ import annotations
 
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nexus.embed import Embedded
+from nexus.embed import Embedded, tell_nobody
 from nexus.embed.child import MODEL_FILE, ModelOrder
 from nexus.embed.process import ModelProcess
+from nexus.errors import EmbeddingStopped
 
 MIB = 1024 * 1024
 #: What a process may take for its work, besides the model itself, which libraries hold up to three times.
@@ -74,3 +78,36 @@ class ModelPair:
     def close(self) -> None:
         self.texts.close()
         self.queries.close()
+
+
+class PairedModel(ABC):
+    """A model on this machine. Its processes are set up for the first text."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._pair: ModelPair | None = None
+        self._closed = False
+
+    @abstractmethod
+    def _usable(self) -> AbstractContextManager[ModelPair]:
+        """Give the model, and explain why it can't be used, even if that only turns out while it works."""
+
+    def embed(self, texts: Sequence[str], progress: Callable[[int], None] = tell_nobody) -> Embedded:
+        with self._usable() as pair:
+            return pair.embed(texts, progress)
+
+    def embed_query(self, text: str) -> bytes:
+        with self._usable() as pair:
+            return pair.embed_query(text)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            pair, self._pair = self._pair, None
+        if pair is not None:
+            pair.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise EmbeddingStopped
