@@ -34,7 +34,7 @@ from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitee
 from nexus.media import uploads
 from nexus.media.feeds import arrivals
-from nexus.media.feeds.reading import item_values
+from nexus.media.feeds.reading import told_items
 from nexus.media.feeds.subscribing import Wishes, subscribe_unseen
 from nexus.media.lifecycle import mark_ready_for_reading
 from nexus.media.texts import Found
@@ -305,7 +305,7 @@ class World:
             entries=(FeedEntry(guid="one", title="One", url=f"https://example.com/{media_id}"),)
         )
         session.run(_RENAME_SUBSCRIPTION, subscription_id=found.id, media_id=media_id)
-        arrivals.write_arrivals(session, media_id, arrivals.sort_out([], item_values(reading, session.now)))
+        arrivals.write_arrivals(session, media_id, arrivals.sort_out([], told_items(reading, session.now)))
         session.run(_RENAME_FEED_ITEM, media_id=media_id)
 
 

@@ -23,7 +23,7 @@ from nexus.extract.feeds.results import FeedEntry, FeedReading
 from nexus.libraries import access
 from nexus.media import shelving
 from nexus.media.feeds import arrivals, taking
-from nexus.media.feeds.reading import item_values
+from nexus.media.feeds.reading import told_items
 from nexus.media.feeds.subscribing import Wishes, subscribe_unseen
 from nexus.states import job, story
 from nexus.states.media import Kind, MediaStatus, Stage
@@ -285,8 +285,8 @@ def test_every_kind_of_damage_to_what_feeds_bring_is_found(
         made = subscribe_unseen(session, owner, "https://example.com/feed", Wishes(takes_first=1))
         assert made is not None
         entry = FeedEntry(guid="one", title="One", enclosure_url="https://example.com/one.mp3")
-        rows = item_values(FeedReading(entries=(entry, FeedEntry(guid="two"))), session.now)
-        arrivals.write_arrivals(session, made.id, arrivals.sort_out([], rows), [rows[0]["identity"]])
+        items = told_items(FeedReading(entries=(entry, FeedEntry(guid="two"))), session.now)
+        arrivals.write_arrivals(session, made.id, arrivals.sort_out([], items), [items[0].identity])
     assert len(taking.take_wanted(small.sessions, {}, made.id)) == 1
     assert complaints(small) == {}
     damage(small, statement)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, delete, select, update
@@ -14,6 +14,7 @@ from sqlalchemy import bindparam, delete, select, update
 from nexus.db.feeds import feed_items
 from nexus.db.session import Query, Session, Statement
 from nexus.db.upserts import insert_or_nothing
+from nexus.media.feeds.reading import ToldItem
 from nexus.media.feeds.taking import may_be_taken
 
 #: How long something is kept that is not in the feed any more, and that nobody has taken.
@@ -44,8 +45,8 @@ class ItemKey(NamedTuple):
 class Arrivals:
     """What is new, and what has changed, each with the item that it was before."""
 
-    new: list[dict[str, Any]]
-    changed: list[tuple[ItemKey, dict[str, Any]]]
+    new: list[ToldItem]
+    changed: list[tuple[ItemKey, ToldItem]]
     #: What is not in the feed any more, the latest first.
     missing: list[UUID]
 
@@ -76,31 +77,30 @@ def known_items(session: Session, subscription_id: UUID) -> list[ItemKey]:
     return session.all(_KEYS, subscription_id=subscription_id)
 
 
-def sort_out(known: Sequence[ItemKey], found: Iterable[dict[str, Any]]) -> Arrivals:
+def sort_out(known: Sequence[ItemKey], told: Sequence[ToldItem]) -> Arrivals:
     """Compare what a feed says with what is known.
 
     An item whose guid has changed is recognized by its address, its enclosure and its title, if only one item has them.
     """
-    rows = list(found)
     by_identity = {key.identity: key for key in known}
-    told = {row["identity"] for row in rows}
-    left = [key for key in known if key.identity not in told]
-    looks = Counter(_look(key._asdict()) for key in left)
-    looks_told = Counter(_look(row) for row in rows)
-    by_look = {_look(key._asdict()): key for key in left}
+    identities = {item.identity for item in told}
+    left = [key for key in known if key.identity not in identities]
+    looks = Counter(map(_look, left))
+    looks_told = Counter(map(_look, told))
+    by_look = {_look(key): key for key in left}
     sorted_out = Arrivals([], [], [])
     seen: set[UUID] = set()
-    for row in rows:
-        look = _look(row)
-        key = by_identity.get(row["identity"])
+    for item in told:
+        look = _look(item)
+        key = by_identity.get(item.identity)
         if key is None and looks[look] == looks_told[look] == 1 and any(look):
             key = by_look[look]
         if key is None:
-            sorted_out.new.append(row)
+            sorted_out.new.append(item)
             continue
         seen.add(key.id)
-        if key.digest != row["digest"]:
-            sorted_out.changed.append((key, row))
+        if key.digest != item.digest:
+            sorted_out.changed.append((key, item))
     missing = sorted((key for key in known if key.id not in seen), key=lambda key: key.shown_at, reverse=True)
     sorted_out.missing.extend(key.id for key in missing)
     return sorted_out
@@ -116,23 +116,23 @@ def write_arrivals(
         _NEW,
         [
             {
-                **row,
+                **item._asdict(),
                 "id": uuid4(),
                 "subscription_id": subscription_id,
                 "seen_at": now,
-                "wanted_at": now if row["identity"] in chosen else None,
+                "wanted_at": now if item.identity in chosen else None,
                 "media_id": None,
                 "taken_at": None,
             }
-            for row in arrivals.new
+            for item in arrivals.new
         ],
     )
     # One without a date keeps the place that it got when it was first seen.
     session.run_many(
         _CHANGE,
         [
-            {**row, "item_id": key.id, "shown_at": row["published_at"] or key.shown_at}
-            for key, row in arrivals.changed
+            {**item._asdict(), "item_id": key.id, "shown_at": item.published_at or key.shown_at}
+            for key, item in arrivals.changed
         ],
     )
     before = now - PREVIEW_LIFE
@@ -143,13 +143,13 @@ def write_arrivals(
     session.run_many(_TRIM, rows)
 
 
-def choose_new(rows: Sequence[dict[str, Any]], most: int, *, podcast: bool) -> list[str]:
+def choose_new(items: Sequence[ToldItem], most: int, *, podcast: bool) -> list[str]:
     """Return the identities of the latest items that can be taken in."""
-    fit = [row for row in rows if may_be_taken(podcast, row["url"], row["enclosure_url"])]
+    fit = [item for item in items if may_be_taken(podcast, item.url, item.enclosure_url)]
     # Of those without a date, a feed names the latest first.
-    latest = sorted(fit, key=lambda row: row["shown_at"], reverse=True)
-    return [row["identity"] for row in latest[:most]]
+    latest = sorted(fit, key=lambda item: item.shown_at, reverse=True)
+    return [item.identity for item in latest[:most]]
 
 
-def _look(item: dict[str, Any]) -> tuple[str | None, ...]:
-    return item["url"], item["enclosure_url"], item["title"]
+def _look(item: ItemKey | ToldItem) -> tuple[str | None, ...]:
+    return item.url, item.enclosure_url, item.title

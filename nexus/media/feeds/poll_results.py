@@ -20,7 +20,7 @@ from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
 from nexus.media.feeds import arrivals, pace
 from nexus.media.feeds.episodes import update_episode
-from nexus.media.feeds.reading import FeedAnswer, NothingNew, feed_values, item_values
+from nexus.media.feeds.reading import FeedAnswer, NothingNew, ToldFeed, ToldItem, told_feed, told_items
 from nexus.media.feeds.subscribing import hold_feed
 from nexus.states import subscription as edges
 from nexus.states.subscription import SubscriptionStatus
@@ -45,13 +45,13 @@ class CheckedFeed:
     """What a feed says, made fit for the database before a transaction is open."""
 
     answer: FeedAnswer
-    about: dict[str, Any]
-    items: list[dict[str, Any]]
+    about: ToldFeed
+    items: list[ToldItem]
 
     @classmethod
     def of(cls, answer: FeedAnswer, now: datetime) -> CheckedFeed:
-        items = item_values(answer.reading, now, urls.host_of(answer.url))
-        return cls(answer, feed_values(answer.reading), items)
+        items = told_items(answer.reading, now, urls.host_of(answer.url))
+        return cls(answer, told_feed(answer.reading), items)
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,10 @@ _FEED = Query(
     .where(subscriptions.c.id == bindparam("row_id")),
     FeedRow,
 )
-_ABOUT = ("title", "author", "description", "language", "site_url", "picture_url", "is_podcast")
 _DESCRIBE = Statement(
     update(feeds)
     .where(feeds.c.id == bindparam("feed_id"))
-    .values({name: bindparam(name, type_=feeds.c[name].type) for name in _ABOUT})
+    .values({name: bindparam(name, type_=feeds.c[name].type) for name in ToldFeed._fields})
 )
 _other = feeds.alias("other")
 #: An episode that is being made holds its feed: it is there once this has the feed.
@@ -280,7 +279,7 @@ def _write_reading(session: Session, hold: Hold, due: DueFeed, result: CheckedFe
     row, now = due.row, session.now
     answer, about = result.answer, result.about
     arrived = arrivals.sort_out(arrivals.known_items(session, row.id), result.items)
-    wanted = _wanted(row, arrived, is_podcast=about["is_podcast"])
+    wanted = _wanted(row, arrived, is_podcast=about.is_podcast)
     interval = pace.next_interval(
         row.interval_seconds,
         brought=bool(arrived.new) and row.succeeded_at is not None,
@@ -316,16 +315,16 @@ def _wanted(row: SubscriptionRow, arrived: arrivals.Arrivals, *, is_podcast: boo
     return arrivals.choose_new(arrived.new, arrivals.MOST_NEW, podcast=is_podcast)
 
 
-def _describe(session: Session, row: SubscriptionRow, about: dict[str, Any], *, has_items: bool) -> None:
+def _describe(session: Session, row: SubscriptionRow, about: ToldFeed, *, has_items: bool) -> None:
     """A feed that is empty at the moment stays what it was; one that does not say its title keeps the one it has."""
     known = session.first(_FEED, row_id=row.id)
     if known is None:
         return
-    given = {**about, "title": about["title"] or known.title}
-    if not has_items:
-        given["is_podcast"] = known.is_podcast
-    if any(getattr(known, name) != given[name] for name in _ABOUT):
-        session.run(_DESCRIBE, feed_id=known.id, **given)
+    given = about._replace(
+        title=about.title or known.title, is_podcast=about.is_podcast if has_items else known.is_podcast
+    )
+    if any(getattr(known, name) != value for name, value in given._asdict().items()):
+        session.run(_DESCRIBE, feed_id=known.id, **given._asdict())
 
 
 def _update_episodes(session: Session, row: SubscriptionRow, item_ids: list[UUID]) -> None:

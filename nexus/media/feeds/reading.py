@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import islice
+from typing import NamedTuple
 
 from nexus.db.tables import UNSTORABLE
 from nexus.errors import FeedGone, FetchFailed
@@ -43,6 +44,49 @@ class FeedAnswer:
     last_modified: str | None
 
 
+class ToldFeed(NamedTuple):
+    """What a feed says about itself, by the columns of `feeds`."""
+
+    title: str | None
+    author: str | None
+    description: str | None
+    language: str | None
+    site_url: str | None
+    picture_url: str | None
+    is_podcast: bool
+
+
+class ToldItem(NamedTuple):
+    """What a feed says about one of its items, by the columns of `feed_items`.
+
+    The digest is made of everything before it, in this order: another order would make every item a changed one.
+    """
+
+    told_by: str | None
+    guid: str | None
+    title: str | None
+    author: str | None
+    summary: str | None
+    language: str | None
+    url: str | None
+    picture_url: str | None
+    enclosure_url: str | None
+    chapters_url: str | None
+    enclosure_type: str | None
+    enclosure_bytes: int | None
+    seconds: float | None
+    season: int | None
+    number: int | None
+    html: str | None
+    text: str | None
+    published_at: datetime | None
+    chapters: str
+    transcripts: str
+    digest: str
+    identity: str
+    shown_at: datetime
+
+
 @dataclass(frozen=True)
 class NothingNew:
     """The feed says what it said before."""
@@ -75,13 +119,17 @@ def read_answer(tools: Tools, answer: Download) -> FeedAnswer:
     return FeedAnswer(reading, answer.url, answer.moved_to, answer.etag, answer.last_modified)
 
 
-def feed_values(reading: FeedReading) -> dict[str, Any]:
-    """Return what a feed says about itself, by the columns of `feeds`."""
-    return {
-        **{name: _text(getattr(reading, name)) for name in ("title", "author", "description", "language")},
-        **{name: _web(getattr(reading, name)) for name in ("site_url", "picture_url")},
-        "is_podcast": is_podcast(reading),
-    }
+def told_feed(reading: FeedReading) -> ToldFeed:
+    """Return what a feed says about itself, fit for the database."""
+    return ToldFeed(
+        title=_text(reading.title),
+        author=_text(reading.author),
+        description=_text(reading.description),
+        language=_text(reading.language),
+        site_url=_web(reading.site_url),
+        picture_url=_web(reading.picture_url),
+        is_podcast=is_podcast(reading),
+    )
 
 
 def is_podcast(reading: FeedReading) -> bool:
@@ -89,61 +137,67 @@ def is_podcast(reading: FeedReading) -> bool:
     return 0 < len(reading.entries) <= 2 * sum(_web(one.enclosure_url) is not None for one in reading.entries)
 
 
-def item_values(reading: FeedReading, now: datetime, told_by: str | None = None) -> list[dict[str, Any]]:
-    """Return each item by the columns of `feed_items`: what the feed says, which host answered with it, and what makes
-    two of them the same.
+def told_items(reading: FeedReading, now: datetime, told_by: str | None = None) -> list[ToldItem]:
+    """Return what a feed says about its items, each once and fit for the database; `told_by` is the host that answered.
 
     A guid that different items share says nothing.
     """
-    rows = [_item(entry, now, told_by) for entry in reading.entries]
-    shared = _shared_guids(rows)
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        if row["guid"] in shared:
-            row["guid"] = None
-        row["identity"] = _hash(_same_if(row))
-        found.setdefault(row["identity"], row)
+    items = [_item(entry, now, told_by) for entry in reading.entries]
+    shared = _shared_guids(items)
+    found: dict[str, ToldItem] = {}
+    for item in items:
+        own = item._replace(guid=None) if item.guid in shared else item
+        identity = _hash(_same_if(own))
+        found.setdefault(identity, own._replace(identity=identity))
     return list(found.values())
 
 
-def _shared_guids(rows: Iterable[dict[str, Any]]) -> set[str]:
-    different = {(row["guid"], row["url"], row["enclosure_url"]) for row in rows if row["guid"]}
+def _shared_guids(items: Iterable[ToldItem]) -> set[str]:
+    different = {(item.guid, item.url, item.enclosure_url) for item in items if item.guid}
     counted = Counter(guid for guid, _, _ in different)
     return {guid for guid, many in counted.items() if many > 1}
 
 
-def _same_if(row: dict[str, Any]) -> list[str | None]:
-    if row["guid"]:
-        return ["guid", row["guid"]]
-    published = row["published_at"] and row["published_at"].isoformat()
-    if row["enclosure_url"]:
-        return ["enclosure", row["enclosure_url"], published]
-    return ["page", row["url"]] if row["url"] else ["text", row["title"], published, row["summary"]]
+def _same_if(item: ToldItem) -> list[str | None]:
+    if item.guid:
+        return ["guid", item.guid]
+    published = None if item.published_at is None else item.published_at.isoformat()
+    if item.enclosure_url:
+        return ["enclosure", item.enclosure_url, published]
+    return ["page", item.url] if item.url else ["text", item.title, published, item.summary]
 
 
-def _item(entry: FeedEntry, now: datetime, told_by: str | None) -> dict[str, Any]:
+def _item(entry: FeedEntry, now: datetime, told_by: str | None) -> ToldItem:
     published = _moment(entry.published, now)
     html, text = _checked(entry)
-    values = {
-        "told_by": told_by,
-        **{name: _text(getattr(entry, name)) for name in ("guid", "title", "author", "summary", "language")},
-        **{
-            name: _web(getattr(entry, name))
-            for name in ("url", "picture_url", "enclosure_url", "chapters_url")
-        },
-        "enclosure_type": _text(entry.enclosure_type),
-        "enclosure_bytes": entry.enclosure_bytes,
-        "seconds": entry.seconds,
-        "season": _small(entry.season),
-        "number": _small(entry.number),
-        "html": html,
-        "text": text,
-        "published_at": published,
-        "chapters": json.dumps([[one.seconds, _text(one.title)] for one in entry.chapters]),
-        "transcripts": json.dumps([one._asdict() for one in entry.transcripts if _web(one.url)]),
-    }
-    told = [[name, str(value)] for name, value in values.items() if value is not None]
-    return {**values, "digest": _hash(told), "shown_at": published or now}
+    item = ToldItem(
+        told_by=told_by,
+        guid=_text(entry.guid),
+        title=_text(entry.title),
+        author=_text(entry.author),
+        summary=_text(entry.summary),
+        language=_text(entry.language),
+        url=_web(entry.url),
+        picture_url=_web(entry.picture_url),
+        enclosure_url=_web(entry.enclosure_url),
+        chapters_url=_web(entry.chapters_url),
+        enclosure_type=_text(entry.enclosure_type),
+        enclosure_bytes=entry.enclosure_bytes,
+        seconds=entry.seconds,
+        season=_small(entry.season),
+        number=_small(entry.number),
+        html=html,
+        text=text,
+        published_at=published,
+        chapters=json.dumps([[one.seconds, _text(one.title)] for one in entry.chapters]),
+        transcripts=json.dumps([one._asdict() for one in entry.transcripts if _web(one.url)]),
+        digest="",
+        identity="",
+        shown_at=published or now,
+    )
+    told = item._asdict().items()
+    before = islice(told, ToldItem._fields.index("digest"))
+    return item._replace(digest=_hash([[name, str(value)] for name, value in before if value is not None]))
 
 
 def _checked(entry: FeedEntry) -> tuple[str | None, str | None]:
@@ -176,5 +230,5 @@ def _small(number: int | None) -> int | None:
     return number if number is not None and 0 <= number <= LARGEST_NUMBER else None
 
 
-def _hash(parts: Any) -> str:
+def _hash(parts: object) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

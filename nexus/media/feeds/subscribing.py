@@ -32,7 +32,7 @@ from nexus.libraries.audit import AuditEvent
 from nexus.libraries.catalog import Gone
 from nexus.media.feeds import pace
 from nexus.media.feeds.lookup import FoundFeed
-from nexus.media.feeds.reading import feed_values
+from nexus.media.feeds.reading import ToldFeed, told_feed
 from nexus.media.feeds.subscriptions import get_subscription
 from nexus.states import subscription as edges
 from nexus.states.machine import Verdict
@@ -99,11 +99,10 @@ _SUBSCRIBE = upsert_returning(
     {subscriptions.c[name]: bindparam(name) for name in _NEW_NAMES},
     lambda new: new.on_conflict_do_nothing().returning(subscriptions.c.id),
 )
-_ABOUT = ("title", "author", "description", "language", "site_url", "picture_url", "is_podcast")
 _DESCRIBE = Statement(
     update(feeds)
     .where(feeds.c.id == bindparam("feed_id"), feeds.c.title.is_(None))
-    .values({name: bindparam(name, type_=feeds.c[name].type) for name in _ABOUT})
+    .values({name: bindparam(name, type_=feeds.c[name].type) for name in ToldFeed._fields})
 )
 _PLACE = Query(
     select(subscriptions.c.library_id, subscriptions.c.feed_id, subscriptions.c.polled_at).where(
@@ -198,8 +197,8 @@ def subscribe(
 
     Raises NotFound, Forbidden for a plain member, Conflict if the library has the feed already.
     """
-    about = feed_values(found.reading)
-    takes_new = about["is_podcast"] if wishes.takes_new is None else wishes.takes_new
+    about = told_feed(found.reading)
+    takes_new = about.is_podcast if wishes.takes_new is None else wishes.takes_new
     takes_first = wishes.takes_first
     if takes_first is None:
         takes_first = TAKES_FIRST if takes_new else 0
@@ -209,7 +208,7 @@ def subscribe(
     if made is None:
         raise Conflict(ALREADY)
     subscription_id, feed_id = made
-    session.run(_DESCRIBE, feed_id=feed_id, **about)
+    session.run(_DESCRIBE, feed_id=feed_id, **about._asdict())
     return subscription_id
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from pydantic import Field
 from nexus.db.rows import FeedItemRow
 from nexus.media.feeds.lookup import FoundFeed
 from nexus.media.feeds.previews import PreviewRow
-from nexus.media.feeds.reading import feed_values, item_values
+from nexus.media.feeds.reading import told_feed, told_items
 from nexus.media.feeds.subscribing import MOST_FIRST, TAKES_FIRST, Wishes
 from nexus.media.feeds.subscriptions import SubscriptionView
 from nexus.media.queries import Page
@@ -101,11 +102,12 @@ class FeedPreviewOut(FeedOut):
     others: list[NamedFeedOut] = Field(description="Other feeds that the same page names.")
 
     @classmethod
-    def of(cls, found: FoundFeed, now: Any) -> FeedPreviewOut:
-        rows = sorted(item_values(found.reading, now), key=lambda row: row["shown_at"], reverse=True)
+    def of(cls, found: FoundFeed, now: datetime) -> FeedPreviewOut:
+        latest = sorted(told_items(found.reading, now), key=lambda item: item.shown_at, reverse=True)
+        items = [item._asdict() for item in latest[:SHOWN_BEFORE]]
         others = [one._asdict() for one in found.others]
-        about = {**feed_values(found.reading), "url": found.url}
-        return cls.model_validate({**about, "items": rows[:SHOWN_BEFORE], "others": others})
+        about = {**told_feed(found.reading)._asdict(), "url": found.url}
+        return cls.model_validate({**about, "items": items, "others": others})
 
 
 class SubscriptionOut(FeedOut):
