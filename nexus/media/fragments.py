@@ -3,9 +3,10 @@ larger than a page is read in parts: chapters of books are long."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Integer, LargeBinary, Select, Text, bindparam, cast, func, select
@@ -25,6 +26,7 @@ from nexus.states.capabilities import PLAYABLE
 PAGE_BYTES = 256 * 1024
 #: How much of a larger fragment is read at a time, in characters.
 SLICE = 128 * 1024
+R = TypeVar("R")
 
 
 class FragmentRow(NamedTuple):
@@ -175,7 +177,7 @@ def read_text_page(session: Session, found: View, cursor: str | None = None, mos
     of = {"media_id": found.row.id, "number": found.row.revision}
     after = number_in(cursor, -1)
     sizes = session.all(_SIZES, place=after, most=most + 1, **of)
-    chosen = _fitting(sizes[:most])
+    chosen = first_within(sizes[:most], (row.size for row in sizes), PAGE_BYTES)
     if not chosen:
         return TextPage([], None, found.capabilities)
     last = chosen[-1].position
@@ -207,11 +209,7 @@ def _with_pictures(session: Session, found: View, rows: list[FragmentRow]) -> li
     return [row if row.html is None else row._replace(html=name_images(row.html, known)) for row in rows]
 
 
-def _fitting(sizes: list[_Size]) -> list[_Size]:
-    """As many of the first ones as fit into a page, and at least one."""
-    total = 0
-    for count, row in enumerate(sizes):
-        total += row.size
-        if count and total > PAGE_BYTES:
-            return sizes[:count]
-    return sizes
+def first_within(rows: list[R], sizes: Iterable[int], most: int) -> list[R]:
+    """Return as many of the first rows as are no larger than `most` together, and at least one if there is one."""
+    count = sum(total <= most for total in accumulate(sizes))
+    return rows[: max(count, 1)]

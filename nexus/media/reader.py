@@ -19,6 +19,7 @@ from nexus.errors import NotFound, NotReady
 from nexus.extract import Heading
 from nexus.media import illustrations, refresh, revisions, versions
 from nexus.media.files import CONTENT_TYPES, Files
+from nexus.media.fragments import first_within
 from nexus.media.illustrations import Illustrations
 from nexus.media.queries import WORDS_PER_MINUTE, View
 from nexus.states.capabilities import Capabilities
@@ -222,18 +223,9 @@ def _shown(session: Session, query: Query[_Length], media_id: UUID, number: int,
     lengths = session.all(query, media_id=media_id, number=number, place=place, most=PIECES)
     if not lengths:
         return []
-    positions = sorted(row.position for row in _enough(lengths))
+    enough = first_within(lengths, (row.length for row in lengths), CHARACTERS)
+    positions = sorted(row.position for row in enough)
     return session.all(_PIECES, media_id=media_id, number=number, first=positions[0], last=positions[-1])
-
-
-def _enough(rows: list[_Length]) -> list[_Length]:
-    """As many of the first ones as are shown at a time, and at least one."""
-    characters = 0
-    for count, row in enumerate(rows):
-        characters += row.length
-        if count and characters > CHARACTERS:
-            return rows[:count]
-    return rows
 
 
 def _passage(session: Session, media_id: UUID, number: int, rows: list[Piece]) -> Passage:
