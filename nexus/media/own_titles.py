@@ -50,13 +50,15 @@ def find_own_titles(
     if found and terms.required:
         inside = {row.passage for row in session.all(_own_titles(narrowed.shape), **narrowed.values)}
         found = {
-            place: tokens for place, tokens in found.items() if place in inside or _has_all(tokens, terms)
+            place: tokens
+            for place, tokens in found.items()
+            if place in inside or all(_has_any(tokens, [term]) for term in terms.required)
         }
     if not found:
         return TitleHits([], excluded)
     scorer = Scorer(terms.wanted, word_index(session).figures(session, terms.wanted))
-    hits = [WordHit(place, _score(scorer, tokens)) for place, tokens in found.items()]
-    return TitleHits(hits, excluded)
+    asked = {place: Indexes(" ".join(tokens), "", len(tokens)) for place, tokens in found.items()}
+    return TitleHits([WordHit(place, scorer.score(title)) for place, title in asked.items()], excluded)
 
 
 @per_shape
@@ -74,14 +76,6 @@ def _own_titles(shape: Shape) -> Query[_OwnTitle]:
         .limit(literal_column(str(MOST_TITLES))),
         _OwnTitle,
     )
-
-
-def _score(scorer: Scorer, tokens: list[str]) -> float:
-    return scorer.score(Indexes(" ".join(tokens), "", len(tokens)))
-
-
-def _has_all(tokens: list[str], terms: Terms) -> bool:
-    return all(_has_any(tokens, [term]) for term in terms.required)
 
 
 def _has_any(tokens: list[str], terms: Iterable[Term]) -> bool:

@@ -72,7 +72,8 @@ class Cut:
     @classmethod
     def of(cls, extraction: Extraction) -> Cut:
         pieces = (TextPiece(place, one.text, one.html) for place, one in enumerate(extraction.fragments))
-        return cls(_words_of(extraction), cut_chunks(extraction.title, extraction.facts, pieces))
+        words = sum(count_words(one.text) for one in extraction.fragments)
+        return cls(words, cut_chunks(extraction.title, extraction.facts, pieces))
 
     def to_json(self) -> bytes:
         return json.dumps([self.words, self.chunks], default=str).encode()
@@ -252,10 +253,6 @@ def _other_addresses(own: str, found: Found) -> tuple[str, ...]:
     claims = (found.fetched.url if found.fetched else None, found.extraction.canonical_url)
     others = (urls.other_address(own, claim) for claim in claims)
     return tuple(sorted({other for other in others if other is not None}))
-
-
-def _words_of(extraction: Extraction) -> int:
-    return sum(count_words(fragment.text) for fragment in extraction.fragments)
 
 
 def _content_hash(found: Found, outline: str, pieces: Sequence[Mapping[str, Any]]) -> str:

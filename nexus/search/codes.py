@@ -42,7 +42,7 @@ class SignCodes:
                 return False
             for stored in followed_vectors(session, model, known.place):
                 known.append(stored)
-                if self._used() > self._most_bytes:
+                if sum(model.size for model in self._models.values()) > self._most_bytes:
                     known.give_up()
                     return False
             return True
@@ -76,9 +76,6 @@ class SignCodes:
                 for model, known in self._models.items()
                 if model in models and not known.is_too_large
             }
-
-    def _used(self) -> int:
-        return sum(model.size for model in self._models.values())
 
 
 @dataclass

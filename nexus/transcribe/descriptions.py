@@ -30,7 +30,8 @@ def chapters_in(description: str, seconds: float | None = None) -> tuple[TimedCh
             title, hours, minutes, rest = trailing.groups()
         else:
             continue
-        found.append(TimedChapter(_moment(hours, minutes, rest), title.strip()))
+        moment = int(hours or 0) * 3600 + int(minutes) * 60 + int(rest)
+        found.append(TimedChapter(float(moment), title.strip()))
     moments = [chapter.seconds for chapter in found]
     is_list = len(found) >= FEWEST and moments[0] == 0 and moments == sorted(set(moments))
     fits = not seconds or not moments or moments[-1] <= seconds
@@ -42,7 +43,3 @@ def notes_in(description: str) -> str | None:
     blocks = [block.strip() for block in _PARAGRAPHS.split(description[:LONGEST]) if block.strip()]
     paragraphs = ("<br>".join(escape(line, quote=False) for line in block.splitlines()) for block in blocks)
     return "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs) or None
-
-
-def _moment(hours: str | None, minutes: str, seconds: str) -> float:
-    return float(int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds))

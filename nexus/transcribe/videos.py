@@ -31,7 +31,7 @@ from nexus.transcribe.page_recording import PageRecording
 from nexus.transcribe.paragraphs import transcript_extraction
 from nexus.transcribe.peertube import look_at_peertube
 from nexus.transcribe.vimeo import ask_vimeo, caption_source, vimeo_oembed
-from nexus.transcribe.youtube import CaptionSheet, YouTubeAnswers, ask_youtube, youtube_oembed
+from nexus.transcribe.youtube import YouTubeAnswers, ask_youtube, youtube_oembed
 from nexus.transcribe.youtube_facts import embed_address
 
 TRANSCRIPT = "nexus.transcribe.files:read_transcript"
@@ -182,12 +182,9 @@ def _ask_youtube(source: Source, finding: _Finding) -> None:
     _learn(source.bench, finding, _youtube_facts(source, finding.recording, answers))
     finding.error = answers.error
     if answers.captions is not None:
-        finding.captions = _read_captions(source.bench, answers.captions)
-
-
-def _read_captions(bench: Workbench, sheet: CaptionSheet) -> Transcript | None:
-    source = "Captions from YouTube, automatic" if sheet.is_automatic else "Captions from YouTube"
-    return _read(bench, sheet.data, "text/xml", source, sheet.language)
+        sheet = answers.captions
+        told = "Captions from YouTube, automatic" if sheet.is_automatic else "Captions from YouTube"
+        finding.captions = _read(source.bench, sheet.data, "text/xml", told, sheet.language)
 
 
 def _youtube_facts(source: Source, known: Recording, answers: YouTubeAnswers) -> Recording:

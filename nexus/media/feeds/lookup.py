@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urljoin, urlsplit
 
@@ -86,15 +85,11 @@ def _from_page(tools: Tools, page: Download) -> FoundFeed:
         if found is not None:
             others = tuple(one for one in site.feeds if one.url != named.url)
             return FoundFeed(found.url, found.reading, others)
-    for address in _common_addresses(page.url):
-        found = _try(tools, address)
+    for place in COMMON_PLACES:
+        found = _try(tools, urljoin(page.url, place))
         if found is not None:
             return found
     raise NoFeed
-
-
-def _common_addresses(page: str) -> Iterator[str]:
-    yield from (urljoin(page, place) for place in COMMON_PLACES)
 
 
 def _try(tools: Tools, address: str) -> FoundFeed | None:

@@ -62,7 +62,7 @@ def text_from_feed(sessions: Sessions, row: MediaRow) -> Found | None:
     """Return the text that a feed on the site of an article carries; None if there is none."""
     if row.kind is not Kind.WEB_ARTICLE:
         return None
-    site = _site_of(row.canonical_url)
+    site = urls.host_of(row.canonical_url).rstrip(".")
     with sessions.read() as session:
         carried = session.all(_CARRIED, media_id=row.id)
     own = next((one for one in carried if site and (one.told_by or "").rstrip(".") == site), None)
@@ -78,7 +78,3 @@ def _extraction(own: _Carried) -> Extraction:
         lead_image=own.picture_url,
     )
     return Extraction(own.title, (Fragment(own.text, own.html),), facts)
-
-
-def _site_of(address: str | None) -> str:
-    return urls.host_of(address).rstrip(".")

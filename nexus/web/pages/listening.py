@@ -9,7 +9,6 @@ from fastapi import Form, Request, Response
 
 from nexus.media import listening, queries, shelving
 from nexus.media.heard import report_heard
-from nexus.media.queries import View
 from nexus.media.shelving import Marks
 from nexus.media.timings import transcribed_so_far
 from nexus.web.api.listening import HeardBody
@@ -64,7 +63,8 @@ def show_queue(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     with nexus.sessions.read() as session:
         queue = listening.list_queue(session, viewer)
     items = [show_item(view, nexus.tools.extractors, viewer) for view in queue]
-    return page(request, "listen.html", items=items, left=_seconds_left(queue))
+    left = sum(max((view.row.seconds or 0) - view.row.heard, 0) for view in queue)
+    return page(request, "listen.html", items=items, left=left)
 
 
 @router.post("/listen/{media_id}/add")
@@ -114,7 +114,3 @@ def _answered(request: Request, media_id: UUID, back: str) -> Response:
         return Response(status_code=204, headers=noted(media_id))
     places = {"listen": "/listen", "item": f"/items/{media_id}"}
     return go(places.get(back) or ItemList.typed(back).address())
-
-
-def _seconds_left(queue: list[View]) -> float:
-    return sum(max((view.row.seconds or 0) - view.row.heard, 0) for view in queue)
