@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.engine import Dialect
 
 from nexus.db.chunks import ABOUT, chunks, vectors
@@ -73,7 +73,7 @@ _VECTORS = Query(
 
 @per_shape
 def _passages(shape: Shape) -> Query[_VectorPlace]:
-    def clause(dialect: Dialect) -> Any:
+    def clause(dialect: Dialect) -> Select[Any]:
         near = vectors.alias("near")
         items = select(near.c.media_id).where(numbered(dialect, near.c.seq))
         return (
@@ -88,7 +88,7 @@ def _passages(shape: Shape) -> Query[_VectorPlace]:
 
 @per_shape
 def _of_passages(shape: Shape) -> Query[_VectorNumber]:
-    def clause(dialect: Dialect) -> Any:
+    def clause(dialect: Dialect) -> Select[Any]:
         named = chunks.alias("named")
         items = select(named.c.media_id).where(numbered(dialect, named.c.key))
         return (
