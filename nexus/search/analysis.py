@@ -55,9 +55,9 @@ STEMMERS = {
     "tr": "turkish",
     "yi": "yiddish",
 }
-#: What a word is stemmed in if its text is in an unknown language, or in one that is not written like this word.
+#: The language in which to stem a word if that of its text is unknown, or is written in another script.
 DEFAULT = "en"
-#: The last character of a script, whose words are stemmed in these languages, the first one by default.
+#: The last character of each script, and the languages of its words, the default first.
 _SCRIPTS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (0x036F, ()),
     (0x03FF, ("el",)),
@@ -84,7 +84,7 @@ _DIACRITICS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\
 #: Letters that Unicode does not take apart, but readers who lack the key do.
 _BARE = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
 _ZERO_WIDTH_SPACE = 0x200B
-#: Of a longer word only so many characters count.
+#: How many characters of a word count.
 LONGEST_WORD = 48
 #: How many words of a language are remembered with their tokens.
 REMEMBERED = 1 << 16
@@ -154,7 +154,7 @@ def tokens_of(language: str) -> Callable[[str], str]:
 
 
 class _Characters(dict[int, str]):
-    """What becomes of each character of a text in lower case. Filled as characters are met."""
+    """What each character of a text in lower case turns into. Filled as characters are met."""
 
     def __missing__(self, code: int) -> str:
         found = self[code] = _character(chr(code))
@@ -178,7 +178,7 @@ _characters = _Characters()
 
 
 class _Tokens(dict[str, str]):
-    """The tokens of words that were met in a language: most words of a text were met before."""
+    """Remembers the tokens of words in a language: most words of a text have been seen before."""
 
     def __init__(self, language: str) -> None:
         self._language = language
@@ -202,7 +202,7 @@ class _Tokens(dict[str, str]):
         stem = self._stem
         if not word.isascii() or self._language in _NOT_LATIN:
             stem = _stemmer(_language_of(word, self._language))
-        with _stemming:  # stemmers are not for several threads at once
+        with _stemming:  # stemmers are not safe to share between threads
             return stem(word) or word
 
 
@@ -235,7 +235,7 @@ def _ascii(word: str) -> str:
 def spelled(token: str) -> str:
     """Return the stem that a token stands for, as it is written."""
     if token.startswith("q0"):
-        with suppress(UnicodeError):  # a word of a text may look like one of ours
+        with suppress(UnicodeError):  # a word of a text may look like one of our tokens
             return token[2:].replace("q9", "-").encode().decode("punycode")
     return token.removeprefix("q1")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from nexus.search.terms import Term
 
-#: How soon another occurrence of a word adds nothing, and how much long chunks are held back.
+#: How soon more occurrences of a word stop adding to the score, and how much long chunks are held back.
 SATURATION = 1.2
 LENGTH_SHARE = 0.75
 #: How often a word in a title or a heading counts.

@@ -52,15 +52,15 @@ class WordIndex(Protocol):
     """The index of words of one database."""
 
     def any_of(self, terms: Sequence[Term]) -> str:
-        """Return a condition that chunks with one of the terms meet."""
+        """Return a condition: the chunk has one of the terms."""
 
     def all_of(self, conditions: Sequence[str]) -> str:
-        """Return a condition that chunks meet that meet all of these."""
+        """Return a condition: the chunk meets all of these."""
 
     def figures(self, session: Session, terms: Sequence[Term]) -> IndexFigures: ...
 
     def newest_best(self, session: Session, scope: SearchScope, condition: str) -> list[CandidateRow]:
-        """Return the best chunks in scope, of the newest chunks anywhere that meet the condition."""
+        """Of the newest chunks anywhere that meet the condition, return the best in scope."""
 
     def best(self, session: Session, scope: SearchScope, condition: str) -> list[CandidateRow]:
         """Return the best chunks in scope that meet the condition. Looks at all of them."""
@@ -69,4 +69,4 @@ class WordIndex(Protocol):
         """Return a statement for the texts with a chunk that meets the condition in the parameter of this name."""
 
     def tokens_from(self, session: Session, first: str, last: str) -> list[str]:
-        """Return tokens of the index between two, in their order. Slow: only for questions that found nothing."""
+        """Return the tokens of the index between two others, in order. Slow: only for questions that found nothing."""

@@ -1,8 +1,8 @@
 """The signs of vectors, kept in memory: a bit for each of a vector's numbers.
 
 Vectors that mean the same have mostly the same signs, so comparing bits finds a few hundred candidates among all
-vectors in milliseconds, with a thirtieth of their memory. What is here is a filter and never an answer: candidates are
-looked up in the database.
+vectors within milliseconds, in a thirtieth of their memory. What is here is a filter and never an answer: candidates
+are looked up in the database.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SignCodes:
         self._models: dict[str, _Columns] = {}
 
     def refresh(self, session: Session, model: str) -> bool:
-        """Take in what was committed since the last question; the first one reads all. False if there are too many.
+        """Take in what was committed since the last question; the first one reads everything. False if it is too much.
 
         Threads that ask meanwhile wait, so that nobody misses anything.
         """

@@ -16,7 +16,7 @@ MEANING_SHARE = 0.5
 #: How far apart the nearest and the farthest have to be for meaning to count that much. A model that knows nothing
 #: about a text finds everything equally near.
 SPREAD = 0.4
-#: What is found by meaning alone has to be at least so near: all vectors are near to something.
+#: How near something has to be that is found by meaning alone: every vector is near to something.
 NEAR = 0.2
 #: What an item's title adds to its best passage, and how much of its own score that is.
 TITLE_SHARE = 0.25
@@ -41,7 +41,7 @@ class FoundItem(NamedTuple):
 def fuse(
     words: Sequence[WordHit], meaning: Sequence[MeaningHit], share: float = MEANING_SHARE
 ) -> list[FoundPassage]:
-    """Return all passages, best first: a part of each one's score by words and a part of that by meaning.
+    """Return all passages, best first. Each scores a share of its score by words plus a share of that by meaning.
 
     Words are compared with their best, and meaning with the farthest that was found.
     """

@@ -16,7 +16,7 @@ Span = tuple[int, int]
 #: How much of a passage is shown, in characters, and how much of that comes before the first marked word.
 SHOWN = 240
 BEFORE = 60
-#: A cut moves by at most so much to fall between words.
+#: How far a cut may move to fall between words.
 REACH = 24
 
 _WORD = re.compile(r"\S+")
@@ -59,7 +59,7 @@ def cut_snippet(text: str, marks: list[Span], most: int = SHOWN) -> Snippet:
 
 
 def _best_start(marks: list[Span], most: int) -> int:
-    """Where the marks begin of which most fit: the earliest of several places."""
+    """Where to begin so that most marks fit; the earliest place, if there are several."""
     starts = [start for start, _ in marks]
     reach = most - 2 * BEFORE
     return max(
@@ -90,7 +90,8 @@ def _occurrences(located: list[_Located], form: Form) -> Iterator[Span]:
 
 
 def _locate(text: str, language: str) -> list[_Located]:
-    """The tokens of a text with their places in it. Characters that are more or fewer once folded keep their place."""
+    """The tokens of a text with their places in it. A character that folding makes longer or shorter keeps its
+    place."""
     folded: list[str] = []
     places: list[Span] = []
     for start, end in _clusters(text):
@@ -105,7 +106,7 @@ def _locate(text: str, language: str) -> list[_Located]:
 
 
 def _clusters(text: str) -> Iterator[Span]:
-    """Each character with the marks that are combined with it."""
+    """Each character with its combining marks."""
     start = 0
     for place in range(1, len(text) + 1):
         if place == len(text) or text[place] < "\u0300" or not unicodedata.combining(text[place]):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WANTED = 200
 #: How many candidates of the codes are compared exactly.
 COMPARED = 600
-#: As long as `dot` for each text is cheap: the vectors of so many chunks say what an item means.
+#: How many of an item's chunks say what it means.
 MOST_OF_ITEM = 200
 
 

@@ -1,4 +1,4 @@
-"""Reads what a user types into a search box. Nothing that is typed is an error: what is not understood is words."""
+"""Reads what a user types into a search box. Nothing typed is an error: whatever is not understood counts as words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import date
 
 from nexus.search.analysis import split_words
 
-#: Of a longer question only so many characters are read.
+#: How many characters of a question are read.
 LONGEST_QUESTION = 1000
-#: And so many words, phrases and filters.
+#: How many words, phrases and filters of it.
 MOST_PARTS = 64
 
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»＂", '"'))
@@ -32,7 +32,7 @@ STOP_WORDS = frozenset(_SAYING_NOTHING.split())
 
 @dataclass(frozen=True)
 class Filters:
-    """What a question asks of items, as it was typed. Of several values for one filter, any will do."""
+    """What a question asks of items, as it was typed. If a filter has several values, any will do."""
 
     libraries: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()

@@ -75,7 +75,7 @@ Shape = tuple[Select[Any], tuple[Select[Any], ...], tuple[Select[Any], ...]]
 def is_readable(
     shape: Shape, among: Select[Any] | None = None, of: FromClause = chunks
 ) -> ColumnElement[bool]:
-    """Return the condition that a chunk is in scope. `among` names the items that matter: others need no look.
+    """Return the condition that a chunk is in scope. `among` names the items that matter; others are not looked at.
 
     Not a join: SQLite would compare every chunk with every text.
     """

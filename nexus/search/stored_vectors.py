@@ -1,4 +1,4 @@
-"""Follows the vectors of a model in the database, so that none is missed that was committed before the look."""
+"""Follows the vectors of a model in the database. A look misses none that was committed before it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _NAMED = Query(
 class VectorPlace:
     """How far a process has read the vectors of a model."""
 
-    #: The greatest number of the first reading, and on SQLite of all.
+    #: The greatest number of the first reading; on SQLite, of every reading.
     last: int = 0
     #: On PostgreSQL: the oldest transaction that was running when the last reading began, and what is known of it and
     #: of later ones.
@@ -73,7 +73,7 @@ def followed_vectors(session: Session, model: str, place: VectorPlace) -> Iterat
     """Read, in batches, what was committed since the place where the last reading ended, and move the place.
 
     SQLite has one writer at a time, so numbers grow as they are committed. On PostgreSQL a smaller number may be
-    committed after a greater one: what transactions wrote that were still running at the last look is compared.
+    committed after a greater one, so the numbers of transactions that were still running at the last look are compared.
     """
     if session.is_sqlite:
         yield from _in_order(session, model, place)

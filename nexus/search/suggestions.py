@@ -29,7 +29,7 @@ class Suggestion(NamedTuple):
 
 
 def suggest_words(session: Session, scope: SearchScope, question: Question) -> list[Suggestion]:
-    """Return a word for each one of the question that has one like it among the texts in scope."""
+    """Return what to offer for each word of the question that is spelled much like one in the texts in scope."""
     typed = [word for part in (*question.words, *question.phrases) for word in split_words(part)]
     long = [word for word in dict.fromkeys(typed) if len(word) >= SHORTEST_WORD and not is_spaceless(word)]
     index = word_index(session)
@@ -50,7 +50,7 @@ def _instead(session: Session, index: WordIndex, scope: SearchScope, word: str) 
 
 
 def _beginning(token: str) -> tuple[str, str]:
-    """All tokens with the same first letter: it is rarely the wrong one. Those of other scripts share one."""
+    """The range of tokens with the same first letter, which is rarely wrong. Those of other scripts share one."""
     first = token[:2] if token.startswith("q0") else token[:1]
     return first, first[:-1] + chr(ord(first[-1]) + 1)
 

@@ -17,9 +17,9 @@ from nexus.search.questions import STOP_WORDS, Question
 
 #: Tokens that follow each other.
 Form = tuple[str, ...]
-#: A question has at most so many terms.
+#: The most terms of a question.
 MOST_TERMS = 32
-#: And each is looked for in at most so many languages.
+#: The most languages in which each is looked for.
 MOST_LANGUAGES = 8
 
 
@@ -85,9 +85,9 @@ def _phrase(text: str, languages: Sequence[str]) -> tuple[Form, ...]:
 
 
 def _pieces(text: str, languages: Sequence[str]) -> Iterator[_Piece]:
-    """The words of a text. A run of characters without spaces is asked for in short pieces, which overlap.
+    """The words of a text. A run of characters without spaces is asked for in short, overlapping pieces.
 
-    They find a text that has only some of the run, and those that have all of it have most pieces.
+    They also find texts that have only part of the run; texts that have all of it have the most pieces.
     """
     spelled = [split_words(text, language) for language in languages]
     first = spelled[0]
@@ -103,7 +103,7 @@ def _pieces(text: str, languages: Sequence[str]) -> Iterator[_Piece]:
 
 
 def _width(word: str) -> int:
-    """Of how many tokens a piece is made: letters without spaces say less than ideographs and syllables do."""
+    """How many tokens make a piece: letters without spaces say less than ideographs and syllables do."""
     if not is_spaceless(word):
         return 1
     return 2 if word >= "\u1100" and not "\u1780" <= word <= "\u1bff" else 4

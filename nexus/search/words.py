@@ -34,7 +34,7 @@ def word_index(session: Session) -> WordIndex:
 
 
 def narrow(session: Session, scope: SearchScope, terms: Terms) -> SearchScope:
-    """Leave only items with all phrases that have to occur and without those that are excluded, anywhere in them."""
+    """Leave only the items that have every required phrase and no excluded one, anywhere in them."""
     index = word_index(session)
     required = terms.required[:MOST_REQUIRED]
     if not required and not terms.excluded:
@@ -80,9 +80,9 @@ def _candidates(
 
 
 def _conditions(index: WordIndex, found: list[tuple[int, Term]]) -> list[str]:
-    """What candidates have to meet, one condition after the other until there are enough.
+    """The conditions that candidates have to meet, tried in turn until there are enough.
 
-    First one of the rare terms. Of the common ones all, then the rarest and another, then any.
+    First any of the rare terms. Then, of the common ones: all of them, the rarest and another, any.
     """
     total = 0
     rare: list[Term] = []

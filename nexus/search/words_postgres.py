@@ -30,9 +30,10 @@ from nexus.search.candidates import CANDIDATE, MOST_TOKENS, RANKED, CandidateRow
 from nexus.search.scope import SearchScope, Shape, is_readable, per_shape
 from nexus.search.terms import Form, Term
 
-#: How many candidates are scored with all words. `ts_rank` takes all words for equally rare, so more than SQLite's.
+#: How many candidates are scored with all words. More than on SQLite, because `ts_rank` treats all words as equally
+#: rare.
 SCORED = 1000
-#: Chunks with a word that was not counted yet are counted when it is asked for, up to so many.
+#: Until a word has been counted, its chunks are counted when it is asked for, up to this many.
 COUNTED = 10_000
 #: The words of a larger library are counted in about so many of its chunks.
 SAMPLED = 50_000
@@ -112,7 +113,7 @@ _ESTIMATE = Query(
     ),
     _Counted,
 )
-#: Readers go on with the counts before.
+#: Readers use the earlier counts meanwhile.
 _ALONE = Statement(text("LOCK TABLE word_totals IN EXCLUSIVE MODE"))
 _FORGET = Statement(text("DELETE FROM word_counts"))
 _FORGET_TOTALS = Statement(text("DELETE FROM word_totals"))
@@ -204,7 +205,7 @@ class PostgresWords:
 
 
 def _written(form: Form) -> str:
-    """A phrase is in the head or in the words: that the one ends where the other begins makes none."""
+    """A phrase lies in the head or in the words, never across the two."""
     if len(form) == 1:
         return form[0]
     return "|".join(f"({'<->'.join(f'{token}:{place}' for token in form)})" for place in "AD")
@@ -213,7 +214,7 @@ def _written(form: Form) -> str:
 def refresh_counts(session: Session) -> bool:
     """Count again in how many chunks each word is, if a tenth of the chunks has come or gone since. For upkeep.
 
-    Counts that are old, or missing, make the order of results a little worse, and nothing else.
+    Old or missing counts only make the order of results a little worse.
     """
     if session.is_sqlite:  # which counts when it is asked
         return False
