@@ -32,7 +32,7 @@ class MissingModel(NamedTuple):
 
 
 def tell_nobody(_: int) -> None:
-    """Nobody wants to know how far it is."""
+    """For callers who don't want to know how far it is."""
 
 
 class Embedder(Protocol):
@@ -48,8 +48,8 @@ class Embedder(Protocol):
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has. If only the model knows, the first look asks it, so it may take a while and
-        raise EmbeddingFailed; a vector's own length says the same."""
+        """How many numbers a vector has. If only the model knows, the first look asks it, which may take a while and
+        raise EmbeddingFailed. The length of a vector tells as well."""
         ...
 
     @property

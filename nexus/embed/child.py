@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MODEL_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
-#: What a model may ask for: the tokens, which of them are no padding, and which sentence they are of.
+#: What a model may ask for: the tokens, which of them are not padding, and which sentence each belongs to.
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 #: An answer begins with its outcome and the tokens that it took. The vector follows.
 ANSWER = struct.Struct("<BI")
@@ -67,7 +67,7 @@ def _loaded(order: ModelOrder) -> LoadedModel:
 
 
 def _answer(model: OnnxModel, text: bytes) -> bytes:
-    """Whatever a library raises becomes an answer, except MemoryError: after that the process is good for nothing."""
+    """Whatever a library raises becomes an answer, except MemoryError: after that the process is of no more use."""
     try:
         vector = model.embed(text.decode())
     except ArithmeticError:
@@ -109,7 +109,8 @@ class OnnxModel:
         self._output = self._find_output()
 
     def embed(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a text. Raises ArithmeticError if the model makes no numbers of it."""
+        """Return the vector of a text. Raises ArithmeticError if the model answers with zeros or with what is not a
+        number."""
         numpy = self._numpy
         encoded = self._tokenizer.encode(text)
         self.tokens = len(encoded.ids)

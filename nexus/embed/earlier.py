@@ -1,6 +1,6 @@
 # ruff: noqa: PLC0415 a backend is imported when it is chosen
-"""Models that made vectors before the present one: their vectors are searched until those of the present are whole, and
-only the model that made them can embed a question for them."""
+"""The models before the present one. Their vectors are searched until those of the present model are complete, and only
+the model that made them can embed a question for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from nexus.settings import Settings
 
 
 class EarlierModels:
-    """Those that the settings still know, each made when it is first asked for. Safe to share between threads."""
+    """The earlier models that the settings still know, each opened when it is first asked for. Safe to share between
+    threads."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -47,7 +48,7 @@ class EarlierModels:
         return self._on_server(model)
 
     def _on_server(self, model: str) -> Embedder | None:
-        """A server is only asked while it is what the settings choose: nothing goes to one that was given up."""
+        """A server is asked only as long as the settings choose it: nothing is sent to one that was given up."""
         if self._settings.embed != "openai":
             return None
         from nexus.embed.openai import OpenAiModel

@@ -1,7 +1,7 @@
 """A model of the user's own: a folder with `model.onnx` and `tokenizer.json`, as exported for sentence-transformers.
 
-Its other files say more, if they are there: `sentence_bert_config.json` how long a text may be, and the prompts in
-`config_sentence_transformers.json` what is put before a query and before a text.
+Two more files are read if they are there: `sentence_bert_config.json` says how long a text may be, and
+`config_sentence_transformers.json` which prompts to put before a query and before a text.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ Weights = dict[str, "NDArray[np.float32]"]
 
 
 def read_weights(path: Path) -> Weights:
-    """Read a safetensors file: the length of a JSON head, the head, and the numbers. Those that are no floats are left
-    out: they only count positions."""
+    """Read a safetensors file: the length of a JSON head, the head, and the numbers. Tensors that are not floats are
+    left out: they only count positions."""
     raw = path.read_bytes()
     (length,) = _HEAD.unpack_from(raw)
     start = _HEAD.size + length
@@ -111,7 +111,7 @@ class GraphWriter:
         return self.op("Reshape", self.op("Transpose", seen, perm=[0, 2, 1, 3]), "merge")
 
     def pool(self, x: str, mask: str) -> str:
-        """The mean of the tokens that are no padding, with a length of one."""
+        """The mean of the tokens that are not padding, scaled to a length of one."""
         tokens = self.constant("tokens", [1], np.int64)
         counted = self.op("Unsqueeze", mask, self.constant("last", [2], np.int64))
         total = self.op("ReduceSum", self.op("Mul", x, counted), tokens, keepdims=0)

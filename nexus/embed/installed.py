@@ -1,6 +1,7 @@
 """Where the model that Nexus makes for itself is kept: beside the installation, for every data folder.
 
-If that can't be written, because Nexus was installed for all users of a machine, it is kept with the user's own data.
+If that folder can't be written, because Nexus was installed for all users of a machine, the model is kept with the
+user's own data.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from nexus.settings import default_data_dir
 
-#: The version counts ways to make it: vectors of two of them are not the same.
+#: The version stands for the way it is made: two versions make different vectors.
 NAME, VERSION = "all-MiniLM-L6-v2", 1
 MODEL = f"{NAME} int8/{VERSION}"
 DIMENSION, MOST_TOKENS = 384, 256

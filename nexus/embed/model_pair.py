@@ -18,15 +18,16 @@ from nexus.embed.process import ModelProcess
 from nexus.errors import EmbeddingStopped
 
 MIB = 1024 * 1024
-#: What a process may take for its work, besides the model itself, which libraries hold up to three times.
+#: How much memory a process may take for its work, besides the model itself, of which libraries hold up to three
+#: copies.
 WORKING_BYTES = 384 * MIB
 MODEL_COPIES = 3
 LOW_PRIORITY = 10
-#: How long a process waits for the next text. Who searches once is likely to search again.
+#: How long a process waits for the next text. Somebody who has searched once is likely to search again.
 TEXTS_IDLE, QUERIES_IDLE = 60.0, 600.0
 #: Nobody waits longer than this for a search.
 QUERY_SECONDS = 10.0
-#: After how many texts progress is told.
+#: After how many texts progress is reported.
 PROGRESS_STEP = 8
 
 

@@ -1,6 +1,6 @@
 """A model behind any server that speaks OpenAI's embeddings API.
 
-Vectors are checked and made to have a length of one: some servers leave that to their callers.
+Vectors are checked and scaled to a length of one, which some servers leave to their callers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from nexus.model_server import ModelServer, ServerErrors
 
 #: How many texts a request carries: few enough that a server without a graphics card answers in time.
 TEXTS_PER_REQUEST = 32
-#: Most models behind such an API read as much; who reads more loses nothing, since chunks are shorter.
+#: Most models behind such an API read this much. One that reads more loses nothing, because chunks are shorter.
 MOST_TOKENS = 512
 CHARACTERS_PER_TOKEN = 4
 #: Many times the vectors of one request.
@@ -144,13 +144,14 @@ class OpenAiModel:
 
 
 def _sendable(text: str) -> str:
-    """Cut a text, and replace what can't be sent: halves of surrogate pairs, and no text at all, which is refused."""
+    """Cut a text, and replace what can't be sent: halves of surrogate pairs, and an empty text, which servers
+    refuse."""
     cut = text[: MOST_TOKENS * CHARACTERS_PER_TOKEN].encode("utf-8", "replace").decode()
     return cut if cut.strip() else "-"
 
 
 def _unit(numbers: list[float] | str) -> bytes:
-    """Raises EmbeddingUnusable for what is no vector."""
+    """Raises EmbeddingUnusable for anything but a vector."""
     try:
         found = array("f", base64.b64decode(numbers, validate=True) if isinstance(numbers, str) else numbers)
     except (binascii.Error, ValueError, OverflowError):

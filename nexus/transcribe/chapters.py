@@ -26,7 +26,7 @@ class ChapterList(ParserResult, frozen=True):
 
 
 def read_chapters(data: bytes, hints: Hints) -> ChapterList:
-    """Read chapters. Whatever is none is left out, and what is not to be listed."""
+    """Read chapters. Those that make no sense, or are not to be listed, are left out."""
     del hints
     try:
         found = json.loads(data)

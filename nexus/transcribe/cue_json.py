@@ -10,7 +10,7 @@ from typing import Any
 from nexus.transcribe import UNTIMED, Cue, Transcript
 from nexus.transcribe.moments import moment_ms, with_ends
 
-#: What the list of cues is called.
+#: The names of the list of cues.
 _LISTS = (
     "segments",
     "events",
@@ -23,7 +23,7 @@ _LISTS = (
     "items",
     "chunks",
 )
-#: What the parts of a cue are called, and how many milliseconds a number of them means.
+#: The names of the parts of a cue, and how many milliseconds a number stands for.
 _STARTS = {"startTime": 1000, "start": 1000, "start_time": 1000, "from": 1000, "tStartMs": 1, "start_ms": 1}
 _ENDS = {"endTime": 1000, "end": 1000, "end_time": 1000, "to": 1000, "end_ms": 1}
 _LENGTHS = {"duration": 1000, "dur": 1000, "dDurationMs": 1}

@@ -1,7 +1,7 @@
 """Reads WebVTT and SRT, as they should be and as they are found.
 
 One pass over the lines reads both. A line with an arrow between two clocks begins a cue, and an empty line ends its
-text; whatever can't be understood costs a cue its time, or its place on the screen, but nobody any words.
+text; whatever can't be understood costs a cue its time or its place on the screen, but never its words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nexus.transcribe.moments import CLOCK, clock_ms
 
 _ARROW = re.compile(r"-->?|->|[–—]>|→")
 _TIMING = re.compile(rf"\s*({CLOCK})\s*(?:{_ARROW.pattern})\s*({CLOCK})", re.ASCII)
-#: It was meant to be one.
+#: A line that was meant to be a timing.
 _BROKEN = re.compile(rf"\s*(?:-?[\w.,]{{0,9}} ?:[\w.,: ]{{0,30}}\s*)?(?:-->|->|[–—]>|--\s*{CLOCK})")
 _LONGEST_TIMING = 400
 _BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|\Z)")
@@ -31,7 +31,7 @@ _TAG = re.compile(
 )
 #: `Ann Lee: Good morning.`
 _LABEL = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,3}):\s+(?=\S)")
-#: A name that is written once only may be any word before a colon.
+#: A name that appears only once may be any word before a colon.
 _TIMES_NAMED = 2
 
 
@@ -125,7 +125,7 @@ def _without_blocks(lines: list[str]) -> list[str]:
 
 
 def _voices(cue: _Spoken) -> Iterator[_Spoken]:
-    """Split what several people say in one cue. They share its time by the lengths of what they say."""
+    """Split what several people say in one cue. Its time is shared out by the lengths of what they say."""
     text = "\n".join(cue.lines)
     if "<v" not in text:
         yield _Spoken(cue.starts_ms, cue.ends_ms, _plain(text))
@@ -168,7 +168,7 @@ def _repeated(before: _Spoken, cue: _Spoken) -> int:
 
 
 def _labelled(cues: list[Cue]) -> list[Cue]:
-    """Take names before a colon for speakers, if they are there more than once. One goes on until the next is named."""
+    """Take names before a colon for speakers if they appear more than once. Each speaks until the next is named."""
     labels = [_LABEL.match(cue.text) for cue in cues]
     named = Counter(found[1] for found in labels if found)
     known = {name for name, count in named.items() if count >= _TIMES_NAMED}

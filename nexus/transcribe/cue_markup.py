@@ -13,7 +13,7 @@ from nexus.transcribe import UNTIMED, Cue, Transcript
 from nexus.transcribe.moments import clock_ms, moment_ms, with_ends
 
 _BLOCKS = KEPT_BLOCKS | LOOSE_BLOCKS | {"br", "body"}
-#: How each form calls the beginning, the end and the length of a cue, and how many milliseconds its numbers mean:
+#: What each form calls the beginning, the end and the length of a cue, and how many milliseconds its numbers stand for:
 #: YouTube's older form seconds, its newer one milliseconds, TTML clocks or seconds.
 _FORMS = (("start", "end", "dur", 1000), ("t", "end", "d", 1), ("begin", "end", "dur", 1000))
 #: What nobody says.

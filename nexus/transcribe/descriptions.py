@@ -9,7 +9,7 @@ from nexus.extract.recording import TimedChapter
 
 LONGEST = 100_000
 LONGEST_LINE = 300
-#: As YouTube has it: a list of times is one of chapters if it begins at the beginning and has a few lines.
+#: YouTube's rule: a list of times is a list of chapters if it starts at zero and has a few lines.
 FEWEST = 3
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})"
 _LEADING = re.compile(rf"[\s\-–—•*\[(]*{_CLOCK}[\])]?[\s\-–—:.|]+(\S.*)")
@@ -18,7 +18,7 @@ _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 def chapters_in(description: str, seconds: float | None = None) -> tuple[TimedChapter, ...]:
-    """Return the chapters that a description lists, one to a line; none if it is no list of chapters."""
+    """Return the chapters that a description lists, one to a line; none if it is not such a list."""
     found: list[TimedChapter] = []
     for whole in description[:LONGEST].splitlines():
         line = whole.strip()

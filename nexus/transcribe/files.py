@@ -92,7 +92,7 @@ def _read_markup(text: str, head: str, named: str) -> Transcript | None:
 
 
 def _read_words(text: str) -> Transcript | None:
-    """Read plain text: with the moments that stand in it, as pages show and people paste them, or else without any."""
+    """Read plain text, with the moments that stand in it, as in what people paste from pages, or else without any."""
     lines = [line for line in text.split("\n") if line.strip()]
     stamped = [found for line in lines if (found := _STAMPED.match(line))]
     moments = [clock_ms(found[1]) or 0 for found in stamped]
@@ -113,7 +113,7 @@ def _stamped(lines: Iterable[str]) -> list[Cue]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Where no line is empty, each line is a paragraph; somebody's name begins one in any case."""
+    """If no line is empty, each line is a paragraph. The name of a speaker always begins one."""
     if not _BLANK.search(text.strip()):
         return [line for line in text.split("\n") if line.strip()]
     done: list[str] = []

@@ -1,4 +1,4 @@
-"""Picks values out of JSON that strangers wrote: whatever is not as expected is not there."""
+"""Picks values out of JSON that strangers wrote: whatever is not as expected counts as missing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def text_at(found: Any, *path: str | int) -> str | None:
 
 
 def number_at(found: Any, *path: str | int) -> float | None:
-    """Return a number, also one that is written as a text."""
+    """Return a number, even if it is written as a text."""
     value = dig(found, *path)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None

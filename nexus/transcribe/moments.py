@@ -12,7 +12,7 @@ from nexus.transcribe.turns import LATEST_MS
 CLOCK = r"-?(?:\d{1,9}[ \t]*:[ \t]*)?\d{1,9}[ \t]*:[ \t]*\d{1,9}(?:[ \t]*[.,][ \t]*\d{1,9})?"
 _CLOCK = re.compile(CLOCK, re.ASCII)
 _NUMBER = re.compile(r"\s*(-?\d{1,12}(?:\.\d{1,12})?)\s*(ms|s|)\s*", re.ASCII)
-#: Nobody speaks so slowly: where the end of a cue is not known, this is how much each character may take.
+#: How long each character may take if the end of a cue is not known. Nobody speaks more slowly.
 SLOWEST_MS = 200
 SHORTEST_MS = 2000
 
@@ -31,7 +31,7 @@ def clock_ms(text: str) -> int | None:
 
 
 def moment_ms(value: object, unit: int = 1000) -> int | None:
-    """Return the moment that a number means, of seconds if `unit` is 1000, or a text. None if it means none."""
+    """Return the moment that a text stands for, or a number: of seconds if `unit` is 1000. None if it is no moment."""
     if isinstance(value, str):
         number = _NUMBER.fullmatch(value[:40])
         if number is None:

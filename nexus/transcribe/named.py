@@ -18,7 +18,7 @@ log = logging.get_logger(__name__)
 
 READER = "nexus.transcribe.files:read_transcript"
 ACCEPT = "text/vtt, application/x-subrip, application/srt, application/json, text/html;q=0.8, */*;q=0.5"
-#: A feed may name any number of them; so many are tried.
+#: A feed may name any number of them; this many are tried.
 MOST_TRIED = 6
 #: The best first: with times and speakers, with times, with few times, without any.
 _FORMATS = ("vtt", "srt", "json", "xml", "html", "txt")
@@ -100,7 +100,7 @@ def _read(bench: Workbench, named: NamedTranscript, recording: Recording) -> Tra
 
 
 def _hints(named: NamedTranscript, fetched: Fetched) -> Hints:
-    """What a feed says is better than what its server says: many serve everything as plain text."""
+    """Trust the feed before the server: many serve everything as plain text."""
     said = (named.type or fetched.content_type_header or "").partition(";")[0].strip().lower()
     return Hints(fetched.url, said or None, fetched.charset, _name_of(named.url))
 

@@ -1,4 +1,5 @@
-"""Transcripts into texts: paragraphs by pause, speaker and sentence, chapters as headings, times for every sentence.
+"""Turns transcripts into texts: paragraphs by pause, speaker and sentence, chapters as headings, times for every
+sentence.
 
 The html has exactly the characters of the text. The same transcript always becomes the same text.
 """
@@ -15,7 +16,7 @@ from nexus.extract.recording import Recording, TimedChapter
 from nexus.transcribe import UNTIMED, Cue, Transcript
 from nexus.transcribe.turns import LATEST_MS, SpokenTurn, put_in_order, take_turns, tidy
 
-#: About as much as is read in one sitting.
+#: About as much as people read in one sitting.
 FRAGMENT_LENGTH = 20_000
 #: A paragraph ends with a sentence once it is this long.
 LONG_PARAGRAPH = 600

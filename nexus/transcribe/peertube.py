@@ -27,7 +27,8 @@ class PeerTubeVideo(ParserResult, frozen=True):
 
 
 def look_at_peertube(source: Source) -> Recording | None:
-    """Return what a host says about a video; None if it is no PeerTube. Raises FetchFailed if it may tell later."""
+    """Return what a host says about a video; None if it is not a PeerTube. Raises FetchFailed if it may answer
+    later."""
     found = _PATH.fullmatch(urlsplit(source.url or "").path)
     if found is None:
         return None

@@ -14,7 +14,7 @@ from nexus.transcribe import UNTIMED, Cue
 
 #: Longer than any recording. Later moments are mistakes.
 LATEST_MS = 1000 * 3600 * 1000
-#: Nobody goes on with a sentence after such a silence.
+#: Nobody continues a sentence after such a silence.
 LONG_PAUSE_MS = 4000
 #: A turn ends with a sentence once it is this long, and anywhere once it is twice as long.
 LONG_TURN = 8000
@@ -109,7 +109,7 @@ def _one_after_another(cues: list[Cue]) -> Iterator[Cue]:
 
 
 def _filled_in(cues: Iterable[Cue]) -> Iterator[Cue]:
-    """A few cues without times among others are said when the one before ends."""
+    """A few cues without times among others get the moment when the one before ends."""
     before = 0
     for cue in cues:
         if cue.starts_ms == UNTIMED:
@@ -120,7 +120,7 @@ def _filled_in(cues: Iterable[Cue]) -> Iterator[Cue]:
 
 
 def take_turns(cues: Iterable[Cue]) -> Iterator[SpokenTurn]:
-    """Join cues in order to turns. Without times, each cue is a turn of its own."""
+    """Join cues in order into turns. Without times, each cue is a turn of its own."""
     turn: list[Cue] = []
     length = 0
     for cue in cues:

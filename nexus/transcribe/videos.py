@@ -140,7 +140,7 @@ def _look(source: Source) -> _Finding:
 
 
 def _oembed(bench: Workbench, url: str) -> PageRecording:
-    """Return what is said there; nothing if nothing is: it adds to what others say."""
+    """Return what oEmbed says, if anything: it only adds to other sources."""
     try:
         answer = bench.fetch_data(url, JSON)
         return bench.read_as(PageRecording, OEMBED, answer.body, answer.hints())
@@ -168,7 +168,7 @@ def _look_at_page(source: Source) -> _Finding:
 
 
 def _file(url: str, kind: str) -> Recording:
-    """A file is called by its name."""
+    """Name a file after the last part of its address."""
     parts = urlsplit(url)
     name = PurePosixPath(unquote(parts.path)).stem.replace("_", " ").strip()
     return Recording(title=name or None, site=parts.hostname, audio_url=url, audio_type=kind)
@@ -202,7 +202,7 @@ def _youtube_facts(source: Source, known: Recording, answers: YouTubeAnswers) ->
 
 
 def _ask_vimeo(source: Source, finding: _Finding) -> None:
-    """Its captions can be fetched for a short time only, so they are asked for at each attempt."""
+    """Its captions can be fetched only for a short time, so each attempt asks for them again."""
     try:
         found = ask_vimeo(source.bench, source.provider_id or "", source.url or "")
     except (ProviderBlocked, TranscriptUnavailable) as error:

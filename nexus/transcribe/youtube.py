@@ -50,7 +50,7 @@ NOT_SHOWN = (
     "YouTube does not play this video here: it may be for members or for some countries only, or not have begun. "
     "Retry later, or drop a transcript here."
 )
-#: In what YouTube says in English, which the library asks for.
+#: Looked for in what YouTube says. The library asks for English.
 _REASONS: tuple[tuple[str, type[WorkError], str | None], ...] = (
     ("not a bot", ProviderBlocked, BLOCKED),
     ("your age", VideoAgeRestricted, None),
@@ -69,13 +69,13 @@ class CaptionSheet(NamedTuple):
 
     data: bytes
     language: str
-    #: Whether nobody wrote them.
+    #: Whether a machine made them.
     is_automatic: bool
 
 
 @dataclass
 class YouTubeAnswers:
-    """What came of asking. Any of it may be missing."""
+    """What YouTube answered. Any of it may be missing."""
 
     #: The page of the video.
     page: bytes | None = None
@@ -104,7 +104,7 @@ def youtube_oembed(source: Source) -> str:
 def _captions(client: _CaptionClient, video_id: str) -> CaptionSheet:
     from youtube_transcript_api import YouTubeTranscriptApi  # noqa: PLC0415 slow to load
 
-    session: Any = client  # it uses little of a session of requests
+    session: Any = client  # the library uses little of a session of requests
     tracks = list(YouTubeTranscriptApi(http_client=session).list(video_id))
     chosen = choose_captions([(one.language_code, one.is_generated) for one in tracks], client.languages)
     if chosen is None:
@@ -116,7 +116,7 @@ def _captions(client: _CaptionClient, video_id: str) -> CaptionSheet:
 
 
 class _CaptionClient:
-    """What the library uses of a session of requests, on the workbench."""
+    """The part of a session of requests that the library uses, on the workbench."""
 
     def __init__(self, bench: Workbench, answers: YouTubeAnswers) -> None:
         self.headers: dict[str, str] = {}
@@ -155,7 +155,7 @@ class _Cookies:
 
 @dataclass(frozen=True)
 class _Answer:
-    """An answer of requests. Whatever is no success was raised by the fetcher."""
+    """The part of an answer of requests that the library uses. The fetcher has raised anything but a success."""
 
     text: str
     status_code: int = 200
@@ -179,7 +179,7 @@ def _bounded(found: Fetched) -> bytes:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Turn whatever the library and the fetcher raise into what people can act upon."""
+    """Turn whatever the library and the fetcher raise into errors that people can act on."""
     from youtube_transcript_api import CouldNotRetrieveTranscript  # noqa: PLC0415 slow to load
 
     try:

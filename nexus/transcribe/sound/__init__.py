@@ -1,7 +1,7 @@
 """How a file of sound becomes pieces that a model can listen to: mono, 16 kHz, 16 bit, cut where it is quiet.
 
-The file is decoded in a process of its own, like any document of strangers, and piece by piece: of a recording of ten
-hours, one piece is in memory.
+The file is decoded in a process of its own, like any document from strangers, and piece by piece: even of a recording
+of ten hours, only one piece is in memory.
 
     process.py   holds that process, and explains its failures   in the worker
     child.py     decodes and cuts                                 in the process
@@ -19,8 +19,8 @@ RATE, WIDTH = 16_000, 2
 MOST_HOURS = 24
 
 
-#: What the process answers: when a piece begins and ends, in milliseconds, and its samples. One without samples is the
-#: end; an answer of this form alone says how long a recording is that is too long.
+#: The two kinds of answers. A piece: when it begins and ends, in milliseconds, and then its samples; a piece without
+#: samples marks the end. Or, for a recording that is too long, only how far it got, in milliseconds.
 PIECE, TOO_LONG = struct.Struct("<qq"), struct.Struct("<q")
 
 
@@ -43,7 +43,7 @@ class SoundPiece(NamedTuple):
 
 
 class SoundOrder(NamedTuple):
-    """From where on a file is cut into pieces, and what that may take."""
+    """Where in a file to begin cutting pieces, and what that may take."""
 
     starts_ms: int
     least_seconds: float

@@ -20,7 +20,7 @@ from nexus.model_process import frames
 from nexus.transcribe.sound import PIECE, RATE, TOO_LONG, SoundOrder
 from nexus.transcribe.sound.formats import NoSound, Samples, decode_sound, load_formats
 
-#: Silence is looked for in steps of this many samples: a fiftieth of a second. It is as long as SILENCE of them.
+#: Silence is looked for in steps of this many samples, a fiftieth of a second. SILENCE steps make one.
 STEP, SILENCE = 320, 15
 NICENESS = 10
 
@@ -67,7 +67,7 @@ def _serve_pieces(line: socket.socket, order: SoundOrder, file: BinaryIO) -> Non
 
 
 def cut_pieces(blocks: Iterator[Samples], order: SoundOrder) -> Iterator[bytes]:
-    """Yield the answers: the pieces, and then that it is the end, or too long."""
+    """Yield the answers: the pieces, and then the end, or that the recording is too long."""
     most, least = int(order.most_seconds * RATE), int(order.least_seconds * RATE)
     start, at, size = order.starts_ms * RATE // 1000, 0, 0
     held: list[Samples] = []
@@ -91,8 +91,8 @@ def cut_pieces(blocks: Iterator[Samples], order: SoundOrder) -> Iterator[bytes]:
 
 
 def _quietest(samples: Samples, least: int) -> int:
-    """Return the middle of the quietest stretch after so many samples, and of equally quiet ones the last. A piece is
-    then a number of steps long, and so of whole milliseconds: a later process can begin exactly there."""
+    """Return the middle of the quietest stretch after so many samples; the last, if several are equally quiet. So a
+    piece is a whole number of steps long, and of milliseconds: a later process can begin exactly there."""
     tail = samples[least:]
     steps = tail[: len(tail) // STEP * STEP].reshape(-1, STEP)
     if len(steps) <= SILENCE:

@@ -63,7 +63,7 @@ def _with_sndfile(file: BinaryIO) -> Decoded:
 
 
 def _blocks(sound: soundfile.SoundFile) -> Iterator[Samples]:
-    """What is damaged after a good beginning ends the sound there."""
+    """Damage after a good beginning ends the sound there."""
     most = max(1, BLOCK // sound.channels)
     while True:
         try:
@@ -104,7 +104,7 @@ def _with_av(file: BinaryIO) -> Decoded:
 
 def _av_blocks(av: Any, box: Any, stream: Any) -> Iterator[Samples]:
     resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
-    with suppress(av.error.FFmpegError):  # what is damaged after a good beginning ends the sound there
+    with suppress(av.error.FFmpegError):  # damage after a good beginning ends the sound there
         for frame in box.decode(stream):
             yield from (each.to_ndarray().reshape(-1) for each in resampler.resample(frame))
     with suppress(av.error.FFmpegError):

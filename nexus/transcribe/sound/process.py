@@ -29,8 +29,8 @@ log = logging.get_logger(__name__)
 
 START = start_code("nexus.transcribe.sound.child:run_decoder")
 MIB = 1024 * 1024
-#: How long the beginning may take, which means starting the process and loading what decodes, and how long a piece may,
-#: beside what is skipped before it. Both are many times what they take.
+#: How long starting the process and loading the decoders may take, and how long one piece may, apart from what is
+#: skipped before it. Both are many times what is usual.
 START_SECONDS, PIECE_SECONDS = 60.0, 60.0
 #: How many seconds of sound are decoded in a second, at the very least.
 SLOWEST = 30

@@ -54,7 +54,7 @@ class SpeechModel(Protocol):
 
     @property
     def source(self) -> str:
-        """What is said of its transcripts, to a person."""
+        """What people are told about where its transcripts come from."""
         ...
 
     @property
@@ -68,12 +68,12 @@ class SpeechModel(Protocol):
         ...
 
     def language_of(self, language: str | None) -> str | None:
-        """Return which language a recording in this one is transcribed in; None if the model does not know it. A
-        recording whose language nobody told is in any."""
+        """Return the language in which to transcribe a recording of this language; None if the model does not know it.
+        If nobody named a language, any will do."""
         ...
 
     def hear(self, samples: bytes, language: str, watch: Callable[[], None] = ask_nobody) -> list[HeardCue]:
-        """Listen to a piece. `watch` is called now and then: what it raises ends that.
+        """Listen to a piece. `watch` is called now and then, and ends it by raising.
 
         Raises TranscriptionFailed or a kind of it; it is transient if the same may succeed later.
         """

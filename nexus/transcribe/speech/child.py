@@ -63,7 +63,7 @@ def _loaded(order: SpeechOrder) -> LoadedModel:
 
 
 def _answer(model: Any, language: str, samples: bytes) -> bytes:
-    """Whatever a library raises becomes an answer, except MemoryError: after that the process is good for nothing."""
+    """Whatever a library raises becomes an answer, except MemoryError: after that the process is of no more use."""
     try:
         return json.dumps(_heard(model, language, samples)).encode()
     except Exception as error:

@@ -70,7 +70,7 @@ class LocalSpeech:
         memory_bytes: int = MEMORY_BYTES,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        #: Whether somebody asked for it, so that it is worth saying that it is missing.
+        #: Whether somebody asked for it: only then is it worth saying that it is missing.
         self.wanted = wanted
         self._seconds = seconds
         self._memory_bytes = memory_bytes

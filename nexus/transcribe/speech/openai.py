@@ -1,7 +1,7 @@
 """A model behind any server that speaks OpenAI's transcription API.
 
-Pieces are sent as WAV. An answer without times is taken as well: its paragraphs share the time of the piece by their
-length.
+Pieces are sent as WAV. An answer without times serves as well: its paragraphs share the time of the piece by their
+lengths.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LENGTHS = PieceLengths(480.0, 600.0)
 MOST_BYTES = 8 * 1024 * 1024
 #: More cues than there are in ten minutes of speech.
 MOST_SEGMENTS = 6000
-#: How often it is looked whether somebody still waits for the answer.
+#: How often to check whether somebody still waits for the answer.
 LOOK_SECONDS = 0.5
 NOT_A_MODEL = (
     "The speech model's address does not answer like one. Check NEXUS_SPEECH_BASE_URL: most end in /v1."
@@ -137,7 +137,7 @@ def wav_of(samples: bytes) -> bytes:
 
 
 def _waited_for(answer: Future[bytes], watch: Callable[[], None]) -> bytes:
-    """Wait, but not longer than somebody wants the answer: a server may think for minutes."""
+    """Wait only as long as somebody wants the answer: a server may think for minutes."""
     while True:
         with suppress(NotYet):
             return answer.result(LOOK_SECONDS)
@@ -145,7 +145,7 @@ def _waited_for(answer: Future[bytes], watch: Callable[[], None]) -> bytes:
 
 
 def _cues(body: bytes, length_ms: int) -> list[HeardCue]:
-    """Raises TranscriptionUnusable for an answer that is none."""
+    """Raises TranscriptionUnusable for anything but a transcription."""
     try:
         found = msgspec.json.decode(body, type=_Transcription)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -161,7 +161,7 @@ def _cues(body: bytes, length_ms: int) -> list[HeardCue]:
 
 
 def _cue(said: _Segment, length_ms: int) -> HeardCue | None:
-    """Times beyond the piece are moved to its end, and those that are no numbers refused."""
+    """Times beyond the piece are moved to its end; those that are not numbers are refused."""
     if not (math.isfinite(said.start) and math.isfinite(said.end)):
         raise TranscriptionUnusable
     starts, ends = (min(length_ms, max(0, int(1000 * at))) for at in (said.start, said.end))
