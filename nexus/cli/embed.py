@@ -1,4 +1,4 @@
-"""`nexus embed`: how much of the library is searchable by meaning, and the repair of what search finds things by."""
+"""`nexus embed`: shows how much of the library is searchable by meaning, and repairs the index of search."""
 
 from __future__ import annotations
 

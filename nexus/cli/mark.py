@@ -1,4 +1,4 @@
-"""`nexus mark`: notes about items that are for the user alone."""
+"""`nexus mark`: notes about items, for the user alone."""
 
 from __future__ import annotations
 

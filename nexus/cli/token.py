@@ -60,7 +60,7 @@ def show_tokens(data_dir: Path | None, user: UUID | None, *, as_json: bool) -> N
 
 
 def end_token(data_dir: Path | None, user: UUID | None, which: str) -> None:
-    """Take back the token with this id, or the one with this name."""
+    """Revoke the token with this id, or the one with this name."""
     from nexus.libraries import tokens
 
     with connected(data_dir) as (chosen, sessions), sessions.begin() as session:

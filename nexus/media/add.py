@@ -97,9 +97,9 @@ class Added:
 
 
 def guess_kind(url: str) -> Kind:
-    """Return what an address is, as far as it tells by itself: a video, a recording, or else an article.
+    """Guess what an address is from the address alone: a video, a recording, or else an article.
 
-    A bad one is refused as either.
+    A bad address is refused later, whatever the guess.
     """
     try:
         return Kind.VIDEO if urls.is_video(url) else Kind.WEB_ARTICLE

@@ -18,7 +18,7 @@ log = logging.get_logger(__name__)
 
 #: How long somebody who searches waits for the model; then words alone have to do.
 QUERY_SECONDS = 1.5
-#: So many questions wait for the model at once. Further ones are answered by words alone.
+#: How many questions may wait for the model at once. Others are answered by words alone.
 MOST_ASKING = 8
 _places = threading.BoundedSemaphore(MOST_ASKING)
 
@@ -37,7 +37,7 @@ def embed_question(tools: Tools, text: str) -> AskedMeaning | None:
 def searched_model(tools: Tools, session: Session) -> str | None:
     """Return the name of the model whose vectors are searched; None if there is none at the moment.
 
-    After a change of the model that is the earlier one, until the vectors of the present one are whole.
+    After a change of the model, that is the earlier one until the vectors of the present one are complete.
     """
     present = present_embedder(tools)
     if present is None:

@@ -27,7 +27,7 @@ class RefusedItem:
 
 @dataclass(frozen=True)
 class BulkResult:
-    """With which of several items something was done, and why not with the others."""
+    """Which of several items something was done with, and why it was refused for the others."""
 
     done: list[UUID]
     refused: list[RefusedItem]
@@ -50,7 +50,7 @@ def delete_each(sessions: Sessions, stored: Files, viewer: UUID, media_ids: Iter
 
 
 def mark_each(sessions: Sessions, viewer: UUID, media_ids: Iterable[UUID], marks: Marks) -> BulkResult:
-    """Note the same about several items, in one transaction: nothing of it can fail but for the reason of one item.
+    """Note the same about several items, in one transaction: each can only be refused for a reason of its own.
 
     They are taken in the order of their ids, so that two requests don't wait for each other.
     """

@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
 def cut_chunks(title: str | None, facts: Facts, pieces: Iterable[TextPiece]) -> list[Chunk]:
     """Return the chunks of a text: first what stands beside it, then its parts in order.
 
-    What a part means depends on its own text alone, and so does its id: it has the same in another revision.
+    A part's meaning depends on its own text alone, and so does its id, which is the same in every revision.
     """
     about = about_text(title, facts)
     places = count(ABOUT)

@@ -32,7 +32,7 @@ from nexus.work.errands import ErrandHandler, held_by
 from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again, decide
 
-#: How often people can see how far it has come.
+#: How often people are shown how far it has come.
 PROGRESS_SECONDS = 1.0
 #: About how many characters a token has.
 TOKEN_LENGTH = 4
@@ -172,7 +172,7 @@ def _made(tools: Tools, media_id: UUID, user_id: UUID, attempt: int) -> Made | W
 
 
 def _watch(tools: Tools, media_id: UUID, attempt: int, total: int) -> Callable[[int], None]:
-    """Return what is told how many texts are done, and tells people now and then."""
+    """Return a function that takes the number of texts done, and shows it to people now and then."""
     told = time.monotonic()
 
     def watch(done: int) -> None:

@@ -61,7 +61,7 @@ def attempt(tools: Tools, media: Material, number: int, bench: Bench | None = No
 
 
 def _titled(found: Extraction, kept: Kept | None) -> Extraction:
-    """A fetched file that names no title is called by its name."""
+    """A fetched file without a title of its own is called by its file name."""
     if kept is None or found.title is not None:
         return found
     return replace(found, title=PurePath(kept.filename).stem)

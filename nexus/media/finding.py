@@ -74,7 +74,7 @@ class SearchPage:
     total: int = 0
     #: False if it was words alone.
     by_meaning: bool = False
-    #: What may have been meant, if no word was found.
+    #: What the user may have meant, if no word was found.
     suggestions: list[str] = field(default_factory=list)
 
 

@@ -1,4 +1,5 @@
-"""The cursor of a search. It carries the order of what is still to be shown, so later pages go on with exactly that."""
+"""The cursor of a search. It carries the order of what is still to be shown, so later pages continue with exactly
+that."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ class FoundOrder:
 
 
 def resume_order(cursor: str, asked: bytes) -> FoundOrder:
-    """Return the order that a cursor carries. Raises InvalidRequest for one of another search, or of nobody."""
+    """Return the order that a cursor carries. Raises InvalidRequest for one of another search, or one that Nexus did
+    not make."""
     try:
         whole = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         own, by_meaning, total = _HEAD.unpack_from(whole)

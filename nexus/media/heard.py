@@ -14,7 +14,8 @@ from nexus.db.upserts import every_column, upsert
 from nexus.libraries import access
 from nexus.media.shelving import keep_readable
 
-#: No device was anywhere before; the databases and Python don't agree about moments near the beginning of time.
+#: Earlier times of a device are taken for this one: the databases and Python disagree about the first years of the
+#: calendar.
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 

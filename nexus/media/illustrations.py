@@ -44,7 +44,8 @@ class StoredPicture(NamedTuple):
 
 #: By address.
 Illustrations = Mapping[str, Illustration]
-#: Given the attributes of an image from elsewhere, and what became of it if that is known; returns what stands there.
+#: Given the attributes of an image from elsewhere, and what became of it if that is known; returns what to show in its
+#: place.
 Write = Callable[[dict[str, str], Illustration | None], str]
 
 _OF_TEXT = and_(pictures.c.media_id == bindparam("media_id"), pictures.c.revision == bindparam("number"))

@@ -1,6 +1,6 @@
-"""What a file is: how long, of which kind, and its sha256. What its uploader says of it does not count.
+"""What a file is: its size, kind and sha256. What its uploader says about it does not count.
 
-That takes one pass over its bytes, unless Nexus itself wrote them and made the pass while doing so.
+It takes one pass over the bytes, unless Nexus wrote them itself and made that pass on the way.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from nexus.media import queries
 from nexus.media.queries import View
 from nexus.media.shelving import keep_readable
 
-#: Longer than anybody listens ahead, and short enough to be put in order as a whole.
+#: More than anybody plans ahead, and few enough to be put in order as a whole.
 MOST_QUEUED = 500
 NOTHING_TO_PLAY = "This item has nothing to play. Only videos and episodes can be in the queue."
 
@@ -53,7 +53,8 @@ def is_queued(session: Session, media_id: UUID, viewer: UUID) -> bool:
 
 
 def queue_item(session: Session, media_id: UUID, viewer: UUID, *, is_next: bool = False) -> None:
-    """Put an item at the end of the viewer's queue, where it stays if it is in it already; or at its beginning.
+    """Put an item at the end of the viewer's queue, or at its beginning. At the end, one that is queued already stays
+    in its place.
 
     Raises NotFound if the viewer can't read the item, InvalidState for one that can't be played, InvalidRequest if the
     queue is full.

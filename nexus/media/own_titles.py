@@ -1,4 +1,4 @@
-"""Titles that a viewer gave to items: they are found by these as well, and nobody else finds them so."""
+"""Titles that a viewer gave to items. The viewer finds the items by these as well; nobody else does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nexus.search.scope import CHUNK_PLACE, ChunkPlace, SearchScope, Shape, is_r
 from nexus.search.terms import Term, Terms
 from nexus.search.words import WordHit, word_index
 
-#: No more titles are looked at: the latest.
+#: How many titles are looked at, the latest first.
 MOST_TITLES = 2000
 
 

@@ -63,7 +63,7 @@ class View:
 
     @property
     def shown_kind(self) -> Kind:
-        """What people call it: an address that answered with a PDF or an EPUB is one."""
+        """The kind that people see: an address that answered with a PDF or an EPUB is one."""
         return KINDS_OF_FILES.get(self.row.file_type or "", self.row.kind)
 
     @property
@@ -175,7 +175,7 @@ def cursor_after(*parts: str | int) -> str:
 
 
 def cursor_parts(cursor: str) -> list[Any]:
-    """Return what a cursor was made of. Raises InvalidRequest for one that nobody made."""
+    """Return what a cursor was made of. Raises InvalidRequest for one that Nexus did not make."""
     try:
         parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError, RecursionError) as error:

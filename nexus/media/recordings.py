@@ -20,7 +20,7 @@ from nexus.extract.recording import NamedTranscript, Recording, TimedChapter
 from nexus.extract.safe_html import is_safe
 from nexus.states.media import Kind
 
-#: What anybody may claim about a recording. The rest is cut off.
+#: How much anybody may claim about a recording. The rest is cut off.
 LONGEST_LINE = 1000
 LONGEST_NOTES = 200_000
 MOST_CHAPTERS = 1000

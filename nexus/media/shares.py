@@ -55,8 +55,8 @@ def _sum(column: Any) -> Any:
     return cast(func.coalesce(func.sum(column), 0), BigInteger)
 
 
-#: Pictures are paid for by the user who had their text read, while one of their libraries holds it. Two addresses of a
-#: text may have the same object.
+#: Pictures count towards the user who had their text read, as long as one of their libraries holds it. Two addresses of
+#: a text may have the same object.
 _SHOWN = (
     select(pictures.c.storage_path, pictures.c.size_bytes)
     .join_from(pictures, media, media.c.id == pictures.c.media_id)

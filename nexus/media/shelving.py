@@ -34,7 +34,7 @@ from nexus.errors import InvalidRequest, NotFound
 from nexus.libraries import access
 from nexus.media.texts import title_key
 
-#: Of a text of which so much lies behind its reader, they have read all that matters: it is marked as read.
+#: A reader who has come this far in a text has read all that matters: it is marked as read.
 FINISHED = 0.98
 TITLE_LENGTH = 500
 

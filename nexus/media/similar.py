@@ -27,14 +27,14 @@ from nexus.search.words import find_words, word_index
 
 #: How many are shown by default.
 SIMILAR = 5
-#: Of the words of a text so many of the most frequent are weighed, and the most telling of these looked for.
+#: How many of the most frequent words of a text are weighed, and how many of the most telling are looked for.
 WEIGHED = 48
 TELLING = 12
 #: Shorter ones say little.
 SHORTEST = 2
-#: What is found has at least this part of the best score, which is the item's own if words were looked for.
+#: What is found scores at least this share of the best, which is the item itself if words were looked for.
 LEAST = 0.2
-#: So many chunks say what a text is about.
+#: How many chunks say what a text is about.
 MOST_CHUNKS = 60
 
 
@@ -90,7 +90,7 @@ def _by_words(session: Session, scope: SearchScope, like: View) -> list[FoundIte
 
 
 def _telling(session: Session, like: View) -> Terms:
-    """The words that a text has often, and others have but rarely."""
+    """The words that are frequent in a text, and rare in others."""
     rows = session.all(_WORDS, media_id=like.row.id, number=like.row.revision)
     texts = [[*row.head.split(), *row.words.split()] for row in rows]
     times = Counter(token for tokens in texts for token in tokens if _says_something(token))
@@ -100,7 +100,7 @@ def _telling(session: Session, like: View) -> Terms:
     telling = []
     for term, found in zip(terms, figures.found_in, strict=True):
         token = term.forms[0][0]
-        # A word that only this text has finds nothing else. Fewer than its own means counted before it came.
+        # A word that only this text has finds nothing else. A count below its own was made before it came.
         if found != inside[token]:
             telling.append((times[token] * math.log(1 + figures.chunks / max(found, 1)), term))
     telling.sort(key=lambda pair: -pair[0])

@@ -123,7 +123,7 @@ def _from_site(fetcher: Fetcher, place: SoundPlace, url: str, asked: ByteRange |
     try:
         stream = opened.enter_context(fetcher.stream(url, ACCEPT_SOUND, most_bytes=MOST_BYTES, part=asked))
         kind = place.type or "" if stream.is_out_of_range else _type_of(stream, place)
-        # The first piece is read here, so that a site that sends nothing is an error and no empty answer.
+        # The first piece is read here, so that a site that sends nothing becomes an error instead of an empty answer.
         first = next(stream.chunks, b"")
     except FetchFailed as error:
         opened.close()

@@ -9,7 +9,7 @@ from nexus.extract import TimeSpan
 
 
 def read_spans(kept: str | None) -> tuple[TimeSpan, ...]:
-    """Return the times of a fragment as the database keeps them; none for a fragment without."""
+    """Return the times of a fragment as the database keeps them; none for a fragment that has none."""
     return () if kept is None else tuple(TimeSpan(*one) for one in json.loads(kept))
 
 

@@ -24,7 +24,7 @@ from nexus.states.media import Origin
 
 T = TypeVar("T", Facts, Fragment, Heading)
 
-#: No more pictures of a text are remembered, however many it has; NEXUS_PICTURES_PER_TEXT may be lower.
+#: How many pictures of a text are remembered; NEXUS_PICTURES_PER_TEXT may be lower.
 MOST_PICTURES = 200
 #: The first characters of a title are enough to sort by.
 LONGEST_KEY = 80

@@ -74,5 +74,5 @@ def fragment_at(session: Session, media_id: UUID, number: int, seconds: float) -
 
 
 def transcribed_so_far(session: Session, media_id: UUID) -> TranscribedSoFar | None:
-    """Return how far a transcription is that is under way; None if none is."""
+    """Return how far a transcription has come; None if none is under way."""
     return session.first(_PROGRESS, media_id=media_id)

@@ -1,6 +1,6 @@
 """One attempt to hear a recording: its sound is fetched once, decoded and heard piece by piece, and each piece is kept.
 
-Recordings are long, and models slow. After a few minutes an attempt gives its item back, so that others have their
+Recordings are long, and models are slow. After a few minutes an attempt gives its item back, so that others have their
 turn; the next one continues with the next piece. So does an attempt after a crash.
 """
 
@@ -42,12 +42,12 @@ from nexus.transcribe.speech import SpeechModel, believable
 
 log = logging.get_logger(__name__)
 
-#: How often it is looked whether the item is still there, and still this attempt's.
+#: How often to check that the item is still there, and still this attempt's.
 LOOK_SECONDS = 1.0
 ACCEPT_SOUND = "audio/*, application/ogg, video/*;q=0.9, */*;q=0.1"
 #: What the copy of the sound is called in the store. Nobody is ever shown it.
 SOUND_TYPE = "application/octet-stream"
-#: How many recordings a process listens to at once. One more is got ready.
+#: How many recordings a process listens to at once, and how many more it gets ready.
 AT_ONCE, NEXT = 1, 1
 
 

@@ -51,7 +51,7 @@ class PictureLimits:
     bytes_per_text: int
     pixels: int
     seconds: float
-    #: For how long a picture is asked for again.
+    #: How long Nexus keeps asking for a picture.
     patience: timedelta
 
 

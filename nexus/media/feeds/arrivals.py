@@ -17,11 +17,11 @@ from nexus.db.upserts import insert_or_nothing
 from nexus.media.feeds.reading import ToldItem
 from nexus.media.feeds.taking import may_be_taken
 
-#: How long something is kept that is not in the feed any more, and that nobody has taken.
+#: How long an item is kept that has left the feed, if nobody has taken it.
 PREVIEW_LIFE = timedelta(days=90)
-#: So many of them are kept at most: a feed can name thousands of others each time.
+#: How many of those are kept: a feed can name thousands of others each time.
 MOST_MISSING = 10_000
-#: More new items than this at once are not taken in by themselves: the rest wait as previews.
+#: How many new items of one poll are taken in unasked; the rest wait as previews.
 MOST_NEW = 25
 _OWN = ("id", "subscription_id", "seen_at", "wanted_at", "media_id", "taken_at")
 _TOLD = tuple(column.name for column in feed_items.c if column.name not in _OWN)
@@ -47,7 +47,7 @@ class Arrivals:
 
     new: list[ToldItem]
     changed: list[tuple[ItemKey, ToldItem]]
-    #: What is not in the feed any more, the latest first.
+    #: What has left the feed, the latest first.
     missing: list[UUID]
 
 
@@ -109,8 +109,8 @@ def sort_out(known: Sequence[ItemKey], told: Sequence[ToldItem]) -> Arrivals:
 def write_arrivals(
     session: Session, subscription_id: UUID, arrivals: Arrivals, wanted: Iterable[str] = ()
 ) -> None:
-    """Write what is new and what has changed; those of the `wanted` identities are to be taken in. Previews that left
-    the feed long ago go, and so do those that are too many."""
+    """Write what is new and what has changed; the `wanted` identities are to be taken in. Previews that left the feed
+    long ago are removed, and so are those beyond the limit."""
     now, chosen = session.now, set(wanted)
     session.run_many(
         _NEW,

@@ -1,5 +1,5 @@
-"""Episodes of podcasts. Two are the same if one podcast calls them by the same guid; without one, if they have the same
-enclosure and date. The unique indexes of `episodes` decide who of several that race has made one."""
+"""Episodes of podcasts. Two are the same if their podcast gives them the same guid or, without one, if they have the
+same enclosure and date. If several race to make one, the unique indexes of `episodes` decide who has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nexus.media.addresses import Known
 from nexus.media.recordings import find_recording, keep_recording
 from nexus.states.media import Kind
 
-#: If the others delete theirs again and again while this one looks for it.
+#: For the case that others keep making the episode and deleting it again.
 MOST_TRIES = 5
 
 

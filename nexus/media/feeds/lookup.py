@@ -26,7 +26,7 @@ from nexus.media.workbench import Tools
 #: Where sites have their feeds, if no page names them.
 COMMON_PLACES = ("/feed", "/rss", "/feed.xml", "/rss.xml", "/atom.xml", "/index.xml", "/feed.json")
 PLAYLIST_FEED = "https://www.youtube.com/feeds/videos.xml?playlist_id={}"
-#: So many of the feeds that a page names are tried.
+#: How many of the feeds that a page names are tried.
 MOST_TRIED = 3
 _CHANNEL = re.compile(r"/channel/(UC[\w-]{22})(?:/|$)")
 _PLAYLIST = re.compile(r"[\w-]{10,64}")

@@ -20,9 +20,9 @@ from nexus.extract import Extraction, Facts, Fragment
 from nexus.media.texts import Found
 from nexus.states.media import Kind
 
-#: A shorter one is an invitation to read the page.
+#: A shorter one is only an invitation to read the page.
 LEAST = 200
-#: What is said to have read such a text.
+#: What people are told has read such a text.
 FROM_FEED = "its feed"
 
 

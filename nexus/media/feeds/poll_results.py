@@ -36,7 +36,7 @@ BACKLOG = Backlog(
     waiting=POLL_WAITING,
 )
 ERRANDS = Errands(BACKLOG, SubscriptionRow)
-#: After so many failures in a row a subscription is said to be failing.
+#: After this many failures in a row a subscription is failing.
 FEW = 3
 
 
@@ -203,7 +203,7 @@ _EPISODES = Query(
 def write_poll(
     session: Session, hold: Hold, due: DueFeed, result: CheckedFeed | NothingNew | WorkError
 ) -> WrittenPoll | None:
-    """Write what came of a poll; None if it is not the present one any more.
+    """Write what came of a poll; None if it is no longer the present one.
 
     Libraries are locked before subscriptions, and those before items. A row that is updated twice needs its library as
     well: then PostgreSQL looks whether that is still there.

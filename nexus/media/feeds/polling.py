@@ -122,7 +122,7 @@ class PollingFeeds(ErrandHandler[SubscriptionRow, DueFeed, PollResult]):
             return "released" if self.put_down(session, claim.hold, again, error, WORKER) else "stale"
 
     def _let_go(self, claim: Claim[DueFeed], run_after: datetime) -> None:
-        """What exceeds what is taken in at once follows after the shortest pause."""
+        """Items beyond those that are taken in at once follow after the shortest pause."""
         with self._tools.sessions.begin() as session:
             if taking.count_wanted(session, claim.subject.row.id) > 0:
                 run_after = min(run_after, session.now + timedelta(seconds=pace.SHORTEST))

@@ -136,7 +136,7 @@ def get_preview(session: Session, subscription_id: UUID, item_id: UUID) -> tuple
 
 
 def want_all(session: Session, subscription_id: UUID) -> int:
-    """Have everything taken in that was not yet; return how many items that are."""
+    """Ask for everything to be taken in that was not yet; return how many items that is."""
     return session.run(_WANT, subscription_id=subscription_id, now=session.now)
 
 

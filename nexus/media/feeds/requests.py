@@ -37,7 +37,7 @@ def subscribe_to_address(
     library_id: UUID | None = None,
     request_id: str | None = None,
 ) -> UUID:
-    """Look the feed of an address up, and subscribe to it. Raises as `find_feed` and `subscribe` do.
+    """Look up the feed of an address, and subscribe to it. Raises as `find_feed` and `subscribe` do.
 
     A library that the viewer can't change is refused before anything is fetched.
     """

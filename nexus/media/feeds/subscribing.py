@@ -51,7 +51,7 @@ NOT_POLLED = "This subscription is not polled at the moment. Resume it first."
 class Wishes:
     """What somebody wants of a subscription; None leaves it to Nexus, or as it is."""
 
-    #: Whether new items are taken in by themselves. Without a word, those of podcasts are.
+    #: Whether new items are taken in unasked. By default those of podcasts are.
     takes_new: bool | None = None
     #: How many of the items that the feed has now are taken in.
     takes_first: int | None = None
@@ -138,7 +138,7 @@ _FORGET_HISTORY = Statement(
         history.c.subject == "subscription", history.c.subject_id == bindparam("subscription_id")
     )
 )
-#: A library that is deleted takes its subscriptions along.
+#: Deleting a library deletes its subscriptions, too.
 _FORGET_ENDED = Statement(
     delete(history).where(
         history.c.subject == "subscription",
@@ -193,7 +193,7 @@ def subscribe(
     library_id: UUID | None = None,
     request_id: str | None = None,
 ) -> UUID:
-    """Subscribe a library to a feed that was looked up; without one, the viewer's default library. Returns the id.
+    """Subscribe a library to a feed that was looked up, by default the viewer's default library. Returns the id.
 
     Raises NotFound, Forbidden for a plain member, Conflict if the library has the feed already.
     """

@@ -21,13 +21,13 @@ from nexus.media.feeds.episodes import get_or_create_episode
 from nexus.media.lifecycle import reset_failed
 from nexus.states.media import Kind, MediaStatus
 
-#: So many are taken in after one poll, or by one request. The others follow after the next poll.
+#: How many are taken in after one poll, or by one request. The others follow after the next poll.
 MOST_AT_ONCE = 200
 NOTHING_TO_OPEN = "This item has neither an address nor a file to play, so there is nothing to take in."
 
 
 class _SubscribedLibrary(NamedTuple):
-    """A subscription, as far as it decides where an item goes, and in whose name."""
+    """The part of a subscription that decides where an item goes, and in whose name."""
 
     library_id: UUID
     feed_id: UUID
@@ -106,7 +106,7 @@ def take_item(
     user_id: UUID | None = None,
     request_id: str | None = None,
 ) -> Added:
-    """Take in one item of a feed. It is in the name of the user, or of the one who subscribed; theirs is the allowance.
+    """Take in one item of a feed, in the name and on the allowance of the user or, without one, of the subscriber.
 
     An item that was taken in before, and is still there, is returned as it is. Raises NotFound, RateLimited, or
     InvalidRequest if there is nothing to open.
@@ -158,7 +158,7 @@ def take_wanted(
 
 
 def _take_next(sessions: Sessions, limits: Allowances, subscription_id: UUID) -> Added | None:
-    """None if nothing is wanted. What can't be taken in is wanted no more."""
+    """None if nothing is wanted. What can't be taken in is no longer wanted."""
     while True:
         with sessions.begin() as session:
             chosen = session.first(_NEXT, subscription_id=subscription_id)

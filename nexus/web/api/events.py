@@ -279,7 +279,7 @@ async def _stream(
 
 
 async def _is_let_in(request: Request) -> bool:
-    """Whether the reader could still open the stream: somebody may have signed out or taken their token back."""
+    """Whether the reader could still open the stream: somebody may have signed out or revoked their token."""
     try:
         await gate_of(request).by_either(request)
     except Unauthorized:

@@ -77,5 +77,5 @@ def retry_failed(
 
 
 def lead_back(here: ItemList, verb: str, done: BulkResult) -> Response:
-    """To the list, which says with how many items it was done, and with how many not."""
+    """To the list, which says how many items it was done with, and how many not."""
     return go(here.address(done=verb, count=len(done.done), refused=len(done.refused)))

@@ -43,7 +43,7 @@ def play_sound(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUI
 
 @router.get("/items/{media_id}/transcription")
 def show_transcribed(request: Request, nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
-    """How far the transcription is. When it is over, the page is told to look at the item again."""
+    """How far the transcription has come. When it is over, the page is told to look at the item again."""
     with nexus.sessions.read() as session:
         queries.get_media(session, media_id, viewer)
         found = show_transcription(transcribed_so_far(session, media_id))

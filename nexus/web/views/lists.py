@@ -58,7 +58,7 @@ _SITE_LENGTH = 255
 
 @dataclass(frozen=True)
 class BulkDone:
-    """With how many of the items that were selected something was done, and with how many not."""
+    """How many of the selected items something was done with, and how many it was not done with."""
 
     verb: str
     count: int

@@ -29,7 +29,7 @@ class ShownNotes(NamedTuple):
 
 
 def show_notes(known: RecordingRow | None) -> ShownNotes | None:
-    """Return the notes for a page; None if there are none, or what is kept of them is not safe to show."""
+    """Return the notes for a page; None if there are none, or if what is kept of them is not safe to show."""
     html = (known and known.notes) or ""
     if not is_safe(html):
         return None

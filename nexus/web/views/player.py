@@ -21,10 +21,10 @@ from nexus.states.media import Kind
 from nexus.transcribe.speech import ANY, SpeechModel, missing_speech
 from nexus.web.views.filters import clock_time
 
-#: Beside the end, a recording counts as heard: it begins at its beginning again.
+#: This near its end, a recording counts as heard, and starts again from the beginning.
 ENDED_SECONDS = 15.0
 BLOCKED = "E_PROVIDER_BLOCKED"
-#: A retry of these hears the recording, if there is a model for that.
+#: After one of these errors, a retry transcribes the recording if there is a model for that.
 UNTRANSCRIBED = frozenset(error.code for error in tree(TranscriptUnavailable))
 SPEEDS = (0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3)
 
@@ -103,7 +103,7 @@ def show_player(
 
 
 def _is_file(place: SoundPlace) -> bool:
-    """A playlist of pieces is no file, and few browsers can play one."""
+    """A playlist of pieces is not a file, and few browsers can play one."""
     return "mpegurl" not in (place.type or "").lower() and ".m3u8" not in (place.url or "").lower()
 
 
@@ -129,7 +129,7 @@ def _framed_host(address: str) -> str | None:
     """Return the host of an address that a policy can name; None for any other."""
     try:
         given = urlsplit(address)
-        given.port  # noqa: B018 raises for a port that is none
+        given.port  # noqa: B018 raises for anything but a port
     except ValueError:
         return None
     is_named = given.netloc.isascii() and all(c.isalnum() or c in "-.:[]" for c in given.netloc)
@@ -155,7 +155,7 @@ def is_blocked(view: View, events: Sequence[KnownEvent]) -> bool:
 
 
 class ShownTranscription(NamedTuple):
-    """How far a transcription is: the minute in which it is, and how many there are."""
+    """How far a transcription has come: the minute it is at, and how many there are."""
 
     minute: int
     minutes: int
@@ -180,7 +180,8 @@ class HearingOffer(NamedTuple):
 
 
 def offer_hearing(view: View, known: RecordingRow | None, model: SpeechModel | None) -> HearingOffer | None:
-    """Return None for an item that is no untranscribed recording, or whose sound is only in the player of a site."""
+    """Return None for anything but an untranscribed recording, and for one whose sound is only in the player of a
+    site."""
     if view.row.is_entered or view.row.last_error_code not in UNTRANSCRIBED:
         return None
     if known is None or known.audio_url is None:
