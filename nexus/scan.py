@@ -10,7 +10,7 @@ from nexus import logging
 
 log = logging.get_logger(__name__)
 
-#: Longer answers are none: a verdict is one line.
+#: A longer answer is not a verdict, which is one line.
 LONGEST_ANSWER = 4096
 CLEAN, FOUND = "OK", "FOUND"
 
@@ -84,7 +84,7 @@ class Scanner:
             raise _away(error) from error
 
     def _answer(self, line: socket.socket) -> str:
-        """A verdict that is cut off is none."""
+        """A verdict that is cut off does not count."""
         answer = b""
         try:
             while not answer.endswith(b"\0") and (piece := line.recv(LONGEST_ANSWER)):

@@ -119,7 +119,7 @@ def identify_video(url: str) -> UrlIdentity:
 
 
 def is_video(url: str) -> bool:
-    """Whether an address is that of a video or a recording, as far as it tells by itself. Raises InvalidUrl."""
+    """Whether an address is that of a video or a recording, judged by the address alone. Raises InvalidUrl."""
     found = identify_video(url)
     path = urlsplit(found.canonical_url).path
     return found.provider is not None or recording_type(url) is not None or bool(PEERTUBE_PATH.match(path))

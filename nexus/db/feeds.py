@@ -62,7 +62,7 @@ subscriptions = Table(
     Column("created_by_user_id", ForeignKey("users.id"), nullable=False),
     Column("status", String(16), nullable=False, server_default=SubscriptionStatus.ACTIVE.value),
     Column("status_before", String(16)),
-    #: Whether new items are taken in by themselves; otherwise they wait as previews.
+    #: Whether new items are taken in unasked; otherwise they wait as previews.
     Column("takes_new", Boolean(create_constraint=False), nullable=False),
     #: How many of the items that the feed had at the beginning are taken in.
     Column("takes_first", Integer, nullable=False),

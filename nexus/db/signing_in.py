@@ -37,7 +37,7 @@ sign_ins = Table(
     CheckConstraint("expires_at <= ends_at", name="ends"),
 )
 
-#: Personal API tokens and the tokens in the addresses of feeds. A row is deleted when it is taken back.
+#: Personal API tokens and the tokens in the addresses of feeds. A row is deleted when the token is revoked.
 api_tokens = Table(
     "api_tokens",
     metadata,

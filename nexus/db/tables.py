@@ -61,7 +61,7 @@ def one_of(column: Column[str], values: Iterable[Enum]) -> ColumnElement[bool]:
 
 
 def given_columns(table: Table) -> list[Column[Any]]:
-    """Return the columns that a writer gives: all but a key that the database counts up by itself."""
+    """Return the columns that a writer gives: all but a key that the database counts up on its own."""
     return [column for column in table.c if column is not table.autoincrement_column]
 
 

@@ -35,7 +35,7 @@ TITLES = _set("mr mrs ms dr prof sir st hr fr mme mlle sr sra г")
 SMALL = _set(
     "a an the and or but nor for of in on at to by as up off via with from into over after amid than per vs is are"
 )
-#: Words of German, which begins every noun with a capital. Two of them are no accident.
+#: Words of German, which begins every noun with a capital. Two of them are not an accident.
 GERMAN = _set(
     "der die das und ist ein eine den dem des mit von für auf im zu nicht wurde hat sind sich auch bei nach"
 )

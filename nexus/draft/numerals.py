@@ -18,7 +18,7 @@ _FIGURE = re.compile(
 )
 _AFTER = re.compile(rf"[{_GAPS}-]?([^\W\d_]+)")
 _ENDING = re.compile(r"(?:st|nd|rd|th)\b")
-#: In front of a word that multiplies a figure, and is no number of its own.
+#: In front of a word that multiplies a figure, and not a number of its own.
 _AFTER_FIGURE = re.compile(rf"\d[{_GAPS}-]?\Z")
 _PERCENT = re.compile(
     rf"[{_GAPS}]?(?:[%٪％]|(?:percent|per[ -]cent|prozent|pour[ -]cent|por[ -]ciento|percento|процент)\w*)",

@@ -71,7 +71,7 @@ class QuoteMoments:
 def quote_moments(session: Session, story: StoryRow, viewer: UUID) -> QuoteMoments | None:
     """Return when the text of a story is spoken.
 
-    None if it is no transcript with times, if it is not the item's text any more, or if the viewer may not read the
+    None if it is not a transcript with times, if it is no longer the item's text, or if the viewer may not read the
     item.
     """
     rows = session.all(_FRAGMENTS, job_id=story.job_id, viewer=viewer)

@@ -158,8 +158,8 @@ class Workbench(Protocol):
         ...
 
     def fetch_data(self, url: str, accept: str, headers: Mapping[str, str] = ...) -> Fetched:
-        """Fetch an address whose answer is no page, such as captions: of any type, which `content_type_header` names.
-        More headers go to its own site only. Raises FetchFailed or a kind of it."""
+        """Fetch an address whose answer is not a page, such as captions; any type is accepted, and
+        `content_type_header` names it. More headers go to its own site only. Raises FetchFailed or a kind of it."""
         ...
 
     def post_data(self, url: str, body: bytes, accept: str, headers: Mapping[str, str] = ...) -> Fetched:

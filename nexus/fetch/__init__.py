@@ -67,7 +67,7 @@ class Download:
     #: Where the redirects ended.
     url: str
     status: int
-    #: One of the accepted types. If the site did not say, what the bytes look like. Empty for what is no page.
+    #: One of the accepted types. If the site did not say, what the bytes look like. Empty for what is not a page.
     content_type: str
     #: From the Content-Type header.
     charset: str | None

@@ -158,7 +158,7 @@ class SitePace:
     def _leave(self, site: str, name: str) -> None:
         try:
             self._book.change(site, lambda state, _: state.places.pop(name, None))
-        except Exception as error:  # the place gets free by itself
+        except Exception as error:  # the place becomes free in time
             log.warning("site_place_left_behind", reason=type(error).__name__)
         with self._left:
             self._left.notify_all()

@@ -12,7 +12,7 @@ _SAID = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCII
 class ByteRange(NamedTuple):
     """The bytes that somebody asks for: from `first` to `last`, both included.
 
-    Without `last`, all up to the end. Without `first`, so many from the end as `last` says.
+    Without `last`, all up to the end. Without `first`, as many from the end as `last` says.
     """
 
     first: int | None

@@ -64,7 +64,7 @@ def begin_stream(
     if head.status == UNSATISFIABLE:
         return _out_of_range(url, head, asked)
     if head.encoding().lower() not in PLAIN:
-        raise FetchBadAnswer  # packed bytes are no part of the file
+        raise FetchBadAnswer  # compressed bytes are not a part of the file
     part = _part(head, asked)
     length = _length(head, part)
     size = length if part is None else part.size

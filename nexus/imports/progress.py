@@ -74,7 +74,7 @@ class ImportProgress:
         self.tell()
 
     def stumble(self, error: NexusError) -> None:
-        """Say that the import stopped for a reason that is no file's fault."""
+        """Say that the import stopped for a reason that is not the fault of a file."""
         self.trouble = error
         self.tell()
 

@@ -377,7 +377,7 @@ class ImportRun:
         self.progress.set(source.id, FileOutcome.FAILED, public_code(error.code), error.message)
 
     def _stumble(self, error: NexusError) -> None:
-        """Stop for a reason that is no file's fault: the user can resume without taking a file out."""
+        """Stop for a reason that is not the fault of a file: the user can resume without taking one out."""
         self.progress.stumble(error)
         self.registry.stop()
 

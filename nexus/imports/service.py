@@ -170,7 +170,7 @@ class ImportDesk:
     def leave(self, batch_id: UUID) -> Leave:
         """Say what leaving a batch would cost, even after it went into its library. Raises NotFound.
 
-        A running import alone is no reason to stay: what counts is whether its text is committed.
+        A running import alone is not a reason to stay: what counts is whether its text is committed.
         """
         if self._run is not None and self._run.batch_id == batch_id and self._run.library_id is not None:
             return SAFE

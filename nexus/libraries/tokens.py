@@ -1,4 +1,4 @@
-"""Personal API tokens, and the tokens in the addresses of feeds: named, limited to a scope, and taken back one by one.
+"""Personal API tokens, and the tokens in the addresses of feeds: named, limited to a scope, and revoked one by one.
 
 A token is shown once. Only its hash is stored.
 """
@@ -95,7 +95,7 @@ def make(session: Session, user_id: UUID, name: str, scope: str) -> tuple[Token,
 
 
 def find_token(session: Session, secret: str) -> Token | None:
-    """Return the token of a secret, or None if it was taken back or never made."""
+    """Return the token of a secret, or None if it was revoked or never made."""
     return session.first(_FIND, key_hash=hashed(secret))
 
 

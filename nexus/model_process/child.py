@@ -101,7 +101,7 @@ def _lower_limit(what: int, most: int) -> None:
 
 
 def limit_memory(most: int) -> None:
-    """Allow so many bytes beyond what is mapped now. Only Linux says how much that is."""
+    """Allow this many bytes beyond what is mapped now. Only Linux says how much that is."""
     with suppress(OSError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         _lower_limit(resource.RLIMIT_AS, pages * resource.getpagesize() + most)

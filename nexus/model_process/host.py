@@ -231,7 +231,7 @@ class ChildProcess:
                 raise TimeoutError
 
     def end(self) -> int:
-        """End it, if it is still alive. Returns how it ended by itself, as subprocess does; 0 if it did not."""
+        """End it, if it is still alive. Returns how it ended on its own, as subprocess does; 0 if it did not."""
         with suppress(OSError):
             self.line.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for an answer
         ended = self._ended_by_itself()

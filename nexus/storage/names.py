@@ -69,7 +69,7 @@ def download_name(filename: str, content_type: str) -> str:
     """Return the name under which a file is saved: the user's, with the extension of what the file is.
 
     An extension that says something else is replaced, so that a PDF named `quarterly.html` never opens in a browser.
-    One that is no file type, as in `report.v2`, is part of the name.
+    One that is not a file type, as in `report.v2`, is part of the name.
     """
     wanted = SUFFIXES.get(content_type.partition(";")[0].strip().lower())
     name = filename.rstrip(". ")

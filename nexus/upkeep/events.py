@@ -51,7 +51,7 @@ from nexus.states.story import STORY
 BATCH = 500
 #: How much of the history is searched for one viewer's events before their own items are asked instead.
 STRETCH = 1000
-#: If fewer than one in so many rows of a stretch are the viewer's, their own items are the shorter way.
+#: If fewer than one in this many rows of a stretch are the viewer's, going by their own items is shorter.
 SPARSE = 20
 #: No transaction on SQLite has a number.
 _ALL = 2**63 - 1

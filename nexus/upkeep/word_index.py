@@ -32,7 +32,7 @@ _ON_POSTGRES = _triggers_of(
 
 
 def check_word_index(sessions: Sessions) -> Finding:
-    """SQLite is asked to compare. PostgreSQL makes its index from the chunks by itself."""
+    """SQLite is asked to compare. PostgreSQL makes its index from the chunks on its own."""
     with sessions.begin() as session:
         if _missing_triggers(session):
             says = "The triggers that keep the index of words in step with the texts are missing."

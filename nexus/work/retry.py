@@ -28,7 +28,7 @@ def decide(
 ) -> Again | None:
     """Decide what follows an error after so many tries; None if the work is given up.
 
-    An error that lasts has been the reason for so many waits before this one.
+    `waits` says how many waits an error that lasts has caused before this one.
     """
     if error.at_once:
         return Again(counted=False)

@@ -29,9 +29,9 @@ MOST_BLOCKS = 150
 MOST_HEADINGS = 5
 #: What some sites put behind a heading, to be clicked on.
 PERMALINKS = " ¶#"
-#: Shorter parts of a domain are no names of sites.
+#: Shorter parts of a domain are not names of sites.
 SHORTEST_NAME = 3
-#: With so many words in common, and half of the shorter one's, a heading and a title are the same.
+#: With this many words in common, and half of the shorter one's, a heading and a title are the same.
 LEAST_SHARED = 4
 #: Pages older than the web have a wrong date.
 OLDEST = "1991-01-01"
@@ -189,7 +189,7 @@ def _without_site(given: str, headings: list[str], sites: list[str]) -> str:
 
 
 def _is_heading(part: str, headings: list[str]) -> bool:
-    """Short words are no proof: they may be the name of a section."""
+    """Short words prove nothing: they may be the name of a section."""
     folded = _folded(part)
     return len(folded) > 3 and any(_folded(heading) == folded for heading in headings)
 

@@ -10,7 +10,7 @@ from lxml.etree import _Element as Element
 
 from nexus.extract.article.blocks import INLINE, Block, upwards
 
-#: A longer text is no note.
+#: A longer text is not a note.
 LONGEST_NOTE = 5000
 #: How far around an id its text may reach.
 STEPS = 4

@@ -14,5 +14,5 @@ FEED_READER = "nexus.extract.feeds.reader:read_feed"
 SITE_READER = "nexus.extract.feeds.naming:read_site"
 OPML_READER = "nexus.extract.feeds.naming:read_outlines"
 
-#: As YouTube has it.
+#: Where YouTube keeps the feeds of its channels and playlists.
 CHANNEL_FEED = "https://www.youtube.com/feeds/videos.xml?channel_id={}"

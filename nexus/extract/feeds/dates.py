@@ -42,7 +42,7 @@ FIRST_YEAR = 1970
 
 
 def feed_date(parsed: struct_time | None, raw: str | None) -> str | None:
-    """Return a date as ISO 8601 in UTC, from what feedparser has made of it, or else from its text."""
+    """Return a date as ISO 8601 in UTC, from what feedparser made of it, or else from its text."""
     text = (raw or "")[:LONGEST_DATE].strip()
     # feedparser takes seconds since 1970 for a year and a day.
     found = (None if _STAMP.fullmatch(text) else _from_parsed(parsed)) or _from_text(text)

@@ -1,4 +1,4 @@
-"""What feedparser drops: several transcripts of an episode, its chapters, and how often a feed wants to be asked.
+"""What feedparser drops: several transcripts of an episode, its chapters, and how often a feed wants to be polled.
 
 The same bytes are read once more, as plain XML: no entities, no network, no document type.
 """
@@ -49,7 +49,7 @@ class FeedExtras:
 
 
 def read_extras(utf8: bytes, base_url: str | None) -> FeedExtras:
-    """Return what is there; nothing of a document that is no XML."""
+    """Return what is there; nothing for a document that is not XML."""
     root = parse_safely(utf8)
     found = FeedExtras()
     if root is None:

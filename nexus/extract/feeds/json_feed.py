@@ -21,7 +21,7 @@ def looks_like_json(data: bytes) -> bool:
 
 
 def read_json_feed(data: bytes, hints: Hints) -> FeedReading:
-    """Raises FeedUnreadable if it is none."""
+    """Raises FeedUnreadable if it is not one."""
     try:
         found = json.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, RecursionError) as error:

@@ -40,7 +40,7 @@ def read_site(data: bytes, hints: Hints) -> SiteFeeds:
 
 
 def read_outlines(data: bytes, hints: Hints) -> OutlineFeeds:
-    """Return the feeds of an OPML file, however deep they are in it. Raises FeedUnreadable if it is none."""
+    """Return the feeds of an OPML file, however deeply they are nested. Raises FeedUnreadable if it is not one."""
     root = parse_safely(decode_page(data, hints.charset).encode(errors="replace"))
     if root is None or not str(root.tag).lower().endswith("opml"):
         raise FeedUnreadable

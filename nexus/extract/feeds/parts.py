@@ -54,7 +54,7 @@ def clean_text(html: str, base_url: str | None, *, is_plain: bool = False) -> tu
 
 
 def web_address(given: Any, base_url: str | None = None) -> str | None:
-    """Return a complete http address; None if it is none, or too long for one."""
+    """Return a complete http address; None for anything else, and for one that is too long."""
     if not isinstance(given, str) or not given.strip():
         return None
     found = absolute_url(given.strip(), base_url)

@@ -9,5 +9,5 @@ from nexus.extract.feeds.syndication import read_syndication
 
 
 def read_feed(data: bytes, hints: Hints) -> FeedReading:
-    """Raises FeedIsPage or FeedUnreadable if it is no feed."""
+    """Raises FeedIsPage or FeedUnreadable if it is not a feed."""
     return read_json_feed(data, hints) if looks_like_json(data) else read_syndication(data, hints)

@@ -39,7 +39,7 @@ MOST_BYTES = 2**50
 
 
 def read_syndication(data: bytes, hints: Hints) -> FeedReading:
-    """Raises FeedIsPage or FeedUnreadable if it is no feed."""
+    """Raises FeedIsPage or FeedUnreadable if it is not a feed."""
     found = feedparser.parse(
         BytesIO(data),
         response_headers={"content-type": _content_type(data, hints)},

@@ -88,7 +88,7 @@ def _given(name: str) -> ColumnElement[Any]:
 
 
 _NOW = bindparam("now", type_=subscriptions.c.polled_at.type)
-#: With items to take in the poll goes on, and is tried again if its worker is lost.
+#: With items to take in, the poll is not over, and is tried again if its worker is lost.
 _GOES_ON = bindparam("keeps", type_=feeds.c.is_podcast.type)
 _POLLED = {
     "tries": case((_GOES_ON, subscriptions.c.tries), else_=literal_column("0")),
@@ -234,7 +234,8 @@ def _write_result(
 
 
 def _inherit(session: Session, subscription_id: UUID) -> None:
-    """The subscriber has left the library: it goes on in the name of its oldest admin, with their allowance."""
+    """The subscriber has left the library: the subscription continues in the name of its oldest admin, on their
+    allowance."""
     admin = session.first(_ADMIN, row_id=subscription_id)
     if admin is not None:
         session.run(_INHERIT, row_id=subscription_id, user_id=admin.user_id)

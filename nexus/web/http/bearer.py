@@ -13,7 +13,7 @@ from jwt.exceptions import InvalidSubjectError
 from nexus.settings import Settings
 
 _REQUIRED: Any = {"require": ["exp", "iss", "aud", "sub"]}
-#: What a malformed token may raise. A deeply nested one exhausts the JSON parser, a huge number is no time.
+#: What a malformed token may raise. A deeply nested one exhausts the JSON parser, a huge number is not a time.
 BROKEN = (jwt.PyJWTError, ValueError, TypeError, AttributeError, RecursionError, OverflowError)
 #: The limit of OpenID Connect.
 LONGEST_SUBJECT = 255

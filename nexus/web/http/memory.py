@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-#: How long a browser that is signed out elsewhere, or a token that is taken back, still works in this process.
+#: How long a browser that is signed out elsewhere, or a token that was revoked, still works in this process.
 MEMORY_SECONDS = 3.0
 MOST = 10_000
 

@@ -94,7 +94,7 @@ class Protocol(HttpToolsProtocol):
         self._is_whole = False
         self._since = self.loop.time()
         super().on_headers_complete()
-        # What follows a chunked body is no header of the request: nobody who checked the headers saw it.
+        # What follows a chunked body is not a header of the request: whoever checked the headers did not see it.
         self.headers = []
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:

@@ -12,7 +12,7 @@ from nexus.errors import RateLimited
 from nexus.settings import Settings
 
 MINUTE = 60.0
-#: After so many users, those who have asked for nothing lately are forgotten.
+#: Beyond this many users, those who have asked for nothing lately are forgotten.
 REMEMBERED = 10_000
 
 

@@ -57,7 +57,7 @@ def end_all_by_form(request: Request, nexus: Nexus, viewer: PageViewer, browser:
 def end_one(
     request: Request, nexus: Nexus, viewer: PageViewer, browser: Browser, sign_in_id: UUID
 ) -> Response:
-    """It is no error if it has ended already."""
+    """It is not an error if it has ended already."""
     _require_proven(nexus, browser)
     with nexus.sessions.begin() as session:
         sign_ins.end(session, viewer, sign_in_id)
