@@ -50,7 +50,7 @@ class EmbeddingCrashed(EmbeddingFailed):
 
 
 class EmbeddingStopped(EmbeddingFailed):
-    """Nexus was stopped while it prepared this for search. It continues by itself."""
+    """Nexus was stopped while it prepared this for search. It continues on its own."""
 
     code = "E_EMBEDDING_STOPPED"
     transient = True

@@ -54,7 +54,7 @@ class TranscriptionBusy(TranscriptionFailed):
 
 
 class TranscriptionStopped(TranscriptionFailed):
-    """The transcription was stopped, because Nexus is ending or the item has changed. It continues by itself."""
+    """The transcription was stopped, because Nexus is ending or the item has changed. It continues on its own."""
 
     code = "E_TRANSCRIPTION_STOPPED"
     transient = True

@@ -187,7 +187,7 @@ class VideoAgeRestricted(TranscriptUnavailable):
 
 
 class ProviderBlocked(WorkError):
-    """The video's site blocks requests from this address at the moment. Nexus asks again later by itself."""
+    """The video's site blocks requests from this address at the moment. Nexus tries again later on its own."""
 
     code = "E_PROVIDER_BLOCKED"
     stage = "transcribe"

@@ -22,7 +22,7 @@ ACCEPT = "application/json"
 GONE = frozenset({404, 410})
 SAID = frozenset({"captions", "subtitles"})
 MOST = 500
-BLOCKED = "Vimeo blocks requests from this address at the moment. Nexus asks again later by itself."
+BLOCKED = "Vimeo blocks requests from this address at the moment. Nexus tries again later on its own."
 NOT_SHOWN = (
     "Vimeo shows this video on chosen sites or to chosen people only, so Nexus can't get its captions. "
     "Drop a transcript here."

@@ -43,7 +43,7 @@ PAGE, JSON, CAPTIONS = "text/html", "application/json", "text/xml, application/x
 #: The library would parse what it fetches. It gets this: what strangers wrote is read in a parser process.
 NO_CAPTIONS = "<transcript/>"
 
-BLOCKED = "YouTube blocks requests from this address at the moment. Nexus asks again later by itself."
+BLOCKED = "YouTube blocks requests from this address at the moment. Nexus tries again later on its own."
 UNREADABLE = "YouTube's answer can't be read. Look for a newer Nexus, or drop a transcript here."
 FOR_ITS_PLAYER = "YouTube gives the captions of this video to its own player only. Drop a transcript here."
 NOT_SHOWN = (

@@ -37,7 +37,7 @@ class _WishesBody(Body):
     )
     takes_new: bool | None = Field(
         None,
-        description="Whether new items are taken in by themselves, with their full text. If you don't say, those of "
+        description="Whether new items are taken in automatically, with their full text. If you don't say, those of "
         "podcasts are, and other items wait as previews.",
     )
     takes_first: int | None = Field(

@@ -21,7 +21,7 @@ _BADGES = {
 }
 _TROUBLE = {
     S.ACTIVE: "The last poll failed",
-    S.FAILING: "The last polls failed. Nexus goes on trying, less and less often",
+    S.FAILING: "The last polls failed. Nexus keeps trying, less and less often",
     S.PAUSED: "The last poll failed",
     S.GONE: "This feed is no more, so Nexus has stopped polling it",
 }
