@@ -1,4 +1,4 @@
-"""What feedparser drops: several transcripts of an episode, its chapters, and how often a feed wants to be polled.
+"""What feedparser drops: the guid of an item as it is written, several transcripts of an episode, and its chapters.
 
 The same bytes are read once more, as plain XML: no entities, no network, no document type.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from lxml import etree
 
-from nexus.extract.feeds.parts import one_line, start_time, web_address, whole_number
+from nexus.extract.feeds.parts import one_line, start_time, web_address
 from nexus.extract.feeds.results import MOST_PARTS
 from nexus.extract.recording import NamedTranscript, TimedChapter
 
@@ -28,10 +28,7 @@ _PARSER_OPTIONS: dict[str, Any] = {
 }
 _PODCAST = ("https://podcastindex.org/namespace/1.0", "github.com/podcastindex-org/podcast-namespace")
 _SIMPLE_CHAPTERS = "podlove.org/simple-chapters"
-_SYNDICATION = "purl.org/rss/1.0/modules/syndication"
 _ITEMS = frozenset({"item", "entry"})
-_PERIODS = {"hourly": 3600, "daily": 86400, "weekly": 604800, "monthly": 2592000, "yearly": 31536000}
-LONGEST_PACE = 31536000
 
 
 @dataclass
@@ -42,27 +39,11 @@ class ItemExtras:
     transcripts: list[NamedTranscript] = field(default_factory=list)
 
 
-@dataclass
-class FeedExtras:
-    pace_seconds: int | None = None
-    items: list[ItemExtras] = field(default_factory=list)
-
-
-def read_extras(utf8: bytes, base_url: str | None) -> FeedExtras:
-    """Return what is there; nothing for a document that is not XML."""
+def read_extras(utf8: bytes, base_url: str | None) -> list[ItemExtras]:
+    """Return what each item has; nothing for a document that is not XML."""
     root = parse_safely(utf8)
-    found = FeedExtras()
-    if root is None:
-        return found
-    periods: dict[str, str] = {}
-    for element in root.iter(etree.Element):
-        space, name = _names(element)
-        if name in _ITEMS:
-            found.items.append(_item(element, base_url))
-        elif name in {"ttl", "updatePeriod", "updateFrequency"} and (name == "ttl" or _SYNDICATION in space):
-            periods.setdefault(name, (element.text or "").strip())
-    found.pace_seconds = _pace(periods)
-    return found
+    elements = [] if root is None else root.iter(etree.Element)
+    return [_item(element, base_url) for element in elements if _names(element)[1] in _ITEMS]
 
 
 def parse_safely(utf8: bytes) -> etree._Element | None:
@@ -104,16 +85,6 @@ def _chapters(element: etree._Element) -> Iterator[TimedChapter]:
         seconds, title = start_time(one.get("start")), one_line(one.get("title"))
         if seconds is not None and title:
             yield TimedChapter(seconds, title)
-
-
-def _pace(periods: dict[str, str]) -> int | None:
-    minutes = whole_number(periods.get("ttl"), LONGEST_PACE)
-    if minutes:
-        return min(minutes * 60, LONGEST_PACE)
-    period = _PERIODS.get(periods.get("updatePeriod", "").lower())
-    if period is None and "updateFrequency" not in periods:
-        return None
-    return (period or _PERIODS["daily"]) // max(whole_number(periods.get("updateFrequency"), 10_000) or 1, 1)
 
 
 def _names(element: etree._Element) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from nexus.errors import FeedIsPage, FeedUnreadable
 from nexus.extract import Hints
 from nexus.extract.feeds import parts
 from nexus.extract.feeds.dates import feed_date
-from nexus.extract.feeds.extras import FeedExtras, ItemExtras, read_extras
+from nexus.extract.feeds.extras import ItemExtras, read_extras
 from nexus.extract.feeds.results import MOST_ENTRIES, FeedEntry, FeedReading
 
 _PLAIN = "text/plain"
@@ -34,6 +34,8 @@ _SOUND_FILES = (
     ".mov",
 )
 MOST_SEASONS = 100_000
+_PERIODS = {"hourly": 3600, "daily": 86400, "weekly": 604800, "monthly": 2592000, "yearly": 31536000}
+LONGEST_PACE = 31536000
 #: No file is larger than this.
 MOST_BYTES = 2**50
 
@@ -59,11 +61,23 @@ def read_syndication(data: bytes, hints: Hints) -> FeedReading:
         site_url=parts.web_address(feed.get("link"), base),
         picture_url=parts.web_address(_value(feed.get("image"), "href"), base),
         language=parts.one_line(feed.get("language"), 35),
-        pace_seconds=extras.pace_seconds,
+        pace_seconds=_pace(feed),
         entries=tuple(
             _entry(one, more, base) for one, more in zip(found.entries[:MOST_ENTRIES], beside, strict=False)
         ),
     )
+
+
+def _pace(feed: Any) -> int | None:
+    """Return how many seconds the feed asks to wait between two polls."""
+    minutes = parts.whole_number(feed.get("ttl"), LONGEST_PACE)
+    if minutes:
+        return min(minutes * 60, LONGEST_PACE)
+    times = feed.get("sy_updatefrequency")
+    period = _PERIODS.get(str(feed.get("sy_updateperiod")).strip().lower())
+    if period is None and times is None:
+        return None
+    return (period or _PERIODS["daily"]) // max(parts.whole_number(times, 10_000) or 1, 1)
 
 
 def _content_type(data: bytes, hints: Hints) -> str:
@@ -84,11 +98,11 @@ def _as_utf8(data: bytes, encoding: str | None) -> bytes:
         return data
 
 
-def _beside(entries: list[Any], extras: FeedExtras) -> list[ItemExtras]:
+def _beside(entries: list[Any], extras: list[ItemExtras]) -> list[ItemExtras]:
     """Return what else is known about each entry: by its place, or by its guid if the two passes see different ones."""
-    if len(entries) == len(extras.items):
-        return extras.items
-    by_guid = {one.guid: one for one in extras.items if one.guid}
+    if len(entries) == len(extras):
+        return extras
+    by_guid = {one.guid: one for one in extras if one.guid}
     return [by_guid.get(entry.get("id"), ItemExtras()) for entry in entries]
 
 
