@@ -21,7 +21,7 @@ from nexus.media.texts import storable
 from nexus.media.workbench import Tools
 from nexus.states.capabilities import PLAYABLE
 from nexus.transcribe import Transcript
-from nexus.transcribe.named import READER
+from nexus.transcribe.named import TRANSCRIPT_READER
 from nexus.transcribe.paragraphs import transcript_extraction
 
 #: Far more than the words of the longest recording take.
@@ -46,7 +46,7 @@ def bring_transcript(tools: Tools, media_id: UUID, viewer: UUID, data: bytes, hi
         raise FileTooLarge(f"A transcript has at most {MOST_TRANSCRIPT // 2**20} MiB. Bring a smaller one.")
     recording = None if known is None else known.recording
     try:
-        found = tools.sandbox.read_as(Transcript, READER, data, hints)
+        found = tools.sandbox.read_as(Transcript, TRANSCRIPT_READER, data, hints)
         brought = msgspec.structs.replace(found, source=BROUGHT)
         entered = storable(transcript_extraction(held.row.original_title, brought, recording))
     except (ExtractionFailed, TranscriptUnavailable) as error:

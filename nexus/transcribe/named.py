@@ -16,7 +16,7 @@ from nexus.transcribe import Transcript
 
 log = logging.get_logger(__name__)
 
-READER = "nexus.transcribe.files:read_transcript"
+TRANSCRIPT_READER = "nexus.transcribe.files:read_transcript"
 ACCEPT = "text/vtt, application/x-subrip, application/srt, application/json, text/html;q=0.8, */*;q=0.5"
 #: A feed may name any number of them; this many are tried.
 MOST_TRIED = 6
@@ -93,7 +93,7 @@ def _each_once(named: Iterable[NamedTranscript]) -> list[NamedTranscript]:
 
 def _read(bench: Workbench, named: NamedTranscript, recording: Recording) -> Transcript:
     fetched = bench.fetch_data(named.url, ACCEPT)
-    found = bench.read_as(Transcript, READER, fetched.body, _hints(named, fetched))
+    found = bench.read_as(Transcript, TRANSCRIPT_READER, fetched.body, _hints(named, fetched))
     source = "Captions of the page" if named.kind else "Transcript from the podcast"
     language = named.language or found.language or recording.language
     return msgspec.structs.replace(found, source=source, language=language)

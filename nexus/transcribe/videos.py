@@ -26,7 +26,7 @@ from nexus.extract.recording import Recording
 from nexus.transcribe import Transcript
 from nexus.transcribe.chapters import named_chapters
 from nexus.transcribe.merging import fill_in
-from nexus.transcribe.named import named_transcript
+from nexus.transcribe.named import TRANSCRIPT_READER, named_transcript
 from nexus.transcribe.page_recording import PageRecording
 from nexus.transcribe.paragraphs import transcript_extraction
 from nexus.transcribe.peertube import look_at_peertube
@@ -34,7 +34,6 @@ from nexus.transcribe.vimeo import ask_vimeo, caption_source, vimeo_oembed
 from nexus.transcribe.youtube import YouTubeAnswers, ask_youtube, youtube_oembed
 from nexus.transcribe.youtube_facts import embed_address
 
-TRANSCRIPT = "nexus.transcribe.files:read_transcript"
 OEMBED = "nexus.transcribe.oembed:read_oembed"
 PAGE = "nexus.transcribe.page_recording:read_recording_page"
 PLAYER = "nexus.transcribe.youtube_facts:read_player"
@@ -115,7 +114,7 @@ def _read(
 ) -> Transcript | None:
     """Return a transcript; None if it can't be read."""
     try:
-        found = bench.read_as(Transcript, TRANSCRIPT, data, Hints(content_type=content_type))
+        found = bench.read_as(Transcript, TRANSCRIPT_READER, data, Hints(content_type=content_type))
     except ExtractionFailed:
         return None
     return msgspec.structs.replace(found, source=source, language=language or found.language)
