@@ -116,9 +116,7 @@ def _from_file(app: App, viewer: UUID, path: Path, wishes: Wishes, library_id: U
         data = path.read_bytes()
     except OSError as error:
         raise Refused(f"This file can't be read: {path}: {error.strerror}.", MISUSED) from error
-    named = outlines.read_opml(app.tools, data)
-    done = outlines.subscribe_to_all(app.tools, viewer, named, wishes, library_id)
-    requests.announce_polls(app.queue, done.made)
+    done = requests.subscribe_to_outlines(app.tools, app.queue, viewer, data, wishes, library_id)
     if done.known:
         say.hint(f"{say.amount(len(done.known), 'feed was', 'feeds were')} there already.")
     for address in done.refused:

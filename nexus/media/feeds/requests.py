@@ -10,15 +10,23 @@ from nexus.db.session import Sessions
 from nexus.libraries import access
 from nexus.libraries.quota import Allowances
 from nexus.media import deletions
-from nexus.media.add import Added
 from nexus.media.enqueue import maybe_enqueue_extraction
-from nexus.media.feeds import previews, subscribing, taking
+from nexus.media.feeds import outlines, previews, subscribing, taking
 from nexus.media.feeds.lookup import find_feed
+from nexus.media.feeds.outlines import SubscribedList
 from nexus.media.feeds.polling import POLL
 from nexus.media.feeds.subscribing import Wishes
 from nexus.media.files import Files
+from nexus.media.submit import Submitted
 from nexus.media.workbench import Tools
 from nexus.queue import Queue, Work
+
+
+class AskedPoll(NamedTuple):
+    """Whether a feed is due now, unless it was being polled already, and whether a worker was told."""
+
+    is_due: bool
+    told: bool
 
 
 class TakenItems(NamedTuple):
@@ -51,6 +59,31 @@ def subscribe_to_address(
     return made
 
 
+def subscribe_to_outlines(
+    tools: Tools,
+    queue: Queue,
+    viewer: UUID,
+    data: bytes,
+    wishes: Wishes,
+    library_id: UUID | None = None,
+    request_id: str | None = None,
+) -> SubscribedList:
+    """Subscribe to the feeds of an OPML file. Raises as `read_opml` and `subscribe_to_all` do."""
+    named = outlines.read_opml(tools, data)
+    done = outlines.subscribe_to_all(tools, viewer, named, wishes, library_id, request_id)
+    announce_polls(queue, done.made)
+    return done
+
+
+def poll_now(
+    sessions: Sessions, queue: Queue, viewer: UUID, subscription_id: UUID, request_id: str | None = None
+) -> AskedPoll:
+    """Have a feed polled as soon as possible. Raises as `ask_for_poll` does."""
+    with sessions.begin() as session:
+        is_due = subscribing.ask_for_poll(session, subscription_id, viewer, request_id)
+    return AskedPoll(is_due, is_due and announce_polls(queue, [subscription_id]))
+
+
 def announce_polls(queue: Queue, subscription_ids: Iterable[UUID]) -> bool:
     """Tell a worker about subscriptions that are due; return whether it was told. Call it after the commit."""
     told = [queue.announce(Work(POLL, one)) for one in subscription_ids]
@@ -68,16 +101,19 @@ def unsubscribe_and_discard(
 
 def take_preview(
     sessions: Sessions,
+    queue: Queue,
     limits: Allowances,
     viewer: UUID,
     subscription_id: UUID,
     item_id: UUID,
     request_id: str | None = None,
-) -> Added:
+) -> Submitted:
     """Take in one item that a subscription has brought. Raises NotFound, Forbidden for plain members, RateLimited."""
     with sessions.begin() as session:
         subscribing.require_subscription_admin(session, subscription_id, viewer)
-        return taking.take_item(session, limits, subscription_id, item_id, viewer, request_id)
+        added = taking.take_item(session, limits, subscription_id, item_id, viewer, request_id)
+    enqueued = added.due and maybe_enqueue_extraction(queue, added.kind, added.media_id)
+    return Submitted(added.media_id, added.created, enqueued)
 
 
 def take_all(

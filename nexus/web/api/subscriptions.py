@@ -10,7 +10,6 @@ from fastapi import Query, Request, Response
 from nexus.app import App
 from nexus.libraries import catalog
 from nexus.media import queries
-from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.feeds import outlines, requests, subscribing, subscriptions
 from nexus.media.feeds.lookup import find_feed
 from nexus.media.feeds.previews import ItemState, get_preview, list_previews
@@ -97,15 +96,19 @@ def export_opml(nexus: Nexus, viewer: Viewer, library_id: OfLibrary = None) -> R
 )
 @waits_for_site
 def import_opml(nexus: Nexus, viewer: Viewer, body: OutlinesBody, request: Request) -> Response:
-    """Nested outlines are read, too. The feeds are polled one after the other; one that is none is shown as failing.
+    """Nested outlines are read, too. Feeds are polled one after the other; one that is no feed is shown as failing.
 
     Unless you ask for more, their items wait as previews.
     """
-    named = outlines.read_opml(nexus.tools, body.opml.encode())
-    done = outlines.subscribe_to_all(
-        nexus.tools, viewer, named, body.wishes(), body.library_id, request_id(request)
+    done = requests.subscribe_to_outlines(
+        nexus.tools,
+        nexus.queue,
+        viewer,
+        body.opml.encode(),
+        body.wishes(),
+        body.library_id,
+        request_id(request),
     )
-    requests.announce_polls(nexus.queue, done.made)
     return answer(OutlinesOut(subscription_ids=done.made, known=done.known, refused=done.refused))
 
 
@@ -175,10 +178,8 @@ def get_feed_item(nexus: Nexus, viewer: Viewer, subscription_id: UUID, item_id: 
 )
 def poll_subscription(nexus: Nexus, viewer: Viewer, subscription_id: UUID, request: Request) -> Response:
     """At most once a minute. `E_INVALID_STATE`: it is paused or gone, so resume it first."""
-    with nexus.sessions.begin() as session:
-        asked = subscribing.ask_for_poll(session, subscription_id, viewer, request_id(request))
-    enqueued = asked and requests.announce_polls(nexus.queue, [subscription_id])
-    return answer(PollAskedOut(asked=asked, enqueued=enqueued))
+    asked = requests.poll_now(nexus.sessions, nexus.queue, viewer, subscription_id, request_id(request))
+    return answer(PollAskedOut(asked=asked.is_due, enqueued=asked.told))
 
 
 @router.post(
@@ -190,11 +191,16 @@ def take_feed_item(
     nexus: Nexus, viewer: Viewer, subscription_id: UUID, item_id: UUID, request: Request
 ) -> Response:
     """Its library gets the item. For admins of the library; it counts towards your allowance of URLs."""
-    added = requests.take_preview(
-        nexus.sessions, nexus.tools.limits, viewer, subscription_id, item_id, request_id(request)
+    done = requests.take_preview(
+        nexus.sessions,
+        nexus.queue,
+        nexus.tools.limits,
+        viewer,
+        subscription_id,
+        item_id,
+        request_id(request),
     )
-    enqueued = added.due and maybe_enqueue_extraction(nexus.queue, added.kind, added.media_id)
-    return answer(SubmittedOut(media_id=added.media_id, created=added.created, enqueued=enqueued))
+    return answer(SubmittedOut(media_id=done.media_id, created=done.created, enqueued=done.enqueued))
 
 
 @router.post(

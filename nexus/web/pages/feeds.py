@@ -12,7 +12,6 @@ from nexus.app import App
 from nexus.errors import ApiError
 from nexus.libraries import catalog
 from nexus.libraries.access import Role
-from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.feeds import outlines, requests, subscribing, subscriptions
 from nexus.media.feeds.lookup import find_feed
 from nexus.media.feeds.previews import ItemState, list_previews
@@ -79,13 +78,11 @@ def import_opml_by_form(
     library: Library = None,
 ) -> Response:
     try:
-        named = outlines.read_opml(nexus.tools, file)
-        done = outlines.subscribe_to_all(
-            nexus.tools, viewer, named, Wishes(None, None), library, request_id(request)
+        done = requests.subscribe_to_outlines(
+            nexus.tools, nexus.queue, viewer, file, Wishes(None, None), library, request_id(request)
         )
     except ApiError as error:
         return _list(request, nexus, viewer, error=error)
-    requests.announce_polls(nexus.queue, done.made)
     return _list(request, nexus, viewer, imported=done)
 
 
@@ -126,10 +123,7 @@ def show_subscription_page(
 
 @router.post("/{subscription_id}/poll")
 def poll_by_form(request: Request, nexus: Nexus, viewer: PageViewer, subscription_id: UUID) -> Response:
-    with nexus.sessions.begin() as session:
-        asked = subscribing.ask_for_poll(session, subscription_id, viewer, request_id(request))
-    if asked:
-        requests.announce_polls(nexus.queue, [subscription_id])
+    requests.poll_now(nexus.sessions, nexus.queue, viewer, subscription_id, request_id(request))
     return go(f"/following/{subscription_id}")
 
 
@@ -157,11 +151,15 @@ def take_all_by_form(nexus: Nexus, viewer: PageViewer, subscription_id: UUID) ->
 def take_by_form(
     request: Request, nexus: Nexus, viewer: PageViewer, subscription_id: UUID, item_id: UUID
 ) -> Response:
-    added = requests.take_preview(
-        nexus.sessions, nexus.tools.limits, viewer, subscription_id, item_id, request_id(request)
+    requests.take_preview(
+        nexus.sessions,
+        nexus.queue,
+        nexus.tools.limits,
+        viewer,
+        subscription_id,
+        item_id,
+        request_id(request),
     )
-    if added.due:
-        maybe_enqueue_extraction(nexus.queue, added.kind, added.media_id)
     return go(f"/following/{subscription_id}#taken-{item_id}")
 
 

@@ -290,7 +290,9 @@ def test_an_item_without_any_address_can_not_be_taken_in(reader: Reader) -> None
     (item,) = reader.items(made)
     assert item.kind is None
     with pytest.raises(InvalidRequest):
-        requests.take_preview(reader.app.sessions, reader.app.limits, reader.user, made, item.id)
+        requests.take_preview(
+            reader.app.sessions, reader.app.queue, reader.app.limits, reader.user, made, item.id
+        )
 
 
 def test_previews_that_left_the_feed_long_ago_go(reader: Reader, clock: SetClock) -> None:
@@ -298,7 +300,9 @@ def test_previews_that_left_the_feed_long_ago_go(reader: Reader, clock: SetClock
     made = reader.subscribe()
     reader.poll(made)
     taken = next(row for row in reader.items(made) if row.title == "taken")
-    requests.take_preview(reader.app.sessions, reader.app.limits, reader.user, made, taken.id)
+    requests.take_preview(
+        reader.app.sessions, reader.app.queue, reader.app.limits, reader.user, made, taken.id
+    )
     reader.publish(Story("stays"))
     reader.poll_later(made, clock)
     assert len(reader.titles(made)) == 3
