@@ -13,7 +13,7 @@ from nexus.db.upserts import every_column, upsert
 from nexus.errors import InvalidRequest, InvalidState, NotFound
 from nexus.media import queries
 from nexus.media.queries import View
-from nexus.media.shelving import keep_readable
+from nexus.media.shelving import Marks, keep_readable, mark_item
 
 #: More than anybody plans ahead, and few enough to be put in order as a whole.
 MOST_QUEUED = 500
@@ -94,3 +94,14 @@ def next_queued(session: Session, viewer: UUID, after: UUID | None = None) -> Vi
     behind = queue[ids.index(after) + 1 :] if after in ids else []
     others = [view for view in queue if view.row.id != after]
     return next(iter(behind or others), None)
+
+
+def finish_listening(session: Session, media_id: UUID, viewer: UUID) -> View | None:
+    """Note that an item was heard to its end: it counts as read and leaves the queue. Returns what to play after it.
+
+    Raises NotFound if the viewer can't read the item.
+    """
+    mark_item(session, media_id, viewer, Marks(is_read=True))
+    following = next_queued(session, viewer, media_id) if is_queued(session, media_id, viewer) else None
+    unqueue_item(session, media_id, viewer)
+    return following

@@ -7,9 +7,8 @@ from uuid import UUID
 
 from fastapi import Form, Request, Response
 
-from nexus.media import listening, queries, shelving
+from nexus.media import listening, queries
 from nexus.media.heard import report_heard
-from nexus.media.shelving import Marks
 from nexus.media.timings import transcribed_so_far
 from nexus.web.api.listening import HeardBody
 from nexus.web.http.context import Nexus, PageViewer
@@ -102,10 +101,7 @@ def move_by_form(
 def finish_on_page(nexus: Nexus, viewer: PageViewer, media_id: UUID) -> Response:
     """Something was heard to its end: it leaves the queue and counts as read. The answer is what comes next."""
     with nexus.sessions.begin() as session:
-        shelving.mark_item(session, media_id, viewer, Marks(is_read=True))
-        was_queued = listening.is_queued(session, media_id, viewer)
-        following = listening.next_queued(session, viewer, media_id) if was_queued else None
-        listening.unqueue_item(session, media_id, viewer)
+        following = listening.finish_listening(session, media_id, viewer)
     return answer_bare(NextOut(next=None if following is None else following.row.id))
 
 
