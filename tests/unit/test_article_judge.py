@@ -10,6 +10,7 @@ import pytest
 
 from bench import folds
 from nexus.extract.article.blocks import Block, cut_blocks
+from nexus.extract.article.class_names import BIT, GROUPS, groups_of
 from nexus.extract.article.cues import count_cues
 from nexus.extract.article.features import describe_blocks, describe_page
 from nexus.extract.article.heads import read_head
@@ -93,3 +94,12 @@ def test_all_pages_of_a_site_are_judged_by_one_forest_that_has_not_seen_it() -> 
     assert len(found) == 1
     assert found < set(range(folds.FOLDS))
     assert len(json.loads(folds.PATH.read_text("utf-8"))) == folds.FOLDS
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_name_belongs_to_the_groups_whose_words_it_begins_with_or_equals(group: str) -> None:
+    for word in GROUPS[group].split():
+        beginning, stop, _ = word.partition(".")
+        assert groups_of(beginning) & BIT[group]
+        assert groups_of(f"my-{beginning.title()}") & BIT[group]
+        assert bool(groups_of(f"{beginning}qq") & BIT[group]) is not bool(stop)

@@ -36,9 +36,13 @@ BIT = {name: 1 << at for at, name in enumerate(GROUPS)}
 #: A capital letter begins a new word, like a dash.
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WHOLE = {word[:-1]: BIT[name] for name, words in GROUPS.items() for word in words.split() if word[-1] == "."}
-_BEGINNINGS = [
-    (word, BIT[name]) for name, words in GROUPS.items() for word in words.split() if word[-1] != "."
-]
+#: By their first letters: each page is read by a new process, so no cache of earlier answers helps for long.
+_LETTERS = 3
+_BEGINNINGS: dict[str, list[tuple[str, int]]] = {}
+for _name, _words in GROUPS.items():
+    for _word in _words.split():
+        if _word[-1] != ".":
+            _BEGINNINGS.setdefault(_word[:_LETTERS], []).append((_word, BIT[_name]))
 
 
 @lru_cache(maxsize=4096)
@@ -54,7 +58,7 @@ def groups_of(names: str) -> int:
 def _meaning(word: str) -> int:
     word = word.lower()
     found = _WHOLE.get(word, 0)
-    for beginning, bit in _BEGINNINGS:
+    for beginning, bit in _BEGINNINGS.get(word[:_LETTERS], ()):
         if word.startswith(beginning):
             found |= bit
     return found
