@@ -17,7 +17,7 @@ import pytest
 from nexus.app import sandbox as parser_pool
 from nexus.errors import ExtractionFailed, ParserCrashed, ParserMemory, ParserTimeout
 from nexus.extract import Extraction, Hints
-from nexus.extract.builtin import TEXT
+from nexus.extract.builtin import ARTICLE, TEXT
 from nexus.extract.child import frames, handles, messages
 from nexus.extract.child.handles import NurseryHandle
 from nexus.extract.child.messages import ReadRequest
@@ -167,6 +167,17 @@ def test_a_process_imports_only_readers_that_were_used(tmp_path: Path) -> None:
     sandbox.read(TEXT, b"The ferry left the harbour at noon.")
     assert text(sandbox, "readers") == "text"
     sandbox.close()
+
+
+def test_a_process_has_what_a_page_without_marks_needs(own_sandbox: Sandbox) -> None:
+    """Whatever it still had to import or compile, the process of every page would."""
+    page = f"""<html><head><title>Slack water</title><script type="application/ld+json">{{"@type": "NewsArticle",
+    "datePublished": "2025-12-24T06:00:00Z"}}</script></head><body>{"<div>The tide turned at noon, late.</div>" * 30}"""
+    own_sandbox.read(ARTICLE, page.encode())
+    found = own_sandbox.read(
+        "tests.kit.sandbox_readers:late_work", page.encode(), Hints("https://a.example/")
+    )
+    assert [one.text for one in found.fragments] == []
 
 
 def test_closing_a_sandbox_ends_everything_at_once(tmp_path: Path) -> None:

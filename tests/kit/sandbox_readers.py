@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import patch
 
 from nexus.errors import EmptyContent, FetchTimeout, PdfDamaged
 from nexus.extract import Asset, Extraction, Facts, Fragment, Heading, Hints
@@ -347,6 +348,16 @@ def late_import(data: bytes, hints: Hints) -> Extraction:
     import nexus.urls  # noqa: PLC0415
 
     return say(wsgiref.util.__name__, can_ada.__name__, nexus.urls.__name__)
+
+
+def late_work(data: bytes, hints: Hints) -> Extraction:
+    """What the process of an article imports and compiles for it, although the next process will have to again."""
+    from nexus.extract import article  # noqa: PLC0415
+
+    known = set(sys.modules)
+    with patch("re._compiler.compile", wraps=re._compiler.compile) as made:  # type: ignore[attr-defined]
+        article.read_article(data, hints)
+    return say(*sorted(sys.modules.keys() - known), *(str(one.args[0]) for one in made.call_args_list))
 
 
 def call(data: bytes, hints: Hints) -> Extraction:
