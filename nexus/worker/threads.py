@@ -26,6 +26,9 @@ log = logging.get_logger(__name__)
 AHEAD_SECONDS = 0.25
 MOST = 64
 PAUSE_AFTER_ERROR = 1.0
+#: For how long a kind of work that had nothing due is asked last. To ask all kinds before each article would take fifty
+#: queries.
+EMPTY_SECONDS = 0.1
 #: How long after a start upkeep begins.
 FIRST_UPKEEP_SECONDS = 60.0
 #: How often the vectors of the present model are looked after.
@@ -69,6 +72,8 @@ class Workers:
         }
         #: When a batch of each kind was last begun, by count: the kind that has waited longest is asked first.
         self._begun = dict.fromkeys(self._places, 0)
+        #: When each kind was last seen to have nothing due.
+        self._empty = dict.fromkeys(self._places, -EMPTY_SECONDS)
         self._count = itertools.count(1)
         self._watch = threading.Lock()
         self._stopping = threading.Event()
@@ -114,7 +119,11 @@ class Workers:
 
     def _work_once(self) -> bool:
         """Do one batch of work; return whether there was any. Kinds of work take turns, too."""
-        in_turn = sorted(self._kernel.handlers.values(), key=lambda handler: self._begun[handler.kind])
+        lately = time.monotonic() - EMPTY_SECONDS
+        in_turn = sorted(
+            self._kernel.handlers.values(),
+            key=lambda handler: (self._empty[handler.kind] > lately, self._begun[handler.kind]),
+        )
         return any(self._work_on(handler) for handler in in_turn)
 
     def _work_on(self, handler: Handler[Any, Any]) -> bool:
@@ -125,7 +134,9 @@ class Workers:
             # Long work is claimed one by one, so that no thread idles while another has a queue of it.
             batch = self._paces[handler.kind].batch() if handler.settles_together else 1
             claims = self._turns.claim(handler, batch)
-            if claims:
+            if not claims:
+                self._empty[handler.kind] = time.monotonic()
+            else:
                 self._begun[handler.kind] = next(self._count)
                 self._bell.ring()  # for a thread that takes what is left, or watches instead of this one
             self._work_through(handler, claims)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import pytest
@@ -39,6 +40,7 @@ from nexus.work.backlog import Backlog
 from nexus.work.handler import WORKER, Claim, EndedAttempt, Handler, Hold
 from nexus.work.retry import Again, decide
 from nexus.work.turns import Turns
+from nexus.worker import threads
 from nexus.worker.threads import Workers
 from tests.kit.clock import SetClock
 from tests.kit.media import good_extractor, new_media
@@ -306,6 +308,26 @@ def test_kinds_of_work_take_turns(app: App, ringing: Ringing, installed_extracto
     eventually(lambda: "bell" in done, "the bell has rung")
     workers.stop()
     assert done.index("bell") <= 2
+
+
+@pytest.mark.parametrize(("seconds", "looks"), [(0.0, 6), (3600.0, 1)], ids=["long ago", "just now"])
+def test_a_busy_thread_asks_first_for_kinds_that_were_not_empty_just_now(
+    app: App, ringing: Ringing, monkeypatch: pytest.MonkeyPatch, seconds: float, looks: int
+) -> None:
+    monkeypatch.setattr(threads, "EMPTY_SECONDS", seconds)
+    asked: Counter[str] = Counter()
+    workers = with_threads(app, 1)
+    claim = workers._turns.claim
+
+    def counted(handler: Handler[Any, Any], most: int) -> list[Claim[Any]]:
+        asked[handler.kind] += 1
+        return claim(handler, most)
+
+    monkeypatch.setattr(workers._turns, "claim", counted)
+    for _ in range(6):
+        new_bell(app)
+        workers._work_once()
+    assert (len(ringing.rung), asked["step"]) == (6, looks)
 
 
 def test_one_idle_thread_looks_for_work_by_the_clock(app: App) -> None:
