@@ -134,6 +134,12 @@ def _allow(rules: int, place: str) -> None:
     os.close(found)
 
 
+def trim_memory() -> None:
+    """Give pages that hold nothing any more back to the system. Only glibc can be asked to."""
+    with suppress(AttributeError):
+        _libc.malloc_trim(ctypes.c_size_t(0))
+
+
 def filter_calls(program: bytes) -> None:
     code = ctypes.create_string_buffer(program, len(program))
     listing = struct.pack("@HP", len(program) // _STEP_SIZE, ctypes.addressof(code))

@@ -97,9 +97,11 @@ class Nursery:
             self._warm.add(module)
         except BaseException as error:
             return Learned(type(error).__name__)
+        gc.collect()
+        jail.return_memory()
         self._jail.close()
         self._jail = jail.build_jail()
-        # Nothing here is ever garbage, and looking for some in a child would copy the pages it shares.
+        # What is left is never garbage, and looking for some in a child would copy the pages it shares.
         gc.freeze()
         return Learned(None)
 
