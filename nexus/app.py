@@ -99,6 +99,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
     from nexus.embed.earlier import EarlierModels
     from nexus.imports.service import Imports
     from nexus.imports.staging import StagedShares
+    from nexus.media.feeds.share import SubscriptionShare
     from nexus.media.workbench import Tools
     from nexus.queue.inline import InlineQueue
     from nexus.search.codes import SignCodes
@@ -124,6 +125,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         make_embedder(settings),
         SignCodes(settings.search_mib * MIB),
         _ears(settings),
+        SubscriptionShare(settings.subscriptions_per_user, settings.local_owner),
         settings.languages,
         EarlierModels(settings),
     )

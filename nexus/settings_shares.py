@@ -9,7 +9,8 @@ from pydantic_settings import BaseSettings
 class ShareSettings(BaseSettings):
     """Each is for one user. Requests, threads and streams are counted by each server process, bytes for all together.
 
-    The local owner, whose machine it is, may make any number of requests and keep any number of bytes.
+    The local owner, whose machine it is, may make any number of requests, subscribe to any number of feeds and keep any
+    number of bytes.
     """
 
     requests_per_minute: int = Field(
@@ -36,6 +37,11 @@ class ShareSettings(BaseSettings):
         100,
         ge=1,
         description="How many upload links a user may have that are neither used nor expired.",
+    )
+    subscriptions_per_user: int = Field(
+        1000,
+        ge=1,
+        description="How many feeds a user may subscribe to, counted over all their libraries.",
     )
     stored_gib_per_user: float = Field(
         100,

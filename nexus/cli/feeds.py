@@ -14,7 +14,7 @@ from nexus.cli import say
 from nexus.cli.add import find_library
 from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import MISUSED, Refused
-from nexus.errors import ApiError
+from nexus.errors import ApiError, TooManySubscriptions
 from nexus.libraries import catalog
 from nexus.media.feeds import outlines, requests, subscriptions
 from nexus.media.feeds.polling import POLL
@@ -96,9 +96,11 @@ def _subscribe_to(
     path = Path(source).expanduser()
     if "://" in source or not path.is_file():
         made = [requests.subscribe_to_address(app.tools, app.queue, viewer, source, wishes, library_id)]
+        left_out: list[str] = []
         app.kernel.run(Work(POLL, made[0]))
     else:
-        made = _from_file(app, viewer, path, wishes, library_id)
+        done = _from_file(app, viewer, path, wishes, library_id)
+        made, left_out = done.made, done.left_out
     with app.sessions.read() as session:
         views = [subscriptions.get_subscription(session, one, viewer) for one in made]
     for view in views:
@@ -106,9 +108,15 @@ def _subscribe_to(
             say.as_json(_as_json(view))
         else:
             _tell(view)
+    if left_out:
+        share = app.settings.subscriptions_per_user
+        named = ", ".join(left_out)
+        raise TooManySubscriptions(f"You may subscribe to {share} feeds, so these were left out: {named}")
 
 
-def _from_file(app: App, viewer: UUID, path: Path, wishes: Wishes, library_id: UUID | None) -> list[UUID]:
+def _from_file(
+    app: App, viewer: UUID, path: Path, wishes: Wishes, library_id: UUID | None
+) -> outlines.SubscribedList:
     """The feeds of an OPML file are polled by the workers: there may be hundreds."""
     try:
         if path.stat().st_size > MOST_OPML:
@@ -121,7 +129,7 @@ def _from_file(app: App, viewer: UUID, path: Path, wishes: Wishes, library_id: U
         say.hint(f"{say.amount(len(done.known), 'feed was', 'feeds were')} there already.")
     for address in done.refused:
         say.problem(f"{address}: this is not the address of a feed.")
-    return done.made
+    return done
 
 
 def _library_of(app: App, viewer: UUID, name: str | None) -> UUID | None:

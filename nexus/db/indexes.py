@@ -224,6 +224,7 @@ Index(
 )
 Index("uq_subscriptions_feed", subscriptions.c.library_id, subscriptions.c.feed_id, unique=True)
 Index("ix_subscriptions_feed", subscriptions.c.feed_id)
+Index("ix_subscriptions_creator", subscriptions.c.created_by_user_id)
 Index(
     "ix_subscriptions_waiting",
     subscriptions.c.created_by_user_id,

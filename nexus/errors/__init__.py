@@ -17,6 +17,7 @@
     │   │   └── DefaultLibrary        E_DEFAULT_LIBRARY_CANNOT_SHARE   403
     │   ├── NotFound                  E_NOT_FOUND                      404
     │   ├── Conflict                  E_CONFLICT                       409
+    │   │   ├── TooManySubscriptions  E_TOO_MANY_SUBSCRIPTIONS         409
     │   │   ├── InvalidState          E_INVALID_STATE                  409
     │   │   ├── Unsupported           E_UNSUPPORTED                    409
     │   │   └── JobNotReady           NOT_READY                        409

@@ -110,6 +110,12 @@ class Conflict(ApiError):
     status = 409
 
 
+class TooManySubscriptions(Conflict):
+    """You subscribe to as many feeds as you may. Unsubscribe from some of them first."""
+
+    code = "E_TOO_MANY_SUBSCRIPTIONS"
+
+
 class InvalidState(Conflict):
     """This can't be done in the current state. Only what has failed can be retried."""
 

@@ -27,6 +27,7 @@ from nexus.fetch import NO_HEADERS, Download, Fetcher, NotModified
 from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
 from nexus.media import revisions
+from nexus.media.feeds.share import SubscriptionShare
 from nexus.media.files import Files, discard_object
 from nexus.media.recordings import find_recording, keep_recording, know_as, name_item
 from nexus.media.speech import Attempt
@@ -78,6 +79,8 @@ class Tools:
     codes: SignCodes
     #: What transcribes recordings.
     ears: Ears
+    #: How many feeds a user may subscribe to.
+    subscription_share: SubscriptionShare
     #: The languages that people here read, the best first.
     languages: tuple[str, ...] = DEFAULT_LANGUAGES
     #: Embeds questions while vectors of an earlier model are searched.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -55,6 +56,14 @@ def test_opml_goes_in_and_comes_out(terminal: Terminal, pages: Pages, tmp_path: 
     assert f'xmlUrl="{pages.url("/feed")}"' in terminal.run("feeds", "--opml").out
     again = terminal.run("subscribe", str(listing))
     assert (again.code, "1 feed was there already" in again.err) == (0, True)
+    terminal.environment["NEXUS_SUBSCRIPTIONS_PER_USER"] = "1"
+    urls = [pages.url("/feed"), pages.url("/other")]
+    outlined = "".join(f'<outline xmlUrl="{url}"/>' for url in urls)
+    listing.write_text(f'<opml version="2.0"><body>{outlined}</body></opml>')
+    limited = terminal.run("subscribe", str(listing), "--user", str(uuid4()), "--json")
+    assert (limited.code, json.loads(limited.out.splitlines()[0])["url"]) == (1, urls[0])
+    refusal = json.loads(limited.out.splitlines()[1])
+    assert (refusal["error"], urls[1] in refusal["message"]) == ("E_TOO_MANY_SUBSCRIPTIONS", True)
 
 
 def test_what_is_no_feed_is_refused_and_the_others_go_on(terminal: Terminal, pages: Pages) -> None:

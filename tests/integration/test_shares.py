@@ -14,14 +14,18 @@ import pytest
 
 from nexus.app import App
 from nexus.errors import StorageFull
+from nexus.extract.feeds.results import NamedFeed
 from nexus.media import uploads as verbs
+from nexus.media.feeds import outlines
+from nexus.media.feeds.subscribing import Wishes
 from nexus.settings import Settings
 from nexus.storage import Storage
 from nexus.storage.digest import Digest
 from nexus.web.http import threads
 from tests.kit.clock import SetClock
 from tests.kit.crowd import Crowd
-from tests.kit.http import PATIENCE, Site, data, follow, problem
+from tests.kit.feeds import RSS, rss
+from tests.kit.http import PATIENCE, Caller, Site, data, follow, problem
 from tests.kit.http_imports import TEXT, open_batch, stage_file, wait_for_import
 from tests.kit.http_uploads import begin_upload, send_bytes, upload_fields, upload_file
 from tests.kit.job_calls import begin_job, call_step, job_of
@@ -29,6 +33,7 @@ from tests.kit.servers.web_pages import Answer, Pages
 from tests.kit.settings import make_settings
 from tests.kit.sign_ins import cookie_of
 from tests.kit.uploads import Uploader, unique_pdf
+from tests.kit.users import new_user
 from tests.kit.waiting import eventually
 
 GIB = 1024**3
@@ -252,6 +257,54 @@ class TestUploads:
 
 def _expected(size: int) -> verbs.Expected:
     return verbs.Expected("pdf", "a file.pdf", "application/pdf", size)
+
+
+class TestSubscriptions:
+    @with_shares(subscriptions_per_user=2)
+    def test_a_user_subscribes_to_only_so_many_feeds(self, site: Site, pages: Pages) -> None:
+        me, you = site.caller(), site.caller()
+        for path in ("/a", "/b", "/c"):
+            pages[path] = Answer(rss([]), RSS)
+        made = [data(subscribe_at(me, pages, path))["id"] for path in ("/a", "/b")]
+        assert problem(subscribe_at(me, pages, "/c")) == (409, "E_TOO_MANY_SUBSCRIPTIONS")
+        assert problem(subscribe_at(me, pages, "/a")) == (409, "E_CONFLICT")
+        assert len(data(me.get("/subscriptions"))["items"]) == 2
+        data(subscribe_at(you, pages, "/c"))
+        data(me.delete(f"/subscriptions/{made[0]}"))
+        data(subscribe_at(me, pages, "/c"))
+
+    @with_shares(subscriptions_per_user=2)
+    def test_opml_brings_what_fits_and_names_the_rest(self, app: App, site: Site, pages: Pages) -> None:
+        me = site.caller()
+        first, *others = (pages.url(f"/{name}") for name in "abcd")
+        done = data(me.post("/feeds/opml", json={"opml": opml_of(first)}))
+        assert (len(done["subscription_ids"]), done["left_out"]) == (1, [])
+        done = data(me.post("/feeds/opml", json={"opml": opml_of(*others, first)}))
+        assert (len(done["subscription_ids"]), done["known"], done["left_out"]) == (1, [first], others[1:])
+        browser = site.anyone(Cookie=cookie_of(app.sessions, me.user), **{"Sec-Fetch-Site": "same-origin"})
+        shown = browser.post("/following/opml", files={"file": ("reader.opml", opml_of(*others))})
+        assert "2 were left out" in shown.text
+        assert all(address in shown.text for address in others[1:])
+
+    @with_shares(subscriptions_per_user=3)
+    def test_subscriptions_that_are_made_at_once_share_the_places(self, app: App) -> None:
+        me, crowd = new_user(app), Crowd(8)
+
+        def made(number: int) -> int:
+            named = [NamedFeed(f"https://example.com/{number}")]
+            return len(outlines.subscribe_to_all(app.tools, me, named, Wishes()).made)
+
+        assert sum(crowd.rush(made)) == 3
+        crowd.close()
+
+
+def subscribe_at(me: Caller, pages: Pages, path: str) -> Any:
+    return me.post("/subscriptions", json={"url": pages.url(path)})
+
+
+def opml_of(*addresses: str) -> str:
+    outlined = "".join(f'<outline xmlUrl="{one}"/>' for one in addresses)
+    return f'<opml version="2.0"><body>{outlined}</body></opml>'
 
 
 @pytest.mark.wall_clock

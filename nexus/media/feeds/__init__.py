@@ -7,6 +7,7 @@ lookup        the feed behind an address, and a look at it before subscribing
 reading       a feed is fetched and read, and what it says is checked
 polling       subscriptions as work: due, polled, and due again
 poll_results  what came of a poll is written
+share         how many feeds one user may subscribe to
 pace          how long until the next poll
 arrivals      what is new in a feed, and what has changed
 previews      what a subscription has brought, as a viewer sees it

@@ -8,11 +8,12 @@ from html import escape
 from uuid import UUID
 
 from nexus import urls
-from nexus.errors import ExtractionFailed, InvalidRequest, InvalidUrl
+from nexus.errors import ExtractionFailed, InvalidRequest, InvalidUrl, TooManySubscriptions
 from nexus.extract import Hints
 from nexus.extract.feeds import OPML_READER
 from nexus.extract.feeds.results import NamedFeed, OutlineFeeds
 from nexus.media.feeds.lookup import address_to_ask
+from nexus.media.feeds.share import require_share
 from nexus.media.feeds.subscribing import Wishes, subscribe_unseen
 from nexus.media.feeds.subscriptions import SubscriptionView
 from nexus.media.workbench import Tools
@@ -28,6 +29,8 @@ class SubscribedList:
     #: Addresses of feeds that the library had already, and those that are none.
     known: list[str]
     refused: list[str]
+    #: Addresses that the user's share has no room for.
+    left_out: list[str]
 
 
 def read_opml(tools: Tools, data: bytes) -> list[NamedFeed]:
@@ -49,16 +52,25 @@ def subscribe_to_all(
     library_id: UUID | None = None,
     request_id: str | None = None,
 ) -> SubscribedList:
-    """Subscribe a library to each feed, in a transaction of its own. Nobody looks at them before they are polled."""
-    done = SubscribedList([], [], [])
+    """Subscribe a library to each feed, in a transaction of its own. Nobody looks at them before they are polled.
+
+    As many as the user may have are taken, the first ones first; those that the library has already take no room.
+    """
+    done = SubscribedList([], [], [], [])
     for one in named:
         try:
             address = urls.identify_article(address_to_ask(one.url)).canonical_url
         except InvalidUrl:
             done.refused.append(one.url)
             continue
-        with tools.sessions.begin() as session:
-            made = subscribe_unseen(session, viewer, address, wishes, library_id, request_id)
+        try:
+            with tools.sessions.begin() as session:
+                made = subscribe_unseen(session, viewer, address, wishes, library_id, request_id)
+                if made is not None:
+                    require_share(session, tools.subscription_share, viewer)
+        except TooManySubscriptions:
+            done.left_out.append(address)
+            continue
         if made is None:
             done.known.append(address)
         else:

@@ -15,6 +15,7 @@ from nexus.media.feeds import outlines, previews, subscribing, taking
 from nexus.media.feeds.lookup import find_feed
 from nexus.media.feeds.outlines import SubscribedList
 from nexus.media.feeds.polling import POLL
+from nexus.media.feeds.share import require_share
 from nexus.media.feeds.subscribing import Wishes
 from nexus.media.files import Files
 from nexus.media.submit import Submitted
@@ -45,7 +46,7 @@ def subscribe_to_address(
     library_id: UUID | None = None,
     request_id: str | None = None,
 ) -> UUID:
-    """Look up the feed of an address, and subscribe to it. Raises as `find_feed` and `subscribe` do.
+    """Look up the feed of an address, and subscribe to it. Raises as `find_feed`, `subscribe` and `require_share` do.
 
     A library that the viewer can't change is refused before anything is fetched.
     """
@@ -55,6 +56,7 @@ def subscribe_to_address(
     found = find_feed(tools, address)
     with tools.sessions.begin() as session:
         made = subscribing.subscribe(session, viewer, found, wishes, library, request_id)
+        require_share(session, tools.subscription_share, viewer)
     announce_polls(queue, [made])
     return made
 

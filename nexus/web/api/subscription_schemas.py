@@ -214,3 +214,4 @@ class OutlinesOut(Answer):
     subscription_ids: list[UUID]
     known: list[str] = Field(description="Feeds that the library had already.")
     refused: list[str] = Field(description="Addresses that can't be those of feeds.")
+    left_out: list[str] = Field(description="Feeds beyond the number that you may subscribe to.")

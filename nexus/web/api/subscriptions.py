@@ -58,6 +58,7 @@ def subscribe(nexus: Nexus, viewer: Viewer, body: SubscribeBody, request: Reques
     """The feed behind the address is looked up first, and polled for the first time soon after.
 
     For admins of the library. `E_NO_FEED`: there is none. `E_FEED_UNREACHABLE`: the site gives no answer.
+    `E_TOO_MANY_SUBSCRIPTIONS`: you subscribe to as many as you may.
     """
     made = requests.subscribe_to_address(
         nexus.tools, nexus.queue, viewer, body.url, body.wishes(), body.library_id, request_id(request)
@@ -98,7 +99,8 @@ def export_opml(nexus: Nexus, viewer: Viewer, library_id: OfLibrary = None) -> R
 def import_opml(nexus: Nexus, viewer: Viewer, body: OutlinesBody, request: Request) -> Response:
     """Nested outlines are read, too. Feeds are polled one after the other; one that is no feed is shown as failing.
 
-    Unless you ask for more, their items wait as previews.
+    Unless you ask for more, their items wait as previews. If there are more feeds than you may subscribe to, the first
+    ones are taken, and the answer names the others.
     """
     done = requests.subscribe_to_outlines(
         nexus.tools,
@@ -109,7 +111,11 @@ def import_opml(nexus: Nexus, viewer: Viewer, body: OutlinesBody, request: Reque
         body.library_id,
         request_id(request),
     )
-    return answer(OutlinesOut(subscription_ids=done.made, known=done.known, refused=done.refused))
+    return answer(
+        OutlinesOut(
+            subscription_ids=done.made, known=done.known, refused=done.refused, left_out=done.left_out
+        )
+    )
 
 
 @router.get("/{subscription_id}", responses=answers(Data[SubscriptionOut], 404), summary="Get a subscription")

@@ -192,6 +192,7 @@ def _create_subscriptions() -> None:
     )
     op.create_index("uq_subscriptions_feed", "subscriptions", ["library_id", "feed_id"], unique=True)
     op.create_index("ix_subscriptions_feed", "subscriptions", ["feed_id"])
+    op.create_index("ix_subscriptions_creator", "subscriptions", ["created_by_user_id"])
     waiting = "status IN ('active', 'failing') AND lease_expires_at IS NULL"
     columns = ["created_by_user_id", "run_after", "id"]
     _index("ix_subscriptions_waiting", "subscriptions", columns, waiting, unique=False)
