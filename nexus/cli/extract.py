@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -68,6 +68,9 @@ class Loose:
         self, url: str, body: bytes, accept: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> Fetched:
         return as_fetched(self.fetcher.post_data(url, body, accept, headers=headers))
+
+    def asking(self, provider: str) -> AbstractContextManager[None]:
+        return self.fetcher.asking(provider)
 
     @contextmanager
     def file(self) -> Iterator[StoredFile]:

@@ -22,7 +22,7 @@ class WorkError(NexusError):
     shown_as: ClassVar[str | None] = None
     #: How many seconds the other side asked to wait.
     retry_after: float | None = None
-    #: Whether each wait is longer than the one before, up to a day.
+    #: Whether the other side may ask to wait for a day, and not for an hour at most.
     lasting: ClassVar[bool] = False
 
 

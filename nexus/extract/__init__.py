@@ -166,6 +166,11 @@ class Workbench(Protocol):
         """Post a short question to a site's API. Raises as `fetch_data` does."""
         ...
 
+    def asking(self, provider: str) -> AbstractContextManager[None]:
+        """Ask a provider that blocks addresses. Raises ProviderBlocked, before anything is asked, while it blocks this
+        one. What is raised inside is remembered for all items of the provider."""
+        ...
+
     def file(self) -> AbstractContextManager[StoredFile]:
         """Open the media's file, checked against its hash."""
         ...

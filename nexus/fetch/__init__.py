@@ -33,6 +33,7 @@ from nexus.fetch.answers import (
     require_success,
     sendable,
 )
+from nexus.fetch.blocks import ProviderBlocks
 from nexus.fetch.encodings import OFFERED, Decoder, make_decoder
 from nexus.fetch.guard import Guard, Target, parse_host_ports, parse_ip
 from nexus.fetch.limits import FetchDeadline, FetchLimits, System
@@ -122,6 +123,7 @@ class Fetcher:
         self._guard = Guard(limits.ports, limits.allow)
         self._lookups = Lookups(system.resolve)
         self._pace = SitePace(limits.at_once, limits.delay, system, book)
+        self._blocks = ProviderBlocks(self._pace.book)
         # Its debug lines contain the headers of answers, and so complete addresses.
         logging.getLogger("httpcore2").setLevel(logging.WARNING)
 
@@ -209,6 +211,10 @@ class Fetcher:
                     return
                 target = self._guard.follow(target, head.location())
         raise FetchRedirects
+
+    def asking(self, provider: str) -> AbstractContextManager[None]:
+        """Ask a provider that may block this address; see `ProviderBlocks.asking`."""
+        return self._blocks.asking(provider)
 
     def close(self) -> None:
         """Start no more fetches, and fail those that wait for their turn. The others run to their end."""

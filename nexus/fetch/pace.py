@@ -26,6 +26,8 @@ CLOSED = "Nexus is stopping. Retry later."
 LOOK_SECONDS = 0.1
 #: A place is kept this much longer than its request may take.
 SLACK_SECONDS = 2.0
+#: For how long a block that is over makes the next one longer, in seconds.
+BLOCK_REMEMBERED = 24 * 3600.0
 
 
 @dataclass
@@ -38,14 +40,19 @@ class SiteState:
     next_start: float = 0.0
     #: For each port, until when it asks to be left alone.
     rests: dict[str, float] = field(default_factory=dict)
+    #: Of a provider, how many times in a row it has blocked this address, and until when nobody asks it.
+    blocks: int = 0
+    blocked_until: float = 0.0
 
     def forget(self, now: float) -> None:
         """Drop what is over."""
         self.places = {name: until for name, until in self.places.items() if until > now}
         self.rests = {port: until for port, until in self.rests.items() if until > now}
+        if self.blocked_until + BLOCK_REMEMBERED <= now:
+            self.blocks = 0
 
     def is_idle(self, now: float) -> bool:
-        return not self.places and not self.rests and self.next_start <= now
+        return not (self.places or self.rests or self.blocks) and self.next_start <= now
 
 
 class SiteBook(Protocol):
@@ -84,7 +91,7 @@ class SitePace:
         self._at_once = at_once
         self._delay = delay
         self._system = system
-        self._book = book or MemoryBook(system.clock)
+        self.book = MemoryBook(system.clock) if book is None else book
         #: Wakes threads that wait for a place when another thread of this process gives one up.
         self._left = threading.Condition()
         self._closed = False
@@ -157,7 +164,7 @@ class SitePace:
 
     def _leave(self, site: str, name: str) -> None:
         try:
-            self._book.change(site, lambda state, _: state.places.pop(name, None))
+            self.book.change(site, lambda state, _: state.places.pop(name, None))
         except Exception as error:  # the place becomes free in time
             log.warning("site_place_left_behind", reason=type(error).__name__)
         with self._left:
@@ -166,7 +173,7 @@ class SitePace:
     def _change(self, site: str, act: Callable[[SiteState, float], T]) -> T:
         """Raises FetchBusy if the book can't be read: without it, nobody knows how many requests are running."""
         try:
-            return self._book.change(site, act)
+            return self.book.change(site, act)
         except FetchFailed:
             raise
         except Exception as error:

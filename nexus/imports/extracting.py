@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 from uuid import UUID
@@ -50,6 +50,9 @@ class ImportBench:
         if self.cancel.cancelled:
             raise ReadCancelled
         return as_fetched(self.tools.fetcher.post_data(url, body, accept, headers=headers))
+
+    def asking(self, provider: str) -> AbstractContextManager[None]:
+        return self.tools.fetcher.asking(provider)
 
     @contextmanager
     def file(self) -> Iterator[StoredFile]:

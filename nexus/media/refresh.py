@@ -217,8 +217,7 @@ class Refreshing(ErrandHandler[RefreshRow, Due, Found | Nothing | None]):
         return outcome
 
     def _try_again(self, claim: Claim[Due], nothing: Nothing) -> str:
-        waits = claim.hold.attempt - 1
-        again = decide(nothing.error, claim.tries, self._tools.backoff_seconds, waits=waits)
+        again = decide(nothing.error, claim.tries, self._tools.backoff_seconds)
         if isinstance(nothing.error, ExtractorNotImplemented):
             # Another worker may have it, or this one after its next start.
             again = Again(backoff(self._tools.backoff_seconds, claim.tries), counted=False)

@@ -17,7 +17,6 @@ from nexus.media.feeds.own_texts import text_from_feed
 from nexus.media.files import discard_object
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.texts import Found, Readable
-from nexus.media.waits import count_waits
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 from nexus.states.media import Kind, Stage
@@ -117,10 +116,9 @@ class Extracting(Handler[MediaRow, Readable | Nothing]):
         return outcome
 
     def _give_up(self, claim: Claim[MediaRow], nothing: Nothing) -> Outcome:
-        error, seconds = nothing.error, self._tools.backoff_seconds
+        error = nothing.error
+        again = decide(error, claim.tries, self._tools.backoff_seconds)
         with self._tools.sessions.begin() as session:
-            waits = count_waits(session, claim.subject.id, error) if error.lasting else 0
-            again = decide(error, claim.tries, seconds, waits=waits)
             if not self.put_down(session, claim.hold, again, error, WORKER):
                 return Outcome.STALE
             if again is None and nothing.kept is not None:

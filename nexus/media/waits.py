@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, exists, func, literal_column, select
+from sqlalchemy import bindparam, literal_column, select
 
 from nexus.db.session import Query, Session
 from nexus.db.tables import history
-from nexus.errors import WorkError
-from nexus.states.media import MEDIA, RELEASE, START
-
-
-class _Count(NamedTuple):
-    waits: int
+from nexus.states.media import MEDIA
 
 
 class _Last(NamedTuple):
@@ -22,36 +17,10 @@ class _Last(NamedTuple):
 
 
 _OF_ITEM = (history.c.subject == MEDIA.name, history.c.subject_id == bindparam("media_id"))
-_since = history.alias("since")
-_COUNT = Query(
-    select(func.count().label("waits"))
-    .select_from(history)
-    .where(
-        *_OF_ITEM,
-        history.c.event == RELEASE.verb,
-        history.c.error_code == bindparam("code"),
-        ~exists(
-            select(_since.c.id).where(
-                _since.c.subject == history.c.subject,
-                _since.c.subject_id == history.c.subject_id,
-                _since.c.id > history.c.id,
-                _since.c.event != START.verb,
-                _since.c.event != RELEASE.verb,
-            )
-        ),
-    ),
-    _Count,
-)
 _LAST = Query(
     select(history.c.error_code).where(*_OF_ITEM).order_by(history.c.id.desc()).limit(literal_column("1")),
     _Last,
 )
-
-
-def count_waits(session: Session, media_id: UUID, error: WorkError) -> int:
-    """Return how often an item has waited for the end of an error since anything else became of it."""
-    found = session.first(_COUNT, media_id=media_id, code=error.code)
-    return 0 if found is None else found.waits
 
 
 def reason_of_wait(session: Session, media_id: UUID) -> str | None:

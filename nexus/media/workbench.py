@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import PurePosixPath
@@ -146,6 +146,9 @@ class Bench:
         self, url: str, body: bytes, accept: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> Fetched:
         return as_fetched(self._tools.fetcher.post_data(url, body, accept, headers=headers))
+
+    def asking(self, provider: str) -> AbstractContextManager[None]:
+        return self._tools.fetcher.asking(provider)
 
     def _ask(self, url: str) -> Download | NotModified:
         """Ask whether it has changed, if it is the item's own address and there is something to compare with."""

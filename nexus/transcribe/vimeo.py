@@ -41,19 +41,8 @@ def ask_vimeo(bench: Workbench, video_id: str, url: str) -> Recording:
     """
     key = url.partition(f"/{video_id}/")[2]
     config = f"https://player.vimeo.com/video/{video_id}/config" + (f"?h={key}" if key else "")
-    try:
-        answer = bench.fetch_data(config, ACCEPT)
-        found = bench.read_as(Recording, f"{__name__}:read_config", answer.body, answer.hints())
-    except FetchRateLimited as error:
-        blocked = ProviderBlocked(BLOCKED)
-        blocked.retry_after = max(error.retry_after or 0.0, ProviderBlocked.retry_after)
-        raise blocked from error
-    except FetchFailed as error:
-        if error.transient:
-            raise
-        raise VideoUnavailable() if error.http_status in GONE else TranscriptUnavailable(NOT_SHOWN) from error
-    except ExtractionFailed as error:
-        raise TranscriptUnavailable(UNREADABLE) from error
+    with bench.asking("vimeo"):
+        found = _ask_player(bench, config)
     tracks = [(one.language or "", _is_automatic(one)) for one in found.transcripts]
     order = rank_captions(tracks, bench.languages)
     return Recording(
@@ -65,6 +54,22 @@ def ask_vimeo(bench: Workbench, video_id: str, url: str) -> Recording:
         chapters=found.chapters,
         transcripts=tuple(found.transcripts[place] for place in order),
     )
+
+
+def _ask_player(bench: Workbench, config: str) -> Recording:
+    try:
+        answer = bench.fetch_data(config, ACCEPT)
+        return bench.read_as(Recording, f"{__name__}:read_config", answer.body, answer.hints())
+    except FetchRateLimited as error:
+        blocked = ProviderBlocked(BLOCKED)
+        blocked.retry_after = max(error.retry_after or 0.0, ProviderBlocked.retry_after)
+        raise blocked from error
+    except FetchFailed as error:
+        if error.transient:
+            raise
+        raise VideoUnavailable() if error.http_status in GONE else TranscriptUnavailable(NOT_SHOWN) from error
+    except ExtractionFailed as error:
+        raise TranscriptUnavailable(UNREADABLE) from error
 
 
 def caption_source(track: NamedTranscript) -> str:

@@ -90,7 +90,7 @@ def ask_youtube(bench: Workbench, video_id: str) -> YouTubeAnswers:
     """Ask for the best captions of a video. Raises FetchFailed if YouTube can't be reached at the moment."""
     answers = YouTubeAnswers()
     try:
-        with _explained():
+        with bench.asking("youtube"), _explained():
             answers.captions = _captions(_CaptionClient(bench, answers), video_id)
     except (ProviderBlocked, TranscriptUnavailable) as error:
         answers.error = error

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from nexus.errors import WorkError
+from nexus.fetch.blocks import LONGEST_BLOCK
 
 MAX_TRIES = 3
 #: Even if a site asks to be left alone for longer.
 LONGEST_WAIT = timedelta(hours=1)
-#: For a site that blocks this address: asking more often would only prolong that.
-LONGEST_BLOCK = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -23,17 +22,10 @@ class Again:
     counted: bool = True
 
 
-def decide(
-    error: WorkError, tries: int, seconds: float, most: int = MAX_TRIES, waits: int = 0
-) -> Again | None:
-    """Decide what follows an error after so many tries; None if the work is given up.
-
-    `waits` says how many waits an error that lasts has caused before this one.
-    """
+def decide(error: WorkError, tries: int, seconds: float, most: int = MAX_TRIES) -> Again | None:
+    """Decide what follows an error after so many tries; None if the work is given up."""
     if error.at_once:
         return Again(counted=False)
-    if error.lasting:
-        return Again(_growing(error, waits), counted=error.counted)
     if not error.counted:
         return Again(_wait(error, seconds, 1), counted=False)
     if error.transient and tries < most:
@@ -46,13 +38,7 @@ def backoff(seconds: float, tries: int) -> timedelta:
     return timedelta(seconds=seconds * 2 ** max(tries - 1, 0) * random.uniform(0.5, 1.0))  # noqa: S311
 
 
-def _growing(error: WorkError, waits: int) -> timedelta:
-    """Return a wait that doubles each time, less up to an eighth at random."""
-    grown = timedelta(seconds=error.retry_after or 0) * (1 << min(waits, 10))
-    return min(grown, LONGEST_BLOCK) * random.uniform(0.875, 1.0)  # noqa: S311
-
-
 def _wait(error: WorkError, seconds: float, tries: int) -> timedelta:
     """Return the backoff, or the wait that the other side asked for if that is longer."""
     asked = timedelta(seconds=error.retry_after or 0)
-    return max(backoff(seconds, tries), min(asked, LONGEST_WAIT))
+    return max(backoff(seconds, tries), min(asked, LONGEST_BLOCK if error.lasting else LONGEST_WAIT))

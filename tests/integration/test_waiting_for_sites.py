@@ -52,7 +52,7 @@ def fetching() -> None:
 
 def end_rest(app: App) -> None:
     """The time that the site asked for is over."""
-    app.tools.fetcher._pace._book.change("127.0.0.1", lambda state, _: state.rests.clear())
+    app.tools.fetcher._pace.book.change("127.0.0.1", lambda state, _: state.rests.clear())
 
 
 def paths(pages: Pages) -> list[str]:

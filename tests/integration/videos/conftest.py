@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from nexus.app import App
+from nexus.fetch.pace import MemoryBook
 from nexus.media.workbench import Tools
 from nexus.settings import Settings
 from tests.kit.certificates import NOW, Authority
@@ -40,4 +41,5 @@ def settings(sqlite_url: str, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def tools(app: App, video_sites: VideoSites, installed_extractors: None) -> Tools:
-    return replace(app.tools, fetcher=video_sites.fetcher())
+    book = MemoryBook(lambda: app.sessions.clock().timestamp())
+    return replace(app.tools, fetcher=video_sites.fetcher(book))

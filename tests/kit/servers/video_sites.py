@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from nexus.fetch import Fetcher, FetchLimits, System
 from nexus.fetch.addresses import Address
+from nexus.fetch.pace import SiteBook
 from tests.kit.servers.threads import running
 from tests.kit.servers.web_pages import Answer, _Server
 
@@ -55,10 +56,10 @@ class VideoSites(dict[str, "Answer | Act"]):
         self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._running = ExitStack()
 
-    def fetcher(self, **limits: Any) -> Fetcher:
+    def fetcher(self, book: SiteBook | None = None, **limits: Any) -> Fetcher:
         """A fetcher with its usual guard, for which this server is the Internet."""
         system = System(resolve=self._resolve, connect=self._connect)
-        return Fetcher(FetchLimits(delay=0, **limits), system)
+        return Fetcher(FetchLimits(delay=0, **limits), system, book)
 
     def places(self) -> list[str]:
         """What was asked for, without queries."""
