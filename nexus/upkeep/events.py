@@ -36,6 +36,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 
 from nexus.db.editorial import jobs, stories
+from nexus.db.feeds import subscriptions
 from nexus.db.moves import constant
 from nexus.db.rows import HistoryRow
 from nexus.db.session import Query, Session, Statement
@@ -47,6 +48,7 @@ from nexus.media.history import knowable, known
 from nexus.states.job import JOB
 from nexus.states.media import MEDIA
 from nexus.states.story import STORY
+from nexus.states.subscription import SUBSCRIPTION
 
 BATCH = 500
 #: How much of the history is searched for one viewer's events before their own items are asked instead.
@@ -144,8 +146,18 @@ def _visible(rows: FromClause) -> ColumnElement[bool]:
         .where(stories.c.id == rows.c.subject_id, queries.VISIBLE)
         .correlate(rows)
     )
+    of_subscription = exists(
+        select(subscriptions.c.id)
+        .join(memberships, memberships.c.library_id == subscriptions.c.library_id)
+        .where(
+            subscriptions.c.id == rows.c.subject_id,
+            memberships.c.user_id == bindparam("viewer", type_=Uuid()),
+        )
+        .correlate(rows)
+    )
     return or_(
         and_(rows.c.subject == constant(MEDIA.name), known(rows)),
+        and_(rows.c.subject == constant(SUBSCRIPTION.name), of_subscription),
         and_(rows.c.subject == constant(JOB.name), of_job),
         and_(rows.c.subject == constant(STORY.name), of_story),
     )
@@ -218,6 +230,9 @@ def _own(dialect: Dialect) -> Select[Any]:
         select(library_media.c.media_id.label("id"))
         .join(memberships, memberships.c.library_id == library_media.c.library_id)
         .where(memberships.c.user_id == viewer),
+        select(subscriptions.c.id)
+        .join(memberships, memberships.c.library_id == subscriptions.c.library_id)
+        .where(memberships.c.user_id == viewer),
         select(own_jobs.c.id),
         select(stories.c.id).join(own_jobs, own_jobs.c.id == stories.c.job_id),
     ).cte("own")
@@ -260,6 +275,7 @@ def _look_for_all(dialect: Dialect) -> Select[Any]:
         return rows.c.subject == constant(subject)
 
     creator, member = jobs.c.created_by_user_id, memberships.c.user_id
+    of_subscription = and_(of(SUBSCRIPTION.name), subscriptions.c.id == rows.c.subject_id)
     of_job = and_(of(JOB.name), jobs.c.id == rows.c.subject_id)
     of_story = and_(of(STORY.name), stories.c.id == rows.c.subject_id)
     job_of_story = jobs.c.id == stories.c.job_id
@@ -271,6 +287,11 @@ def _look_for_all(dialect: Dialect) -> Select[Any]:
         .join(memberships, memberships.c.library_id == library_media.c.library_id)
         .join(media, media.c.id == library_media.c.media_id)
         .where(among(member), knowable(rows, member)),
+        select(rows.c.id, member)
+        .select_from(rows)
+        .join(subscriptions, of_subscription)
+        .join(memberships, memberships.c.library_id == subscriptions.c.library_id)
+        .where(among(member)),
         select(rows.c.id, creator).select_from(rows).join(jobs, of_job).where(among(creator)),
         select(rows.c.id, member).select_from(rows).join(jobs, of_job).join(memberships, admin),
         select(rows.c.id, creator)

@@ -173,9 +173,9 @@ def test_a_feed_that_is_gone_says_so(page: Page, live_site: LiveSite, sites: Pag
     sites["/fleeting"] = Answer(b"gone", status=410)
     page.goto(f"{live_site.url}/following")
     import_feed(page, sites.url("/fleeting"))
+    expect(page.locator(".feed .badge")).to_have_text("Gone")  # without a reload
     page.locator(".feed .item-title a").click()
     expect(page).to_have_url(re.compile("/following/[0-9a-f-]{36}$"))
-    reload_until_there(page, "Gone")
     expect(page.locator(".failure")).to_contain_text("no more")
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     assert violations(page) == []

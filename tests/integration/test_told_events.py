@@ -9,12 +9,13 @@ from nexus.libraries import members
 from nexus.libraries.access import Role, ensure_user
 from nexus.media import history
 from nexus.media.add import add_url
+from nexus.media.feeds.subscribing import Wishes, change_subscription, subscribe_unseen
 from nexus.media.lifecycle import retry_media
 from nexus.states.media import MediaStatus
 from nexus.upkeep import events
 from nexus.upkeep.events import StreamPlace
 from tests.kit.clock import SetClock
-from tests.kit.http import Caller, follow
+from tests.kit.http import Caller, data, follow
 from tests.kit.media import fail_media, new_file, share_media, walk_media_to
 
 URL = "https://example.com/an-article"
@@ -165,3 +166,33 @@ def test_a_stream_from_the_beginning_has_nothing_of_a_stranger(
         "retry",
         "you",
     )
+
+
+def test_the_states_of_a_subscription_are_told_to_the_members_of_its_library(
+    app: App, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me, member, stranger = someone(app), someone(app), someone(app)
+    library = share_media(app, me, add(app, me), (member, Role.MEMBER))
+    with app.sessions.begin() as session:
+        made = subscribe_unseen(session, me, "https://example.com/feed", Wishes(), library)
+        assert made is not None
+    with app.sessions.begin() as session:
+        change_subscription(session, made.id, me, is_paused=True)
+    for viewer in (me, member):
+        assert told(app, viewer, monkeypatch)[-2:] == [("create", me), ("pause", me)]
+    assert told(app, stranger, monkeypatch) == []
+    with app.sessions.begin() as session:
+        members.remove_member(session, library, member, me)
+    assert told(app, member, monkeypatch) == []
+
+
+def test_an_event_names_the_subscription_that_it_is_about(app: App, me: Caller) -> None:
+    with app.sessions.begin() as session:
+        made = subscribe_unseen(session, me.user, "https://example.com/feed", Wishes())
+    assert made is not None
+    with follow(me) as stream:
+        data(me.patch(f"/subscriptions/{made.id}", json={"status": "paused"}))
+        event = stream.next()
+    assert (event.name, event.data["subscription_id"]) == ("subscription", str(made.id))
+    assert (event.data["event"], event.data["to_status"], event.data["actor"]) == ("pause", "paused", "you")
+    assert "media_id" not in event.data

@@ -42,6 +42,7 @@ class SubscriptionView(NamedTuple):
     brought_at: datetime | None
     run_after: datetime
     created_at: datetime
+    updated_at: datetime
     role: Role
     #: How many items it has brought, how many of them were taken in, and how many are about to be.
     items: int

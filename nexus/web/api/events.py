@@ -54,6 +54,7 @@ class StreamedEvent(EventOut):
     media_id: UUID | None = None
     job_id: UUID | None = None
     story_id: UUID | None = None
+    subscription_id: UUID | None = None
 
 
 @dataclass(eq=False)
@@ -224,8 +225,8 @@ class _Followed(StreamingResponse):
 async def follow(
     request: Request, viewer: AnyViewer, last_event_id: Annotated[str | None, Header(max_length=64)] = None
 ) -> Response:
-    """Each event is one transition of an item in your libraries, or of a job or story that you may see. Reconnect with
-    Last-Event-ID and you miss nothing."""
+    """Each event is one transition of an item or a subscription in your libraries, or of a job or story that you may
+    see. Reconnect with Last-Event-ID and you miss nothing."""
     place = None if last_event_id is None else StreamPlace.parse(last_event_id)
     try:
         desk = app_of(request).imports.served(viewer)

@@ -198,7 +198,9 @@
     stream.addEventListener("media", (message) => {
       const event = JSON.parse(message.data);
       refresh(event.media_id, belongsHere(event));
+      if (event.event === "create") feedNews(); // perhaps a feed has brought it
     });
+    stream.addEventListener("subscription", feedNews);
     stream.addEventListener("import", () => byId("import-state") && lookAgain());
     for (const subject of ["job", "story"]) {
       stream.addEventListener(subject, (message) => deskNews(JSON.parse(message.data)[`${subject}_id`], subject));
@@ -217,6 +219,10 @@
   function deskNews(id, subject) {
     const isListed = subject === "job" && byId("jobs") && !new URLSearchParams(location.search).has("cursor");
     if (isListed || byId(`job-${id}`) || byId(`story-${id}`)) lookAgain();
+  }
+
+  function feedNews() {
+    if (document.querySelector("[data-feeds]")) lookAgain();
   }
 
   // ── Ticked rows of a list ──
