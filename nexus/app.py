@@ -124,7 +124,7 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
         _picture_limits(settings),
         make_embedder(settings),
         SignCodes(settings.search_mib * MIB),
-        _ears(settings),
+        build_ears(settings),
         SubscriptionShare(settings.subscriptions_per_user, settings.local_owner),
         settings.languages,
         EarlierModels(settings),
@@ -245,9 +245,12 @@ def _picture_limits(settings: Settings) -> PictureLimits:
     )
 
 
-def _ears(settings: Settings) -> Ears:
-    """An attempt ends long before its lease does: fetching the sound may take a third of that time, and hearing it
-    another third, while one before it may take as long."""
+def build_ears(settings: Settings) -> Ears:
+    """Build what transcribes recordings.
+
+    An attempt ends long before its lease does: fetching the sound may take a third of that time, and hearing it
+    another third, while one before it may take as long.
+    """
     from nexus.media.transcribing import Ears, SpeechLimits
     from nexus.transcribe.speech import make_speech_model
 

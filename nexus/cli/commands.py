@@ -37,6 +37,15 @@ class UrlKind(StrEnum):
     VIDEO = "video"
 
 
+KindOfUrl = Annotated[
+    UrlKind | None,
+    typer.Option(
+        help="What the addresses are. Without it, those of videos and of files with sound are videos, others articles.",
+        show_default=False,
+    ),
+]
+
+
 class TokenScope(StrEnum):
     """What a personal token opens."""
 
@@ -88,13 +97,7 @@ def add(
             help="Web addresses, PDFs, EPUBs and text files to add.", metavar="URL...", show_default=False
         ),
     ],
-    kind: Annotated[
-        UrlKind | None,
-        typer.Option(
-            help="What they are. Without it, addresses of videos and of files with sound are videos, others articles.",
-            show_default=False,
-        ),
-    ] = None,
+    kind: KindOfUrl = None,
     library: Annotated[
         str | None,
         typer.Option(
@@ -243,14 +246,19 @@ def transcript(
 def extract(
     sources: Annotated[
         list[str],
-        typer.Argument(help="Web addresses and files to read.", metavar="URL-OR-FILE...", show_default=False),
+        typer.Argument(
+            help="Web addresses and files to read: documents, recordings and transcripts.",
+            metavar="URL-OR-FILE...",
+            show_default=False,
+        ),
     ],
+    kind: KindOfUrl = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Show the text that Nexus extracts from web addresses and files. Nothing is saved."""
     from nexus.cli.extract import extract_sources
 
-    extract_sources(sources, as_json=as_json)
+    extract_sources(sources, kind and kind.value, as_json=as_json)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
@@ -88,7 +88,7 @@ class Ears:
             self._places.release()
 
     @contextmanager
-    def turn(self, watch: Watch) -> Iterator[None]:
+    def turn(self, watch: Callable[[], None]) -> Iterator[None]:
         while not self._turn.acquire(timeout=LOOK_SECONDS):
             watch()
         try:
@@ -157,7 +157,7 @@ class Hearing:
         language = model.language_of(recording.language)
         if language is None:
             return None
-        with self.ears.place(), _temporary_sound() as file:
+        with self.ears.place(), temporary_sound() as file:
             sha256 = self._get_sound(recording.audio_url, file)
             with self.ears.turn(self._watch):
                 cues = self._hear_all(model, language, file, sha256, recording.seconds)
@@ -170,7 +170,7 @@ class Hearing:
         if self.copy is not None and self._read_copy(self.copy, file):
             return self.copy.sha256
         old, self.copy = self.copy, None
-        sha256 = self._fetch(url, file)
+        sha256 = fetch_sound(self.fetcher, self.ears.limits, url, file, self._watch)
         self._store(file, sha256)
         if old is not None:
             self.files.remove(old.path)
@@ -188,24 +188,6 @@ class Hearing:
             log.warning("sound_copy_lost", reason=type(error).__name__)
             return False
         return digest.hexdigest() == copy.sha256
-
-    def _fetch(self, url: str, file: BinaryIO) -> str:
-        file.seek(0)
-        file.truncate()
-        digest, limits = hashlib.sha256(), self.ears.limits
-        try:
-            with self.fetcher.stream(
-                url, ACCEPT_SOUND, most_bytes=limits.most_bytes, most_seconds=limits.fetch_seconds
-            ) as answer:
-                for piece in answer.chunks:
-                    self._watch()
-                    digest.update(piece)
-                    file.write(piece)
-        except FetchTooLarge:
-            raise SoundTooLarge from None
-        except OSError as error:
-            raise FileUnreachable from error
-        return digest.hexdigest()
 
     def _store(self, file: BinaryIO, sha256: str) -> None:
         """Keep a copy for later attempts. A store that is full or away costs them another fetch, and nothing else."""
@@ -239,7 +221,7 @@ class Hearing:
                 if place > begun and time.monotonic() >= until:
                     raise TranscriptionTurn
                 quota.require_transcription(self.sessions, self.allowances, self.user_id, piece.seconds)
-                cues = _in_recording(model, piece, language, self._watch)
+                cues = hear_piece(model, piece, language, self._watch)
                 made = HeardPiece.of(place, (piece.starts_ms, piece.ends_ms), (sha256, model.model), cues)
                 total_ms = int(1000 * (sound.seconds or seconds or 0))
                 with self.sessions.begin() as session:
@@ -248,14 +230,37 @@ class Hearing:
         return [cue for piece in heard for cue in piece.spoken]
 
 
-def _in_recording(model: SpeechModel, piece: SoundPiece, language: str, watch: Watch) -> list[Cue]:
+def fetch_sound(
+    fetcher: Fetcher, limits: SpeechLimits, url: str, file: BinaryIO, watch: Callable[[], None]
+) -> str:
+    """Fill a file with what is at an address, and return its SHA-256. Raises SoundTooLarge, FetchFailed,
+    FileUnreachable, and what `watch` raises."""
+    file.seek(0)
+    file.truncate()
+    digest = hashlib.sha256()
+    try:
+        with fetcher.stream(
+            url, ACCEPT_SOUND, most_bytes=limits.most_bytes, most_seconds=limits.fetch_seconds
+        ) as answer:
+            for piece in answer.chunks:
+                watch()
+                digest.update(piece)
+                file.write(piece)
+    except FetchTooLarge:
+        raise SoundTooLarge from None
+    except OSError as error:
+        raise FileUnreachable from error
+    return digest.hexdigest()
+
+
+def hear_piece(model: SpeechModel, piece: SoundPiece, language: str, watch: Callable[[], None]) -> list[Cue]:
     """Listen to a piece, and return what is said with its times in the whole recording."""
     heard = believable(model.hear(piece.samples, language, watch))
     return [Cue(piece.starts_ms + cue.starts_ms, piece.starts_ms + cue.ends_ms, cue.text) for cue in heard]
 
 
 @contextmanager
-def _temporary_sound() -> Iterator[BinaryIO]:
+def temporary_sound() -> Iterator[BinaryIO]:
     """Raises FileUnreachable, which is tried again: a full disk may have room later."""
     try:
         file = TemporaryFile(prefix="nexus-sound-", buffering=0)  # noqa: SIM115 its caller's with closes it

@@ -10,13 +10,18 @@ import pytest
 
 from tests.kit import documents
 from tests.kit.commands import Terminal
+from tests.kit.servers.openai_api import answers, model
 from tests.kit.servers.web_pages import Answer, Pages
+from tests.kit.speech import CLIP, CLIP_SECONDS
 
 SENTENCE = "The boats of the harbour leave early in the morning, and most are back before the evening comes."
 PAGE = (
     "<html><head><title>Boats</title></head><body><article><h1>Boats</h1>"
     f"{f'<p>{SENTENCE}</p>' * 8}</article></body></html>"
 )
+
+
+VTT = b"WEBVTT\n\n00:00.000 --> 00:02.000\nThe water rises for six hours.\n"
 
 
 @pytest.fixture
@@ -59,6 +64,53 @@ def test_extract_reads_addresses_and_files_of_every_kind_with_no_database(
     codes = [one["error"]["code"] for one in found[5:]]
     assert codes == ["E_PDF_DAMAGED", "E_FETCH_HTTP_4XX", "E_INVALID_REQUEST"]
     assert not elsewhere.exists()
+
+
+def test_extract_reads_recordings_and_transcripts_with_no_database(terminal: Terminal, pages: Pages) -> None:
+    pages["/talk"] = Answer(
+        b'<html><head><title>On tides</title></head><body><video src="/t.mp4">'
+        b'<track kind="captions" srclang="en" src="/t.vtt"></video></body></html>'
+    )
+    pages["/t.vtt"] = Answer(VTT, "text/vtt")
+    pages["/talk.opus"] = Answer(CLIP.read_bytes(), "audio/ogg")
+    spoken = written(terminal, "talk.opus", CLIP.read_bytes())
+    written(terminal, "talk.vtt", VTT)
+    written(terminal, "broken.mp3", b"no sound at all")
+    sources = [
+        pages.url("/talk"),
+        "talk.vtt",
+        pages.url("/talk.opus"),
+        spoken,
+        "broken.mp3",
+        written(terminal, "empty.srt", b""),
+    ]
+    elsewhere = terminal.folder / "not-there"
+    with model() as server:
+        heard = {
+            "task": "transcribe",
+            "segments": [{"start": 0.5, "end": 3.5, "text": "The lamp turns slowly."}],
+        }
+        server.will(*[answers(200, heard)] * 4)
+        speech = {
+            "NEXUS_SPEECH": "openai",
+            "NEXUS_SPEECH_BASE_URL": server.url,
+            "NEXUS_SPEECH_MODEL": "whisper-1",
+        }
+        ran = terminal.run("extract", "--json", *sources, NEXUS_DATA_DIR=str(elsewhere), **speech)
+    found = lines(ran.out)
+    assert [(one["title"], one["text"]) for one in found[:4]] == [
+        ("On tides", "The water rises for six hours."),
+        ("talk", "The water rises for six hours."),
+        ("talk", "The lamp turns slowly."),
+        ("talk", "The lamp turns slowly."),
+    ]
+    assert (found[0]["metadata"]["source"], found[0]["metadata"]["language"]) == (
+        "Captions of the page",
+        "en",
+    )
+    assert [one["metadata"].get("seconds") for one in found[2:4]] == [CLIP_SECONDS, CLIP_SECONDS]
+    assert [one["error"]["code"] for one in found[4:]] == ["E_SOUND_UNREADABLE", "E_TRANSCRIPT_UNREADABLE"]
+    assert (ran.code, elsewhere.exists()) == (1, False)
 
 
 def test_extract_prints_readable_text_in_a_terminal(terminal: Terminal) -> None:
