@@ -92,6 +92,11 @@ def test_the_quotes_of_a_story_say_when_they_are_spoken(app: App, site: Site, me
     browser = site.anyone(Cookie=cookie_of(app.sessions, me.user), Origin=site.url)
     page = browser.get(f"/admin/stories/{story_id}").text
     assert f'href="/items/{media_id}?at=3661">at 1:01:01</a>' in page
+    for export in (
+        me.get(f"/api/stories/{story_id}/export?format=json"),
+        browser.get(f"/admin/stories/{story_id}/export?format=json"),
+    ):
+        assert export.json()["moments"] == story["moments"]
 
 
 def test_the_quotes_of_an_article_have_no_times(me: Caller) -> None:

@@ -126,7 +126,8 @@ def export_story(
 ) -> Response:
     with nexus.sessions.read() as session:
         story = editorial.visible_story(session, story_id, viewer)
-    return story_formats.exported(story, format)
+        moments = quote_moments(session, story, viewer)
+    return story_formats.exported(story, moments, format)
 
 
 @router.post(

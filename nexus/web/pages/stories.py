@@ -128,7 +128,9 @@ def story_export(
     format: Literal["markdown", "json"] = "markdown",  # noqa: A002
 ) -> Response:
     with nexus.sessions.read() as session:
-        return story_formats.exported(editorial.visible_story(session, story_id, viewer), format)
+        story = editorial.visible_story(session, story_id, viewer)
+        moments = quote_moments(session, story, viewer)
+    return story_formats.exported(story, moments, format)
 
 
 @router.post("/{story_id}/correct")

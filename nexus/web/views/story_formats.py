@@ -13,6 +13,7 @@ from nexus.draft import Evidence, StoryClaim
 from nexus.draft.extractive import EXTRACTIVE
 from nexus.draft.support import support_of
 from nexus.editorial.queries import ShownStoryRow
+from nexus.editorial.quote_moments import QuoteMoments
 from nexus.editorial.wording import Sections
 from nexus.storage.names import disposition
 from nexus.web.api.story_schemas import StoryDetail
@@ -27,14 +28,11 @@ _MARKS = re.compile(r"[\\`*_\[\]<>#|~&]")
 _POINT = re.compile(r"^(\d*)([-+.)])(?=[ -]|$)")
 
 
-def exported(story: StoryRow, chosen: str) -> Response:
+def exported(story: StoryRow, moments: QuoteMoments | None, chosen: str) -> Response:
     """A story as a file, named after its slug."""
     if chosen == "json":
-        body, kind, ending = (
-            StoryDetail.of(story).model_dump_json(indent=2, exclude_unset=True),
-            "application/json",
-            "json",
-        )
+        detail = StoryDetail.spoken(story, moments)
+        body, kind, ending = detail.model_dump_json(indent=2, exclude_unset=True), "application/json", "json"
     else:
         body, kind, ending = markdown(story), "text/markdown; charset=utf-8", "md"
     headers = {
