@@ -50,6 +50,8 @@ class FeedReading(ParserResult, frozen=True):
     language: str | None = None
     #: How long the feed asks to wait between two visits.
     pace_seconds: int | None = None
+    #: Where a podcast says that it has moved.
+    new_feed_url: str | None = None
     entries: Annotated[tuple[FeedEntry, ...], msgspec.Meta(max_length=MOST_ENTRIES)] = ()
 
 

@@ -62,6 +62,7 @@ def read_syndication(data: bytes, hints: Hints) -> FeedReading:
         picture_url=parts.web_address(_value(feed.get("image"), "href"), base),
         language=parts.one_line(feed.get("language"), 35),
         pace_seconds=_pace(feed),
+        new_feed_url=parts.web_address(feed.get("itunes_new-feed-url"), base),
         entries=tuple(
             _entry(one, more, base) for one, more in zip(found.entries[:MOST_ENTRIES], beside, strict=False)
         ),

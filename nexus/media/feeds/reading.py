@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
+from nexus import urls
 from nexus.db.tables import UNSTORABLE
-from nexus.errors import FeedGone, FetchFailed
+from nexus.errors import ExtractionFailed, FeedGone, FetchFailed, InvalidUrl
 from nexus.extract import Hints
 from nexus.extract.feeds import FEED_READER
 from nexus.extract.feeds.results import FeedEntry, FeedReading
@@ -109,7 +110,46 @@ def fetch_feed(
         raise (FeedGone() if error.http_status == GONE else error) from error
     if isinstance(answer, NotModified):
         return NothingNew(None)
-    return read_answer(tools, answer)
+    return _where_it_is_now(tools, read_answer(tools, answer))
+
+
+def _where_it_is_now(tools: Tools, found: FeedAnswer) -> FeedAnswer:
+    """Return the feed that a podcast names as its new one, as if it had redirected there for good.
+
+    It has to answer and to be the same podcast; otherwise the one that names it stays. One that answers later is looked
+    for again.
+    """
+    named = _other_address(found)
+    if named is None:
+        return found
+    try:
+        answer = tools.fetcher.get_data(named, ACCEPT_FEED)
+        there = None if isinstance(answer, NotModified) else read_answer(tools, answer)
+    except (FetchFailed, ExtractionFailed) as error:
+        return replace(found, etag=None, last_modified=None) if error.transient else found
+    if there is None or _other_address(there) not in {None, named}:
+        return found
+    if not _is_same_podcast(found.reading, there.reading):
+        return found
+    # What the new one said of its version is nothing to ask the old one about.
+    return FeedAnswer(there.reading, there.url, there.moved_to or named, None, None)
+
+
+def _other_address(found: FeedAnswer) -> str | None:
+    """Return where a podcast says that it has moved, if that is elsewhere. Many name their own address."""
+    try:
+        named = urls.identify_article(found.reading.new_feed_url or "").canonical_url
+        own = {urls.identify_article(one).canonical_url for one in (found.url, found.moved_to) if one}
+    except InvalidUrl:
+        return None
+    return None if named in own or not is_podcast(found.reading) else named
+
+
+def _is_same_podcast(old: FeedReading, new: FeedReading) -> bool:
+    """Whether at least half of the episodes of the one that has fewer are also in the other."""
+    ours, theirs = ({one.guid or one.enclosure_url for one in each.entries} - {None} for each in (old, new))
+    common = ours & theirs
+    return is_podcast(new) and bool(common) and 2 * len(common) >= min(len(ours), len(theirs))
 
 
 def read_answer(tools: Tools, answer: Download) -> FeedAnswer:

@@ -400,3 +400,88 @@ def test_episodes_of_a_feed_that_has_moved_are_kept_up_to_date(reader: Reader, c
     assert row.external_playback_url == "https://new.example.com/one.mp3"
     reader.publish(episode("two", date=dated(2)), episode("one"), path="/new")
     assert reader.poll_later(made, clock) == "1 new, 1 taken in"
+
+
+def moved(address: str) -> str:
+    """A podcast says that it is there now."""
+    return f"<itunes:new-feed-url>{address}</itunes:new-feed-url>"
+
+
+def elsewhere(reader: Reader, path: str = "/new") -> str:
+    """The address of a page on another host."""
+    return reader.pages.url(path).replace("127.0.0.1", "localhost")
+
+
+def test_a_podcast_that_names_its_new_feed_moves_there(reader: Reader, clock: SetClock) -> None:
+    reader.publish(episode("one"))
+    made = reader.subscribe()
+    reader.poll(made)
+    (item,) = reader.items(made)
+    reader.publish(episode("one"), more=moved(elsewhere(reader)))
+    reader.publish(episode("two", date=dated(2)), episode("one"), path="/new", more=moved(elsewhere(reader)))
+    assert reader.poll_later(made, clock) == "1 new, 1 taken in"
+    assert reader.view(made).url == elsewhere(reader)
+    assert item.media_id in {one.media_id for one in reader.items(made)}
+    asked = len(reader.pages.asked)
+    reader.poll_later(made, clock)
+    assert [path for path, _ in reader.pages.asked[asked:]] == ["/new"]
+
+
+@pytest.mark.parametrize(
+    ("stories", "more"),
+    [
+        ([episode("another")], ""),
+        ([Story("one")], ""),
+        ([episode("one")], moved("https://example.com/third")),
+        ([], ""),
+        (None, ""),
+    ],
+    ids=["another podcast", "no podcast", "moved on", "empty", "gone"],
+)
+def test_a_podcast_stays_if_the_feed_that_it_names_is_not_the_same(
+    reader: Reader, stories: list[Story] | None, more: str
+) -> None:
+    reader.publish(episode("one"), more=moved(elsewhere(reader)))
+    if stories is not None:
+        reader.publish(*stories, path="/new", more=more)
+    made = reader.subscribe()
+    assert reader.poll(made) == "1 new, 1 taken in"
+    assert reader.view(made).url == reader.pages.url("/feed")
+    assert reader.titles(made) == ["one"]
+
+
+def test_only_podcasts_and_not_their_items_name_a_new_feed(reader: Reader) -> None:
+    reader.publish(episode("one", more=moved(elsewhere(reader))))
+    reader.publish(Story("one"), path="/blog", more=moved(elsewhere(reader)))
+    reader.publish(episode("one"), path="/new")
+    for path in ("/feed", "/blog"):
+        made = reader.subscribe(path)
+        reader.poll(made)
+        assert reader.view(made).url == reader.pages.url(path)
+
+
+def test_a_new_feed_that_answers_later_is_found_then(reader: Reader, clock: SetClock) -> None:
+    reader.publish(episode("one"), more=moved(elsewhere(reader)), ETag='"1"')
+    reader.pages["/new"] = Answer(b"", status=503)
+    made = reader.subscribe()
+    reader.poll(made)
+    assert reader.view(made).url == reader.pages.url("/feed")
+    reader.publish(episode("one"), path="/new")
+    reader.poll_later(made, clock)
+    assert reader.view(made).url == elsewhere(reader)
+
+
+def test_naming_the_feed_of_others_gives_them_no_false_episodes(reader: Reader, clock: SetClock) -> None:
+    reader.publish(episode("one", enclosure="https://cdn.example.net/false.mp3"), path="/false")
+    false = reader.subscribe("/false")
+    reader.poll(false)
+    (made,) = reader.items(false)
+    reader.publish(episode("one"))
+    reader.publish(episode("one"), path="/false", more=moved(reader.pages.url("/feed")))
+    reader.poll_later(false, clock)
+    assert reader.view(false).url == reader.pages.url("/feed")
+    other = Reader(reader.app, reader.pages, new_user(reader.app))
+    subscribed = other.subscribe()
+    other.poll(subscribed)
+    (taken,) = other.items(subscribed)
+    assert taken.media_id not in {None, made.media_id}
