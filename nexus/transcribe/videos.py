@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from nexus import urls
+from nexus import logging, urls
 from nexus.errors import (
     ExtractionFailed,
     FetchFailed,
@@ -34,6 +34,8 @@ from nexus.transcribe.vimeo import ask_vimeo, caption_source, vimeo_oembed
 from nexus.transcribe.youtube import YouTubeAnswers, ask_youtube, youtube_oembed
 from nexus.transcribe.youtube_facts import embed_address
 
+log = logging.get_logger(__name__)
+
 OEMBED = "nexus.transcribe.oembed:read_oembed"
 PAGE = "nexus.transcribe.page_recording:read_recording_page"
 PLAYER = "nexus.transcribe.youtube_facts:read_player"
@@ -42,6 +44,9 @@ JSON = "application/json"
 SOUND = ("audio/", "video/")
 #: Where providers say what a video is, even while they give no captions to this address.
 OEMBEDS = {"youtube": youtube_oembed, "vimeo": vimeo_oembed}
+
+
+NO_SOUND = "It has no transcript, and its site does not give Nexus its sound. Drop a transcript here."
 
 
 @dataclass
@@ -91,10 +96,21 @@ def _with_chapters(bench: Workbench, known: Recording) -> Recording:
 
 
 def _text_of(bench: Workbench, finding: _Finding) -> Extraction:
-    transcript = finding.captions or _named(bench, finding) or bench.listen(finding.recording)
+    transcript = finding.captions or _named(bench, finding) or _heard(bench, finding)
     if transcript is None:
         raise finding.error or TranscriptUnavailable()
     return transcript_extraction(finding.recording.title, transcript, finding.recording)
+
+
+def _heard(bench: Workbench, finding: _Finding) -> Transcript | None:
+    """A recording whose sound is gone may still be played, and be given a transcript."""
+    try:
+        return bench.listen(finding.recording)
+    except FetchFailed as error:
+        if error.transient:
+            raise
+        log.info("sound_not_fetched", error_code=error.code)
+        raise finding.error or TranscriptUnavailable(NO_SOUND) from error
 
 
 def _named(bench: Workbench, finding: _Finding) -> Transcript | None:

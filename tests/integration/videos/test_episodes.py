@@ -1,15 +1,17 @@
 """Episodes of podcasts: what is known about them comes from their feed."""
 
 import json
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from nexus.app import App
-from nexus.errors import TranscriptUnavailable
+from nexus.errors import FetchHttp5xx, TranscriptUnavailable
 from nexus.extract import Source
 from nexus.extract.recording import NamedTranscript, Recording
 from nexus.media.recordings import keep_recording
+from nexus.media.transcribing import Ears
 from nexus.media.workbench import Bench, Tools
 from nexus.states.media import Kind
 from nexus.transcribe.videos import podcast_episode
@@ -17,6 +19,7 @@ from tests.integration.videos.reading import SAID
 from tests.kit.media import new_media, row_of
 from tests.kit.servers.video_sites import VideoSites, vtt
 from tests.kit.servers.web_pages import Answer
+from tests.kit.speech import LIMITS, CountingEars
 
 
 def source_of(app: App, tools: Tools, recording: Recording | None) -> Source:
@@ -46,6 +49,19 @@ def test_an_episode_without_a_transcript_can_only_be_played(
     with pytest.raises(TranscriptUnavailable):
         podcast_episode(source_of(app, tools, known))
     assert video_sites.asked == []
+
+
+def test_an_episode_whose_sound_is_gone_has_no_transcript_and_one_that_is_late_waits(
+    app: App, tools: Tools, video_sites: VideoSites
+) -> None:
+    hearing = replace(tools, ears=Ears(CountingEars(), LIMITS))
+    gone = source_of(app, hearing, Recording(audio_url="https://pages.example/gone.mp3"))
+    with pytest.raises(TranscriptUnavailable, match="does not give Nexus its sound"):
+        podcast_episode(gone)
+    video_sites["pages.example/late.mp3"] = Answer(b"", status=503)
+    late = source_of(app, hearing, Recording(audio_url="https://pages.example/late.mp3"))
+    with pytest.raises(FetchHttp5xx):
+        podcast_episode(late)
 
 
 def chapters(*listed: tuple[float, str]) -> Answer:
