@@ -146,7 +146,6 @@ def write_arrivals(
 def choose_new(items: Sequence[ToldItem], most: int, *, podcast: bool) -> list[str]:
     """Return the identities of the latest items that can be taken in."""
     fit = [item for item in items if may_be_taken(podcast, item.url, item.enclosure_url)]
-    # Of those without a date, a feed names the latest first.
     latest = sorted(fit, key=lambda item: item.shown_at, reverse=True)
     return [item.identity for item in latest[:most]]
 

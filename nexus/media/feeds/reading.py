@@ -182,7 +182,9 @@ def told_items(reading: FeedReading, now: datetime, told_by: str | None = None) 
 
     A guid that different items share says nothing.
     """
-    items = [_item(entry, now, told_by) for entry in reading.entries]
+    # Of those without a date, a feed names the latest first.
+    moments = (now - timedelta(microseconds=place) for place in range(len(reading.entries)))
+    items = [_item(entry, at, told_by) for entry, at in zip(reading.entries, moments, strict=True)]
     shared = _shared_guids(items)
     found: dict[str, ToldItem] = {}
     for item in items:

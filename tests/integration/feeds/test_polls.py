@@ -236,6 +236,14 @@ def test_items_without_a_guid_are_known_by_their_enclosure_and_date(reader: Read
     assert reader.poll_later(made, clock) == "1 new, 1 taken in"
 
 
+def test_items_without_a_date_stay_in_the_order_of_their_feed(reader: Reader) -> None:
+    names = list("cfaedb")
+    reader.publish(*(Story(name, date=None) for name in names))
+    made = reader.subscribe()
+    reader.poll(made)
+    assert reader.titles(made) == names
+
+
 def test_an_enclosure_that_moves_is_played_from_its_new_place(reader: Reader, clock: SetClock) -> None:
     reader.publish(episode("one"))
     made = reader.subscribe()
