@@ -47,7 +47,7 @@ def _read_all(chosen: Settings, sources: Sequence[str], kind: str | None) -> Ite
 
     def read(given: str) -> dict[str, Any]:
         path = Path(given).expanduser() if is_file(given) else None
-        return _read(Loose(fetcher, sandbox, ears, path, chosen.languages), given, kind)
+        return read_source(Loose(fetcher, sandbox, ears, path, chosen.languages), given, kind)
 
     try:
         with ThreadPoolExecutor(chosen.worker_threads) as threads:
@@ -61,7 +61,7 @@ def _read_all(chosen: Settings, sources: Sequence[str], kind: str | None) -> Ite
         fetcher.close()
 
 
-def _read(bench: Loose, given: str, kind: str | None) -> dict[str, Any]:
+def read_source(bench: Loose, given: str, kind: str | None) -> dict[str, Any]:
     name = {"url": given} if bench.path is None else {"file": given}
     try:
         found = _extract_file(bench) if bench.path is not None else _extract_address(bench, given, kind)
