@@ -119,6 +119,20 @@ def test_a_site_leads_to_its_feed_and_a_page_without_one_says_so(
     expect(page.get_by_role("alert")).not_to_be_empty()
 
 
+def test_what_a_first_poll_has_brought_appears_by_itself(
+    page: Page, live_site: LiveSite, sites: Pages
+) -> None:
+    sites["/held/blog"] = sites["/blog"]
+    page.goto(f"{live_site.url}/following")
+    import_feed(page, sites.url("/held/blog"))
+    page.locator(".feed .item-title a").click()
+    expect(page.get_by_text("Nexus reads it in a moment.")).to_be_visible()
+    sites.gate.set()
+    expect(page.get_by_text("Story 3", exact=True)).to_be_visible()
+    expect(page.get_by_text("Last read")).to_be_visible()
+    expect(page.locator("summary", has_text="Take in all older")).to_be_visible()
+
+
 def test_a_subscription_is_paused_resumed_and_left(page: Page, live_site: LiveSite, sites: Pages) -> None:
     subscribe(page, live_site, sites.url("/blog"), "1")
     reload_until_there(page, "Story 3")
