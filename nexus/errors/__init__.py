@@ -75,7 +75,8 @@
         │   ├── FetchInsecure         E_FETCH_INSECURE
         │   ├── FetchBadAnswer        E_FETCH_BAD_ANSWER
         │   ├── FetchGivenUp          E_FETCH_GIVEN_UP
-        │   └── FetchInfected         E_FETCH_INFECTED
+        │   ├── FetchInfected         E_FETCH_INFECTED
+        │   └── FetchNoRoom           E_FETCH_NO_ROOM
         ├── ScannerUnreachable        E_SCANNER_UNREACHABLE            transient
         ├── PictureRefused            E_PICTURE_REFUSED
         │   ├── PictureWrongType      E_PICTURE_WRONG_TYPE

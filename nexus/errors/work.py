@@ -325,6 +325,13 @@ class FetchInfected(FetchFailed):
     transient = False
 
 
+class FetchNoRoom(FetchFailed):
+    """Your files and pictures take up all the room that you have, so this file was not kept. Delete some, then refresh."""
+
+    code = "E_FETCH_NO_ROOM"
+    transient = False
+
+
 class ScannerUnreachable(WorkError):
     """The malware scanner gave no answer, so this was not kept. Retry later."""
 

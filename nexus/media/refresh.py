@@ -189,7 +189,7 @@ class Refreshing(ErrandHandler[RefreshRow, Due, Found | Nothing | None]):
     def do(self, claim: Claim[Due]) -> Found | Nothing | None:
         media = claim.subject.media
         try:
-            bench = Bench(self._tools, media, self._known(media))
+            bench = Bench(self._tools, media, self._known(media), reader=claim.subject.user_id)
             return extraction.attempt(self._tools, media, claim.hold.attempt, bench)
         except Unchanged:
             return None

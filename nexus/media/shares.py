@@ -1,5 +1,5 @@
-"""How much of the store one user may take: by the bytes of their files and pictures, and by uploads that they have
-begun."""
+"""How much of the store one user may take: by the bytes of their files and pictures, those fetched for them included,
+and by uploads that they have begun."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from math import ceil
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, bindparam, cast, func, select
+from sqlalchemy import BigInteger, and_, bindparam, cast, func, literal_column, select
 
 from nexus.db.moves import constant
 from nexus.db.pictures import pictures
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session
-from nexus.db.tables import media, media_file, uploads, users
+from nexus.db.tables import media, media_file, revisions, uploads, users
 from nexus.errors import RateLimited, StorageFull
 from nexus.libraries import access
 from nexus.states.media import FILE_KINDS, MediaStatus
@@ -34,6 +34,7 @@ class FileShares:
 
 class _Stored(NamedTuple):
     filed: int
+    fetched: int
     coming: int
     shown: int
 
@@ -55,8 +56,19 @@ def _sum(column: Any) -> Any:
     return cast(func.coalesce(func.sum(column), 0), BigInteger)
 
 
-#: Pictures count towards the user who had their text read, as long as one of their libraries holds it. Two addresses of
-#: a text may have the same object.
+#: What was fetched counts towards the user who had the text read, as long as one of their libraries holds it: the first to
+#: add the item, or whoever refreshed it.
+_READ_FOR = func.coalesce(revisions.c.made_by, media.c.created_by_user_id) == bindparam("user_id")
+_FETCHED = (
+    select(_sum(media_file.c.size_bytes))
+    .join_from(media_file, media, media.c.id == media_file.c.media_id)
+    .outerjoin(
+        revisions,
+        and_(revisions.c.media_id == media_file.c.media_id, revisions.c.number == media_file.c.revision),
+    )
+    .where(media_file.c.revision > literal_column("0"), _READ_FOR, access.READABLE)
+)
+#: The same holds for pictures. Two addresses of a text may have the same object.
 _SHOWN = (
     select(pictures.c.storage_path, pictures.c.size_bytes)
     .join_from(pictures, media, media.c.id == pictures.c.media_id)
@@ -72,6 +84,7 @@ _STORED = Query(
         .where(_OWN, media.c.kind.in_([constant(kind.value) for kind in sorted(FILE_KINDS)]))
         .scalar_subquery()
         .label("filed"),
+        _FETCHED.scalar_subquery().label("fetched"),
         select(_sum(uploads.c.size_bytes))
         .join_from(media, uploads, uploads.c.media_id == media.c.id)
         .where(_OWN, _AWAITED)
@@ -124,4 +137,4 @@ def has_room(session: Session, shares: FileShares, viewer: UUID, size: int) -> b
     if viewer == shares.owner:
         return True
     (found,) = session.all(_STORED, user_id=viewer, viewer=viewer)
-    return found.filed + found.coming + found.shown + size <= shares.stored_bytes
+    return sum(found) + size <= shares.stored_bytes

@@ -18,7 +18,7 @@ from nexus.db.session import Sessions
 from nexus.draft import Drafter
 from nexus.embed import Embedder
 from nexus.embed.earlier import EarlierModels
-from nexus.errors import FetchBadAnswer, FileChanged, FileMissing, FileUnreachable, NotFound
+from nexus.errors import FetchBadAnswer, FetchNoRoom, FileChanged, FileMissing, FileUnreachable, NotFound
 from nexus.extract import DEFAULT_LANGUAGES, Extraction, Extractor, Fetched, Hints, StoredFile
 from nexus.extract.recording import Recording
 from nexus.extract.results import P
@@ -30,6 +30,7 @@ from nexus.media import revisions
 from nexus.media.feeds.share import SubscriptionShare
 from nexus.media.files import Files, discard_object
 from nexus.media.recordings import find_recording, keep_recording, know_as, name_item
+from nexus.media.shares import has_room
 from nexus.media.speech import Attempt
 from nexus.media.texts import Kept
 from nexus.media.transcribing import Ears, Hearing
@@ -114,7 +115,12 @@ class Bench:
     """One attempt at one item. It remembers what was fetched and kept: that is where the text comes from."""
 
     def __init__(
-        self, tools: Tools, media: Material, known: RevisionRow | None = None, attempt: int | None = None
+        self,
+        tools: Tools,
+        media: Material,
+        known: RevisionRow | None = None,
+        attempt: int | None = None,
+        reader: UUID | None = None,
     ) -> None:
         self._tools = tools
         self._media = media
@@ -122,6 +128,8 @@ class Bench:
         self._attempt = attempt
         #: The newest revision, if it is enough to ask whether it has changed.
         self._known = known
+        #: Who has the text read, and pays for the room of its file.
+        self._reader = reader or media.created_by_user_id
         #: The item that usage is recorded with.
         self._charged_for: UUID | None = media.id
         self.fetched: Fetched | None = None
@@ -233,10 +241,17 @@ class Bench:
         """Store an answer under a number of this attempt's own, so that a late one can't overwrite a later one's.
 
         The scanner sees it first. What the attempt before stored goes, unless it is needed: its result would be
-        refused.
+        refused. If its reader has no room for it, a first text has no file: others who hold the item must not lose the
+        text, too. A refresh fails then, so that its reader keeps the file that they have.
         """
         self._tools.files.scan_fetched(fetched.body)
         files, sessions, media_id = self._tools.files, self._tools.sessions, self._media.id
+        with sessions.read() as session:
+            is_room = has_room(session, files.shares, self._reader, len(fetched.body))
+        if not is_room:
+            if self._attempt is None:
+                raise FetchNoRoom
+            return
         try:
             with sessions.begin() as session:
                 number = revisions.reserve_number(session, media_id)

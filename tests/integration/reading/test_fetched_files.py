@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from nexus.app import App
-from nexus.errors import FileUnreachable
+from nexus.errors import FileUnreachable, StorageFull
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import queries, refresh, revisions, submit
 from nexus.media.add import hold_article
 from nexus.media.reader import Passage
 from nexus.media.runner import Extracting, Outcome
+from nexus.media.workbench import Tools
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind
 from nexus.web.views.items import show_item, show_reading
 from tests.kit import documents as sample_documents
 from tests.kit.media import new_media, row_of
 from tests.kit.servers.web_pages import Answer, Pages
-from tests.kit.uploads import Uploader, stored_paths
+from tests.kit.uploads import Uploader, stored_paths, unique_pdf
 from tests.kit.waiting import eventually
 from tests.kit.work import extract_item, refresh_item
 
@@ -240,3 +242,61 @@ def test_a_fetched_pdf_is_shown_as_one_under_its_own_title(
         shown = show_item(view, {}, uploader.id)
         assert (shown.kind, shown.title) == ("PDF", title)
         assert show_reading(view, "", None, Passage([], None, None), has_pdf=True).view == "pages"
+
+
+def with_room(app: App, size: int) -> Tools:
+    """The tools of a Nexus in which each user may store so many bytes."""
+    files = replace(app.files, shares=replace(app.files.shares, stored_bytes=size))
+    return replace(app.tools, files=files)
+
+
+def begin_upload(app: App, tools: Tools, user: UUID, size: int) -> None:
+    Uploader(replace(app, files=tools.files), user).begin(unique_pdf(size))
+
+
+def test_a_fetched_pdf_counts_in_the_room_of_the_user_who_had_it_read(
+    app: App, uploader: Uploader, pages: Pages
+) -> None:
+    """Others who hold the item pay nothing until they have it read, and who lets go of it pays no more."""
+    media_id, other = read(app, uploader, pages), Uploader(app)
+    with app.sessions.begin() as session:
+        hold_article(session, other.id, pages.url("/paper"))
+    tools = with_room(app, len(PAPER.body) + 99)
+    with pytest.raises(StorageFull):
+        begin_upload(app, tools, uploader.id, 100)
+    begin_upload(app, tools, other.id, 100)
+    uploader.delete(media_id)
+    begin_upload(app, tools, uploader.id, 100)
+
+
+def test_who_refreshes_a_fetched_pdf_pays_for_what_is_new(app: App, uploader: Uploader, pages: Pages) -> None:
+    media_id, other = read(app, uploader, pages), Uploader(app)
+    with app.sessions.begin() as session:
+        hold_article(session, other.id, pages.url("/paper"))
+    pages["/paper"] = Answer(sample_documents.pdf(f"{TEXT} And more."), "application/pdf")
+    refresh.request(app.sessions, LocalQueue(), media_id, other.id, None)
+    assert refresh_item(with_room(app, len(PAPER.body) - 1), media_id) == "failed"
+    with app.sessions.read() as session:
+        failed = refresh.present(session, media_id, other.id)
+    assert failed is not None
+    assert failed.error_code == "E_FETCH_NO_ROOM"
+    refresh.request(app.sessions, LocalQueue(), media_id, other.id, None)
+    assert refresh_item(app.tools, media_id) == "revision 2"
+    with pytest.raises(StorageFull):
+        begin_upload(app, with_room(app, len(pages["/paper"].body) + 99), other.id, 100)
+    begin_upload(app, with_room(app, len(PAPER.body) + 100), uploader.id, 100)
+
+
+def test_without_room_for_a_fetched_pdf_there_is_its_text_alone(
+    app: App, uploader: Uploader, pages: Pages
+) -> None:
+    pages["/paper"] = PAPER
+    media_id = new_media(app, uploader.id, pages.url("/paper"))
+    assert extract_item(with_room(app, len(PAPER.body) - 1), media_id) is Outcome.READABLE
+    assert (file_of(app, media_id), stored_paths(app)) == (None, [])
+    other = Uploader(app)
+    with app.sessions.begin() as session:
+        hold_article(session, other.id, pages.url("/paper"))
+    refresh.request(app.sessions, LocalQueue(), media_id, other.id, None)
+    refresh_item(app.tools, media_id)
+    assert [file_of(app, media_id)] == stored_paths(app) != []
