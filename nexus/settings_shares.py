@@ -46,8 +46,8 @@ class ShareSettings(BaseSettings):
     stored_gib_per_user: float = Field(
         100,
         gt=0,
-        description="How much the files that a user has uploaded or imported, and the files and pictures that were fetched "
-        "for them, may take up, in GiB.",
+        description="How much the files that a user has uploaded or imported, and the files and pictures that were "
+        "fetched for them, may take up, in GiB.",
     )
     staged_gib_per_user: float = Field(
         10, gt=0, description="How much the files that a user has sent for an import may take up, in GiB."

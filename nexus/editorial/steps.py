@@ -99,7 +99,8 @@ class PageBench(Bench):
 
     def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
         sandbox = self._tools.sandbox
-        return sandbox.read(reader, data, hints, replace(sandbox.limits, seconds=EXTRACT_SECONDS))
+        limits = replace(sandbox.limits, seconds=EXTRACT_SECONDS)
+        return sandbox.read(reader, data, hints, limits, user=self._reader)
 
 
 class _Overtaken(Exception):

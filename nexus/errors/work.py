@@ -326,7 +326,7 @@ class FetchInfected(FetchFailed):
 
 
 class FetchNoRoom(FetchFailed):
-    """Your files and pictures take up all the room that you have, so this file was not kept. Delete some, then refresh."""
+    """Your files and pictures take up all the room that you have. Delete some, then refresh this item."""
 
     code = "E_FETCH_NO_ROOM"
     transient = False

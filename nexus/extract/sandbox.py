@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Generic, TypeVar
 
@@ -30,6 +30,7 @@ from nexus.extract.child.handles import (
     used_up,
 )
 from nexus.extract.child.messages import ReadDone, ReadRefused, ReadRequest
+from nexus.extract.reading_turns import Reader, ReadingTurns
 from nexus.extract.results import P
 from nexus.extract.safe_html import safe_extraction
 
@@ -77,11 +78,15 @@ class CancelToken:
                 with suppress(OSError):
                     self._parser.line.shutdown(socket.SHUT_RDWR)
 
+    def check(self) -> None:
+        """Raises ReadCancelled once the read is cancelled."""
+        if self.cancelled:
+            raise ReadCancelled
+
     def attach(self, parser: ParserHandle) -> None:
         """Raises ReadCancelled if that came before the start."""
         with self._lock:
-            if self.cancelled:
-                raise ReadCancelled
+            self.check()
             self._parser = parser
 
     def detach(self) -> None:
@@ -105,7 +110,7 @@ class NoParser(Exception):
 
 
 class Sandbox:
-    """Shared by all threads. At most `processes` documents are read at once; others wait for their turn.
+    """Shared by all threads. At most `processes` documents are read at once; others wait for their user's turn.
 
     Readers are imported when first used, from wherever this process imports: few processes need them all.
     """
@@ -113,7 +118,7 @@ class Sandbox:
     def __init__(self, limits: ParserLimits = ParserLimits(), processes: int = 2) -> None:
         self.limits = limits
         self.processes = processes
-        self._turn = threading.Semaphore(processes)
+        self._turns = ReadingTurns(processes)
         self._lock = threading.Lock()
         self._spares: list[ParserHandle] = []
         self._nursery: NurseryHandle | None = None
@@ -126,12 +131,14 @@ class Sandbox:
         hints: Hints = Hints(),
         limits: ParserLimits | None = None,
         cancel: CancelToken | None = None,
+        user: Reader = None,
     ) -> Extraction:
         """Run a reader, named as `module:function`, on bytes or on an open file, which is sent in pieces.
 
-        Raises ExtractionFailed or a kind of it, or ReadCancelled.
+        It waits for the turn of the user. Raises ExtractionFailed or a kind of it, or ReadCancelled.
         """
-        return safe_extraction(self._run(ReadDone.extraction, reader, data, hints, limits, cancel))
+        asked = self._asked(ReadDone.extraction, reader, data, hints, limits, cancel)
+        return safe_extraction(self._run(asked, user))
 
     def read_as(
         self,
@@ -141,14 +148,16 @@ class Sandbox:
         hints: Hints = Hints(),
         limits: ParserLimits | None = None,
         cancel: CancelToken | None = None,
+        user: Reader = None,
     ) -> P:
         """Run a reader that gives back something else than a text. Any html in it still has to be cleaned.
 
         Raises as `read` does.
         """
-        return self._run(lambda answer: answer.result(kind), reader, data, hints, limits, cancel)
+        asked = self._asked(lambda answer: answer.result(kind), reader, data, hints, limits, cancel)
+        return self._run(asked, user)
 
-    def _run(
+    def _asked(
         self,
         unpack: Callable[[ReadDone], T],
         reader: str,
@@ -156,29 +165,21 @@ class Sandbox:
         hints: Hints,
         limits: ParserLimits | None,
         cancel: CancelToken | None,
-    ) -> T:
+    ) -> _Asked[T]:
         allowed = limits or self.limits
         document = ParserInput(data)
         request = ReadRequest(
             reader, document.size, allowed.seconds, allowed.memory_bytes, allowed.output_bytes, hints
         )
-        asked = _Asked(request, document, cancel or CancelToken(), unpack)
-        with self._process_slot(asked.cancel):
+        return _Asked(request, document, cancel or CancelToken(), unpack)
+
+    def _run(self, asked: _Asked[T], user: Reader) -> T:
+        with self._turns.turn(user, asked.cancel.check, LOOK_SECONDS):
             try:
                 return self._read(asked)
             except (NoParser, NurseryGone) as error:
-                log.warning("parser_lost", reader=reader, reason=type(error).__name__)
+                log.warning("parser_lost", reader=asked.request.reader, reason=type(error).__name__)
                 return self._read_again(asked)
-
-    @contextmanager
-    def _process_slot(self, cancel: CancelToken) -> Iterator[None]:
-        while not self._turn.acquire(timeout=LOOK_SECONDS):
-            if cancel.cancelled:
-                raise ReadCancelled
-        try:
-            yield
-        finally:
-            self._turn.release()
 
     def close(self) -> None:
         """End every process, even one that is reading a document."""

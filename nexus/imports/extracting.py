@@ -61,10 +61,10 @@ class ImportBench:
             yield StoredFile(file, source.name)
 
     def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
-        return self.tools.sandbox.read(reader, data, hints, cancel=self.cancel)
+        return self.tools.sandbox.read(reader, data, hints, cancel=self.cancel, user=self.viewer)
 
     def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> P:
-        return self.tools.sandbox.read_as(kind, reader, data, hints, cancel=self.cancel)
+        return self.tools.sandbox.read_as(kind, reader, data, hints, cancel=self.cancel, user=self.viewer)
 
     @property
     def languages(self) -> Sequence[str]:

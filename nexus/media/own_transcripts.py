@@ -46,7 +46,7 @@ def bring_transcript(tools: Tools, media_id: UUID, viewer: UUID, data: bytes, hi
         raise FileTooLarge(f"A transcript has at most {MOST_TRANSCRIPT // 2**20} MiB. Bring a smaller one.")
     recording = None if known is None else known.recording
     try:
-        found = tools.sandbox.read_as(Transcript, TRANSCRIPT_READER, data, hints)
+        found = tools.read_at_once(viewer, Transcript, TRANSCRIPT_READER, data, hints)
         brought = msgspec.structs.replace(found, source=BROUGHT)
         entered = storable(transcript_extraction(held.row.original_title, brought, recording))
     except (ExtractionFailed, TranscriptUnavailable) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import PurePosixPath
 from tempfile import TemporaryFile
@@ -42,6 +42,8 @@ from nexus.transcribe import Transcript
 from nexus.work.leases import Leases
 
 NAME_LENGTH = 120
+#: How long reading may take while somebody waits for it.
+AT_ONCE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,17 @@ class Tools:
     #: Embeds questions while vectors of an earlier model are searched.
     earlier: EarlierModels | None = None
 
+    def read_at_once(
+        self, user: UUID, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()
+    ) -> P:
+        """Run a reader while a user waits for the answer, in their turn and with less time than a worker has.
+
+        Raises ExtractionFailed or a kind of it.
+        """
+        seconds = min(self.sandbox.limits.seconds, AT_ONCE_SECONDS)
+        limits = replace(self.sandbox.limits, seconds=seconds)
+        return self.sandbox.read_as(kind, reader, data, hints, limits, user=user)
+
 
 class Material(Protocol):
     """What an extractor is told about a thing to read: an item, or the page of a job."""
@@ -128,7 +141,7 @@ class Bench:
         self._attempt = attempt
         #: The newest revision, if it is enough to ask whether it has changed.
         self._known = known
-        #: Who has the text read, and pays for the room of its file.
+        #: Who has the text read: in whose turn, and in whose room its file is.
         self._reader = reader or media.created_by_user_id
         #: The item that usage is recorded with.
         self._charged_for: UUID | None = media.id
@@ -190,10 +203,10 @@ class Bench:
             raise FileChanged
 
     def read(self, reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> Extraction:
-        return self._tools.sandbox.read(reader, data, hints)
+        return self._tools.sandbox.read(reader, data, hints, user=self._reader)
 
     def read_as(self, kind: type[P], reader: str, data: bytes | BinaryIO, hints: Hints = Hints()) -> P:
-        return self._tools.sandbox.read_as(kind, reader, data, hints)
+        return self._tools.sandbox.read_as(kind, reader, data, hints, user=self._reader)
 
     @property
     def languages(self) -> Sequence[str]:

@@ -24,7 +24,7 @@ _LONGEST_TIMING = 400
 _BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|\Z)")
 _LANGUAGE = re.compile(r"Language:\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\s*\Z")
 _NUMBER = re.compile(r"\s*\d{1,12}\s*", re.ASCII)
-_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?(?:[ \t]+([^<>]*))?>|(</v>)")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?(?:[ \t]++([^<>]*))?>|(</v>)")
 _TAG = re.compile(
     r"</?(?:c|i|b|u|s|v|ruby|rt|rb|lang|font|span|em|strong|br|p|div)(?=[\s.>/])[^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}",
     re.IGNORECASE,

@@ -83,7 +83,7 @@ class Readers:
         self.before: Callable[[], object] = lambda: None
         self.after: Callable[[], object] = lambda: None
 
-    def read(self, reader: str, data: Any, hints: Any, cancel: CancelToken) -> Extraction:
+    def read(self, reader: str, data: Any, hints: Any, cancel: CancelToken, user: UUID) -> Extraction:
         self.read_names.append(hints.filename)
         self.begun.set()
         while not self.gate.wait(0.01):
@@ -91,7 +91,7 @@ class Readers:
                 raise ReadCancelled
         self.before()
         try:
-            return self.real.read(reader, data, hints, cancel=cancel)
+            return self.real.read(reader, data, hints, cancel=cancel, user=user)
         finally:
             self.after()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillWaiting
 from pathlib import Path
+from uuid import UUID, uuid4
 
 import pytest
 from structlog.testing import capture_logs
@@ -16,7 +17,7 @@ from structlog.testing import capture_logs
 from nexus.errors import EmptyContent, ExtractionFailed, ParserCrashed, PdfDamaged, describe
 from nexus.extract import Extraction, Fragment, Hints
 from nexus.extract.child.handles import PIECE
-from nexus.extract.sandbox import LONGEST_MESSAGE, ParserLimits, Sandbox
+from nexus.extract.sandbox import LONGEST_MESSAGE, CancelToken, ParserLimits, ReadCancelled, Sandbox
 from tests.kit.sandbox_readers import RICH
 from tests.kit.waiting import eventually
 
@@ -96,8 +97,54 @@ def test_waiting_for_a_free_parser_does_not_use_up_the_time_limit(tmp_path: Path
     sandbox.close()
 
 
+def test_users_are_read_in_turn_however_many_documents_one_of_them_has(tmp_path: Path) -> None:
+    gate, order = tmp_path / "gate", list[str]()
+    sandbox = Sandbox(LIMITS, processes=1)
+
+    def read(name: str, user: UUID) -> None:
+        sandbox.read("tests.kit.sandbox_readers:nothing", b"", user=user)
+        order.append(name)
+
+    many, few = uuid4(), uuid4()
+    with ThreadPoolExecutor(8) as threads:
+        first = threads.submit(sandbox.read, "tests.kit.sandbox_readers:gate", bytes(gate), user=many)
+        wait_until_busy(sandbox)
+        for number in range(4):
+            threads.submit(read, f"many {number}", many)
+            eventually(lambda number=number: waiting_for(sandbox, many) == number + 1, "it is in line")
+        threads.submit(read, "few", few)
+        eventually(lambda: waiting_for(sandbox, few) == 1, "it is in line")
+        gate.touch()
+        first.result()
+    assert order == ["many 0", "few", "many 1", "many 2", "many 3"]
+    sandbox.close()
+
+
+def test_a_cancelled_read_leaves_the_line(tmp_path: Path) -> None:
+    gate, cancel, user = tmp_path / "gate", CancelToken(), uuid4()
+    sandbox = Sandbox(LIMITS, processes=1)
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(sandbox.read, "tests.kit.sandbox_readers:gate", bytes(gate))
+        wait_until_busy(sandbox)
+        second = threads.submit(
+            sandbox.read, "tests.kit.sandbox_readers:nothing", b"", cancel=cancel, user=user
+        )
+        eventually(lambda: waiting_for(sandbox, user) == 1, "it is in line")
+        cancel.cancel()
+        with pytest.raises(ReadCancelled):
+            second.result()
+        gate.touch()
+        first.result()
+        assert sandbox.read("tests.kit.sandbox_readers:nothing", b"", user=user).fragments[0].text == "text"
+    sandbox.close()
+
+
+def waiting_for(sandbox: Sandbox, user: UUID) -> int:
+    return len(sandbox._turns._waiting.get(user, ()))
+
+
 def wait_until_busy(sandbox: Sandbox) -> None:
-    eventually(lambda: not sandbox._turn._value, "every parser is busy")
+    eventually(lambda: not sandbox._turns.free, "every parser is busy")
 
 
 def test_an_error_of_a_reader_reaches_the_caller(sandbox: Sandbox) -> None:

@@ -62,7 +62,7 @@ def reading(sandbox: Sandbox, gate: Path) -> Iterator[tuple[Future[Extraction], 
 
 def busy(sandbox: Sandbox) -> int | None:
     """The process that reads now: the oldest, since spares are taken in order."""
-    if sandbox._turn._value or sandbox._nursery is None:
+    if sandbox._turns.free or sandbox._nursery is None:
         return None
     found = parsers_of(nursery_of(sandbox))
     return found[0] if len(found) == 2 and [state(pid) for pid in found] == ["R", "S"] else None

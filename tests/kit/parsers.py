@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
+from uuid import UUID
 
 from nexus.extract import Extraction, Hints
 from nexus.extract.results import P
@@ -36,8 +37,9 @@ class LentSandbox(Sandbox):
         hints: Hints = Hints(),
         limits: ParserLimits | None = None,
         cancel: CancelToken | None = None,
+        user: UUID | None = None,
     ) -> Extraction:
-        return self._lender().read(reader, data, hints, limits or self.limits, cancel)
+        return self._lender().read(reader, data, hints, limits or self.limits, cancel, user)
 
     def read_as(
         self,
@@ -47,8 +49,9 @@ class LentSandbox(Sandbox):
         hints: Hints = Hints(),
         limits: ParserLimits | None = None,
         cancel: CancelToken | None = None,
+        user: UUID | None = None,
     ) -> P:
-        return self._lender().read_as(kind, reader, data, hints, limits or self.limits, cancel)
+        return self._lender().read_as(kind, reader, data, hints, limits or self.limits, cancel, user)
 
     def _lender(self) -> Sandbox:
         if self._closed:

@@ -267,6 +267,7 @@ CUE = "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\n"
     [
         *[("", one) for one in ("x", "-->", "00:00 --> ", "1:1:", "[", '{"a":', "<p>", "</p", "Ann: ")],
         *[(CUE, one) for one in ("word ", "<v ", "<v a>", "&amp;", "{\\a ", "\u3042")],
+        *[(CUE + begun, " ") for begun in ("<v", "<c", "{\\", "0:01", "Ann")],
     ],
 )
 def test_megabytes_on_one_line_are_read_or_refused(head: str, piece: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import parse_qs, urljoin, urlsplit
+from uuid import UUID
 
 from nexus import urls
 from nexus.errors import (
@@ -41,7 +43,7 @@ class FoundFeed:
     others: tuple[NamedFeed, ...] = ()
 
 
-def find_feed(tools: Tools, given: str) -> FoundFeed:
+def find_feed(tools: Tools, viewer: UUID, given: str) -> FoundFeed:
     """Fetch and read the feed behind an address.
 
     Raises InvalidUrl, NoFeed if there is none, FeedUnreachable if its site gives no answer.
@@ -50,9 +52,9 @@ def find_feed(tools: Tools, given: str) -> FoundFeed:
     try:
         answer = _fetch(tools, address)
         try:
-            return _found(read_answer(tools, answer), address)
+            return _found(_read(tools, viewer, answer), address)
         except FeedUnreadable:
-            return _from_page(tools, answer)
+            return _from_page(tools, viewer, answer)
     except FetchFailed as error:
         raise FeedUnreachable(error.message) from error
     except ExtractionFailed as error:
@@ -76,27 +78,27 @@ def address_to_ask(given: str) -> str:
     return canonical
 
 
-def _from_page(tools: Tools, page: Download) -> FoundFeed:
+def _from_page(tools: Tools, viewer: UUID, page: Download) -> FoundFeed:
     """Raises NoFeed."""
     hints = Hints(page.url, page.content_type_header, page.charset)
-    site = tools.sandbox.read_as(SiteFeeds, SITE_READER, page.body, hints)
+    site = tools.read_at_once(viewer, SiteFeeds, SITE_READER, page.body, hints)
     for named in site.feeds[:MOST_TRIED]:
-        found = _try(tools, named.url)
+        found = _try(tools, viewer, named.url)
         if found is not None:
             others = tuple(one for one in site.feeds if one.url != named.url)
             return FoundFeed(found.url, found.reading, others)
     for place in COMMON_PLACES:
-        found = _try(tools, urljoin(page.url, place))
+        found = _try(tools, viewer, urljoin(page.url, place))
         if found is not None:
             return found
     raise NoFeed
 
 
-def _try(tools: Tools, address: str) -> FoundFeed | None:
+def _try(tools: Tools, viewer: UUID, address: str) -> FoundFeed | None:
     """None if there is no feed. A site that gives no answer at all is not asked again: raises FetchFailed."""
     try:
         canonical = urls.identify_article(address).canonical_url
-        return _found(read_answer(tools, _fetch(tools, canonical)), canonical)
+        return _found(_read(tools, viewer, _fetch(tools, canonical)), canonical)
     except (FetchHttp4xx, ExtractionFailed):
         return None
     except WorkError as error:
@@ -110,6 +112,10 @@ def _fetch(tools: Tools, address: str) -> Download:
     if isinstance(answer, NotModified):
         raise FetchFailed
     return answer
+
+
+def _read(tools: Tools, viewer: UUID, answer: Download) -> FeedAnswer:
+    return read_answer(answer, partial(tools.read_at_once, viewer))
 
 
 def _found(answer: FeedAnswer, asked: str) -> FoundFeed:

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from nexus import urls
 from nexus.errors import ExtractionFailed, InvalidRequest, InvalidUrl, TooManySubscriptions
-from nexus.extract import Hints
 from nexus.extract.feeds import OPML_READER
 from nexus.extract.feeds.results import NamedFeed, OutlineFeeds
 from nexus.media.feeds.lookup import address_to_ask
@@ -33,10 +32,10 @@ class SubscribedList:
     left_out: list[str]
 
 
-def read_opml(tools: Tools, data: bytes) -> list[NamedFeed]:
+def read_opml(tools: Tools, viewer: UUID, data: bytes) -> list[NamedFeed]:
     """Return the feeds that an OPML file names, each once. Raises InvalidRequest if there are none."""
     try:
-        found = tools.sandbox.read_as(OutlineFeeds, OPML_READER, data, Hints())
+        found = tools.read_at_once(viewer, OutlineFeeds, OPML_READER, data)
     except ExtractionFailed as error:
         raise InvalidRequest(NO_LIST) from error
     if not found.feeds:

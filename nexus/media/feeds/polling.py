@@ -89,7 +89,9 @@ class PollingFeeds(ErrandHandler[SubscriptionRow, DueFeed, PollResult]):
     def do(self, claim: Claim[DueFeed]) -> PollResult:
         due = claim.subject
         try:
-            found = fetch_feed(self._tools, due.url, due.row.etag, due.row.last_modified)
+            found = fetch_feed(
+                self._tools, due.row.created_by_user_id, due.url, due.row.etag, due.row.last_modified
+            )
         except WorkError as error:
             return error
         return found if isinstance(found, NothingNew) else CheckedFeed.of(found, self._tools.sessions.clock())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
+from uuid import UUID
 
 from nexus import urls
 from nexus.db.tables import UNSTORABLE
@@ -30,6 +32,10 @@ WEB = ("http://", "https://")
 AHEAD = timedelta(days=1)
 LARGEST_NUMBER = 2**31 - 1
 GONE = 410
+
+
+#: Reads a feed in a parser process, in somebody's turn.
+Read = Callable[[type[FeedReading], str, bytes, Hints], FeedReading]
 
 
 @dataclass(frozen=True)
@@ -96,9 +102,12 @@ class NothingNew:
 
 
 def fetch_feed(
-    tools: Tools, url: str, etag: str | None = None, last_modified: str | None = None
+    tools: Tools, user: UUID, url: str, etag: str | None = None, last_modified: str | None = None
 ) -> FeedAnswer | NothingNew:
-    """Fetch and read a feed, if it has changed. Raises FetchFailed, FeedUnreadable or kinds of them."""
+    """Fetch and read a feed in the turn of a user, if it has changed.
+
+    Raises FetchFailed, FeedUnreadable or kinds of them.
+    """
     try:
         answer = tools.fetcher.get_data(url, ACCEPT_FEED, etag=etag, last_modified=last_modified)
         if isinstance(answer, NotModified):
@@ -110,10 +119,11 @@ def fetch_feed(
         raise (FeedGone() if error.http_status == GONE else error) from error
     if isinstance(answer, NotModified):
         return NothingNew(None)
-    return _where_it_is_now(tools, read_answer(tools, answer))
+    read = partial(tools.sandbox.read_as, user=user)
+    return _where_it_is_now(tools, read, read_answer(answer, read))
 
 
-def _where_it_is_now(tools: Tools, found: FeedAnswer) -> FeedAnswer:
+def _where_it_is_now(tools: Tools, read: Read, found: FeedAnswer) -> FeedAnswer:
     """Return the feed that a podcast names as its new one, as if it had redirected there for good.
 
     It has to answer and to be the same podcast; otherwise the one that names it stays. One that answers later is looked
@@ -124,7 +134,7 @@ def _where_it_is_now(tools: Tools, found: FeedAnswer) -> FeedAnswer:
         return found
     try:
         answer = tools.fetcher.get_data(named, ACCEPT_FEED)
-        there = None if isinstance(answer, NotModified) else read_answer(tools, answer)
+        there = None if isinstance(answer, NotModified) else read_answer(answer, read)
     except (FetchFailed, ExtractionFailed) as error:
         return replace(found, etag=None, last_modified=None) if error.transient else found
     if there is None or _other_address(there) not in {None, named}:
@@ -152,10 +162,10 @@ def _is_same_podcast(old: FeedReading, new: FeedReading) -> bool:
     return is_podcast(new) and bool(common) and 2 * len(common) >= min(len(ours), len(theirs))
 
 
-def read_answer(tools: Tools, answer: Download) -> FeedAnswer:
+def read_answer(answer: Download, read: Read) -> FeedAnswer:
     """Read what an address answered as a feed. Raises FeedUnreadable, or another ExtractionFailed."""
     hints = Hints(answer.url, answer.content_type_header, answer.charset)
-    reading = tools.sandbox.read_as(FeedReading, FEED_READER, answer.body, hints)
+    reading = read(FeedReading, FEED_READER, answer.body, hints)
     return FeedAnswer(reading, answer.url, answer.moved_to, answer.etag, answer.last_modified)
 
 

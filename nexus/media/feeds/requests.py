@@ -53,7 +53,7 @@ def subscribe_to_address(
     with tools.sessions.begin() as session:
         library = library_id or access.ensure_user(session, viewer)
         access.require_admin(session, library, viewer)
-    found = find_feed(tools, address)
+    found = find_feed(tools, viewer, address)
     with tools.sessions.begin() as session:
         made = subscribing.subscribe(session, viewer, found, wishes, library, request_id)
         require_share(session, tools.subscription_share, viewer)
@@ -71,7 +71,7 @@ def subscribe_to_outlines(
     request_id: str | None = None,
 ) -> SubscribedList:
     """Subscribe to the feeds of an OPML file. Raises as `read_opml` and `subscribe_to_all` do."""
-    named = outlines.read_opml(tools, data)
+    named = outlines.read_opml(tools, viewer, data)
     done = outlines.subscribe_to_all(tools, viewer, named, wishes, library_id, request_id)
     announce_polls(queue, done.made)
     return done

@@ -70,9 +70,9 @@ def subscribe(nexus: Nexus, viewer: Viewer, body: SubscribeBody, request: Reques
     "/preview", responses=answers(Data[FeedPreviewOut], 413), summary="Look at a feed before subscribing"
 )
 @waits_for_site
-def preview_feed(nexus: Nexus, viewer: Viewer, body: FeedBody) -> Response:  # noqa: ARG001 only who is signed in
+def preview_feed(nexus: Nexus, viewer: Viewer, body: FeedBody) -> Response:
     """What the feed behind an address is called, and its latest items. Nothing is kept."""
-    found = find_feed(nexus.tools, body.url)
+    found = find_feed(nexus.tools, viewer, body.url)
     return answer(FeedPreviewOut.of(found, nexus.sessions.clock()))
 
 

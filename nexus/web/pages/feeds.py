@@ -42,7 +42,7 @@ def show_subscriptions(
     if not url.strip():
         return _list(request, nexus, viewer)
     try:
-        found = find_feed(nexus.tools, urls.with_scheme(url))
+        found = find_feed(nexus.tools, viewer, urls.with_scheme(url))
     except ApiError as error:
         return _list(request, nexus, viewer, url=url, error=error)
     return _list(request, nexus, viewer, url=url, preview=FeedPreviewOut.of(found, nexus.sessions.clock()))
