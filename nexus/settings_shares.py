@@ -30,8 +30,17 @@ class ShareSettings(BaseSettings):
         description="How many calls of a user may wait for sites and models at once, and how many for the file "
         "store; further calls wait their turn.",
     )
+    bodies_mib_per_user: int = Field(
+        64,
+        ge=16,
+        description="How much of the requests that a user sends at once a server holds in memory, in MiB; files don't "
+        "count.",
+    )
     streams_per_user: int = Field(
-        20, ge=1, description="How many event streams a user may have open at a server; each page has one."
+        20,
+        ge=1,
+        description="How many event streams a user may have open at a server, each page has one; and how many "
+        "recordings they may play there at once.",
     )
     uploads_per_user: int = Field(
         100,

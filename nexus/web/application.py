@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 import nexus
 from nexus.app import App
-from nexus.errors import ApiError
+from nexus.errors import ApiError, RateLimited
 from nexus.settings import Settings
 from nexus.web.api import (
     audit,
@@ -44,7 +44,7 @@ from nexus.web.http.metrics import Metrics
 from nexus.web.http.readiness import Readiness
 from nexus.web.http.routing import Route
 from nexus.web.http.safety import Hosts, safe_headers
-from nexus.web.http.shares import Shares
+from nexus.web.http.shares import OpenStreams, Shares
 from nexus.web.http.static_files import StaticFolder
 from nexus.web.http.threads import Threads
 from nexus.web.pages import account as page_account
@@ -151,6 +151,10 @@ def create_application(app: App, readiness: Readiness | None = None) -> FastAPI:
     api.state.readiness = readiness or Readiness()
     api.state.metrics = Metrics(app.sessions, app.queue)
     api.state.shares = Shares.of(app.settings)
+    api.state.played = OpenStreams(
+        app.settings.streams_per_user,
+        RateLimited("You are playing too many recordings at once. Stop some.", 10),
+    )
     api.mount("/static", StaticFolder(), name="static")
     middleware.install(
         api,

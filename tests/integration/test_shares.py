@@ -9,8 +9,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from nexus.app import App
 from nexus.errors import StorageFull
@@ -29,14 +31,17 @@ from tests.kit.http import PATIENCE, Caller, Site, data, follow, problem
 from tests.kit.http_imports import TEXT, open_batch, stage_file, wait_for_import
 from tests.kit.http_uploads import begin_upload, send_bytes, upload_fields, upload_file
 from tests.kit.job_calls import begin_job, call_step, job_of
+from tests.kit.recordings import about, add_recording
 from tests.kit.servers.web_pages import Answer, Pages
 from tests.kit.settings import make_settings
 from tests.kit.sign_ins import cookie_of
 from tests.kit.uploads import Uploader, unique_pdf
 from tests.kit.users import new_user
 from tests.kit.waiting import eventually
+from tests.kit.wire import request as wired
+from tests.kit.wire import wire
 
-GIB = 1024**3
+GIB, MIB = 1024**3, 1024**2
 #: For a few files of a test.
 ROOM = 4000
 
@@ -196,6 +201,62 @@ class TestRequests:
             assert refused(me.get("/libraries")) == (429, "E_RATE_LIMITED")
             assert data(you.get("/libraries"))
         eventually(lambda: me.get("/libraries").status_code == 200, "streams that are closed don't count")
+
+    @with_shares(bodies_mib_per_user=16)
+    def test_a_server_holds_only_so_much_of_what_a_user_sends(self, site: Site) -> None:
+        """Nobody fills its memory with requests that never end. Others are served meanwhile."""
+        me, you, piece = site.caller(), site.caller(), b"x" * (9 * MIB)
+        held = site.server.config.app.state.shares._held  # type: ignore[union-attr]
+        with wire(site) as first, wire(site) as second, wire(site) as third:
+            first.send(unfinished_transcript(me) + piece)
+            eventually(lambda: held[me.user] == len(piece), "it has arrived")
+            second.send(unfinished_transcript(me) + piece)
+            answered = second.answer()
+            assert (answered.status, int(answered.headers["retry-after"])) == (429, 1)
+            assert b"more than 16 MiB at once" in answered.body
+            third.send(unfinished_transcript(you) + piece)
+            eventually(lambda: held[you.user] == len(piece), "it is none of theirs")
+            assert data(me.get("/libraries"))
+        eventually(lambda: not held, "what is not sent any more is not held")
+
+    def test_somebody_who_leaves_while_they_send_is_no_error(self, site: Site) -> None:
+        me = site.caller()
+        held = site.server.config.app.state.shares._held  # type: ignore[union-attr]
+        with capture_logs() as lines:
+            with wire(site) as line:
+                line.send(unfinished_transcript(me) + b"x")
+                eventually(lambda: held[me.user] == 1, "it has arrived")
+            eventually(lambda: not held, "it is over")
+        (ended,) = [line for line in lines if line.get("path", "").endswith("/transcript")]
+        assert ended["status"] == 499
+        assert not [line for line in lines if line["event"] == "request_broke"]
+
+    @with_shares(streams_per_user=2)
+    def test_a_user_plays_only_so_many_recordings_at_once(self, app: App, site: Site, pages: Pages) -> None:
+        """Each is a connection to its site, and a site hears from Nexus seldom."""
+        pages["/sound"] = Answer(bytes(32 * MIB), "audio/mpeg")
+        me, you = site.caller(), site.caller()
+        known = about(pages.url("/sound"))
+        mine, yours = (f"/media/{add_recording(app, one.user, known)}/sound" for one in (me, you))
+        with ExitStack() as playing:
+            for _ in range(2):
+                assert playing.enter_context(me.stream("GET", mine)).status_code == 200
+            assert refused(me.get(mine)) == (429, "E_RATE_LIMITED")
+            with you.stream("GET", yours) as other:
+                assert other.status_code == 200
+        eventually(lambda: is_played(me, mine), "what is played no more does not count")
+        assert len(pages.asked) == 4
+
+
+def unfinished_transcript(caller: Caller) -> bytes:
+    """The head of a request whose body is larger than what is ever sent of it."""
+    signed = [f"{name}: {caller.headers[name]}" for name in ("Authorization", "X-Nexus-Internal")]
+    return wired(f"PUT /media/{uuid4()}/transcript", f"Content-Length: {10 * MIB}", *signed)
+
+
+def is_played(caller: Caller, address: str) -> bool:
+    with caller.stream("GET", address) as answer:
+        return answer.status_code == 200
 
 
 class TestUploads:

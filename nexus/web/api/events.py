@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
@@ -31,6 +31,7 @@ from nexus.web.api.schemas import EventOut
 from nexus.web.http.context import AnyViewer, app_of, gate_of
 from nexus.web.http.envelope import refusals
 from nexus.web.http.routing import Router
+from nexus.web.http.shares import OpenStreams
 
 log = logging.get_logger(__name__)
 router = Router(tags=["events"])
@@ -90,8 +91,8 @@ class Feed:
 
     def __init__(self, sessions: Sessions, per_user: int) -> None:
         self._sessions = sessions
-        self._per_user = per_user
-        self._streams: Counter[UUID] = Counter()
+        full = f"You follow events in {per_user} places already. Close one of them first."
+        self.streams = OpenStreams(per_user, RateLimited(full, int(STREAM_SECONDS)))
         self._readers: set[EventReader] = set()
         #: Everything up to here has been brought to every reader.
         self.place = StreamPlace(0, 0)
@@ -99,22 +100,6 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
         # Threads of their own: slow requests must not hold up the events.
         self._look_thread, self._read_threads = CapacityLimiter(1), CapacityLimiter(4)
-
-    @contextmanager
-    def stream(self, viewer: UUID) -> Iterator[None]:
-        """Count a user's streams. Raises RateLimited for one too many."""
-        if self._streams[viewer] >= self._per_user:
-            raise RateLimited(
-                f"You follow events in {self._per_user} places already. Close one of them first.",
-                int(STREAM_SECONDS),
-            )
-        self._streams[viewer] += 1
-        try:
-            yield
-        finally:
-            self._streams[viewer] -= 1
-            if not self._streams[viewer]:
-                del self._streams[viewer]
 
     async def open(self, viewer: UUID, place: StreamPlace | None) -> EventReader:
         """Begin to bring a reader what is new after their place, or from now on."""
@@ -234,7 +219,7 @@ async def follow(
         desk = None
     feed: Feed = request.app.state.feed
     counted = ExitStack()
-    counted.enter_context(feed.stream(viewer))
+    counted.enter_context(feed.streams.place(viewer))
     return _Followed(counted, _stream(feed, viewer, place, desk, partial(_is_let_in, request)))
 
 

@@ -7,24 +7,26 @@ import re
 import time
 from collections.abc import Callable
 from logging import DEBUG, INFO
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nexus import logging
 from nexus.db.drivers import CommitUnanswered, is_away
-from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady
+from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady, RateLimited
 from nexus.libraries.audit import called_from
 from nexus.web.http.envelope import Refuse
 from nexus.web.http.metrics import Metrics
 from nexus.web.http.routing import MOST_BODY
 from nexus.web.http.safety import Headers, Hosts
 from nexus.web.http.shares import Shares
+from nexus.web.http.threads import GONE
 
 log = logging.get_logger(__name__)
 
@@ -61,6 +63,8 @@ def install(
         return refuse(request, _explain(error))
 
     async def refuse_unrouted(request: Request, error: Exception) -> Response:
+        if isinstance(error, TooMuchAtOnce):
+            return refuse(request, error.why)
         status = error.status_code if isinstance(error, HTTPException) else 500
         refused = refuse(request, _UNROUTED.get(status) or InvalidRequest(), status)
         if status == 405:
@@ -132,9 +136,11 @@ class Middleware:
         with structlog.contextvars.bound_contextvars(request_id=chosen), called_from(_address(scope)):
             try:
                 if self._hosts.allow(host):
-                    await self._app(scope, _limited(scope, receive), send_with_id)
+                    await self._app(scope, self._limited(scope, receive), send_with_id)
                 else:
                     await self._refuse(Request(scope), WRONG_HOST)(scope, receive, send_with_id)
+            except ClientDisconnect:
+                status = status or GONE  # in the middle of its body: nobody is there to be answered
             except Exception as error:
                 log.exception("request_broke")
                 if status:
@@ -143,6 +149,7 @@ class Middleware:
             finally:
                 if (counted := scope.get("nexus.counted")) is not None:
                     self._shares.leave(counted)
+                    self._shares.let_go(counted, scope.get("nexus.held", 0))
             seconds = time.perf_counter() - began
             self._metrics.count(scope, status, seconds)
             # Successful reads are counted, and logged only for debugging.
@@ -155,6 +162,31 @@ class Middleware:
                 ms=round(seconds * 1000),
                 **_user(scope),
             )
+
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        """Count a body as it comes in. Its route, which knows the limit, has been found by then, and who sends it."""
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            size = len(message.get("body", b""))
+            seen += size
+            most = getattr(scope.get("route"), "most_body", MOST_BODY)
+            if most is not None and seen > most:
+                raise TooLarge
+            if most is not None and size and (user := scope.get("nexus.counted")) is not None:
+                self._hold(user, size)
+                scope["nexus.held"] = scope.get("nexus.held", 0) + size
+            return message
+
+        return counted
+
+    def _hold(self, user: UUID, size: int) -> None:
+        try:
+            self._shares.hold(user, size)
+        except RateLimited as error:
+            raise TooMuchAtOnce(error) from error
 
     def _complete(self, given: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
         """Add the headers of every answer, unless it has its own."""
@@ -189,20 +221,12 @@ class TooLarge(HTTPException):
         super().__init__(413)
 
 
-def _limited(scope: Scope, receive: Receive) -> Receive:
-    """Count a body as it comes in. Its route, which knows the limit, has been found by then."""
-    seen = 0
+class TooMuchAtOnce(HTTPException):
+    """The caller sends too much at once. FastAPI lets no other kind of exception through here either."""
 
-    async def counted() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        most = getattr(scope.get("route"), "most_body", MOST_BODY)
-        if most is not None and seen > most:
-            raise TooLarge
-        return message
-
-    return counted
+    def __init__(self, why: RateLimited) -> None:
+        super().__init__(why.status)
+        self.why = why
 
 
 def _id_and_host(scope: Scope) -> tuple[str | None, bytes | None]:

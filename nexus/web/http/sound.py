@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from nexus.app import App
 from nexus.fetch.ranges import parse_range
 from nexus.media.sound import Sound, find_sound, open_sound
 from nexus.web.http.files import UNTRUSTED
+from nexus.web.http.shares import OpenStreams
 from nexus.web.http.threads import taken_in_turn, threads_of
 
 
@@ -32,22 +34,28 @@ class _ClosedAtEnd(StreamingResponse):
 
 
 def sound_response(request: Request, nexus: App, viewer: UUID, media_id: UUID) -> Response:
-    """Answer with the recording of an item, or with the part that the request asks for."""
+    """Answer with the recording of an item, or with the part that the request asks for.
+
+    Each holds a connection to a site and some memory, so a user plays only so many at once.
+    """
     asked = parse_range(request.headers.get("range"))
     with nexus.sessions.read() as session:
         place = find_sound(session, media_id, viewer)
-    sound = open_sound(nexus.tools.fetcher, nexus.files, place, asked)
-    headers = _headers(sound)
-    if sound.is_out_of_range:
-        sound.pieces.close()
-        return Response(status_code=416, headers=headers)
-    return _ClosedAtEnd(
-        sound.pieces.close,
-        taken_in_turn(threads_of(request).site.of(viewer), sound.pieces),
-        status_code=200 if sound.part is None else 206,
-        headers=headers,
-        media_type=sound.content_type,
-    )
+    played: OpenStreams = request.app.state.played
+    with ExitStack() as opened:
+        opened.enter_context(played.place(viewer))
+        sound = open_sound(nexus.tools.fetcher, nexus.files, place, asked)
+        opened.callback(sound.pieces.close)
+        headers = _headers(sound)
+        if sound.is_out_of_range:
+            return Response(status_code=416, headers=headers)
+        return _ClosedAtEnd(
+            opened.pop_all().close,
+            taken_in_turn(threads_of(request).site.of(viewer), sound.pieces),
+            status_code=200 if sound.part is None else 206,
+            headers=headers,
+            media_type=sound.content_type,
+        )
 
 
 def _headers(sound: Sound) -> dict[str, str]:
