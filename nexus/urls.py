@@ -112,8 +112,9 @@ def identify_video(url: str) -> UrlIdentity:
         canonical = f"https://www.youtube.com/watch?v={video_id}"
         return UrlIdentity(_printable(url), canonical, "youtube", video_id, canonical)
     if host in VIMEO_HOSTS and (found := VIMEO_PATH.fullmatch(parsed.pathname)):
-        canonical = _vimeo_address(found[1], found[2] or _first(parsed.search, "h"))
-        return UrlIdentity(_printable(url), canonical, "vimeo", found[1], canonical)
+        video_id = _vimeo_id(found[1], found[2] or _first(parsed.search, "h"))
+        canonical = f"https://vimeo.com/{video_id}"
+        return UrlIdentity(_printable(url), canonical, "vimeo", video_id, canonical)
     canonical = _canonical(parsed)
     return UrlIdentity(_printable(url), canonical, external_playback_url=canonical)
 
@@ -185,9 +186,10 @@ def _youtube_id(parsed: can_ada.URL) -> str:
     return candidate
 
 
-def _vimeo_address(video_id: str, key: str) -> str:
-    """An unlisted video can't be had without its key."""
-    return f"https://vimeo.com/{video_id}" + (f"/{key}" if VIMEO_KEY.fullmatch(key) else "")
+def _vimeo_id(number: str, key: str) -> str:
+    """An unlisted video can't be had without its key, so the key is part of what it is: numbers can be guessed, and
+    nobody may get by a number what others have by a key."""
+    return f"{number}/{key}" if VIMEO_KEY.fullmatch(key) else number
 
 
 def _first(search: str, wanted: str) -> str:

@@ -219,7 +219,7 @@ def _youtube_facts(source: Source, known: Recording, answers: YouTubeAnswers) ->
 def _ask_vimeo(source: Source, finding: _Finding) -> None:
     """Its captions can be fetched only for a short time, so each attempt asks for them again."""
     try:
-        found = ask_vimeo(source.bench, source.provider_id or "", source.url or "")
+        found = ask_vimeo(source.bench, source.provider_id or "")
     except (ProviderBlocked, TranscriptUnavailable) as error:
         finding.error = error
         return

@@ -34,13 +34,13 @@ def vimeo_oembed(source: Source) -> str:
     return f"https://vimeo.com/api/oembed.json?url={quote(source.url or '', safe='')}"
 
 
-def ask_vimeo(bench: Workbench, video_id: str, url: str) -> Recording:
+def ask_vimeo(bench: Workbench, video_id: str) -> Recording:
     """Return what the player is told, with its captions, the best first.
 
-    Raises ProviderBlocked or TranscriptUnavailable, and FetchFailed if Vimeo can't be reached at the moment.
+    The key of an unlisted video follows its number. Raises ProviderBlocked or TranscriptUnavailable, and FetchFailed if Vimeo can't be reached at the moment.
     """
-    key = url.partition(f"/{video_id}/")[2]
-    config = f"https://player.vimeo.com/video/{video_id}/config" + (f"?h={key}" if key else "")
+    number, _, key = video_id.partition("/")
+    config = f"https://player.vimeo.com/video/{number}/config" + (f"?h={key}" if key else "")
     with bench.asking("vimeo"):
         found = _ask_player(bench, config)
     tracks = [(one.language or "", _is_automatic(one)) for one in found.transcripts]

@@ -33,6 +33,14 @@ def test_created_tells_whether_an_item_is_new_to_the_caller(me: Caller, you: Cal
     assert submit(you)["created"] is False
 
 
+def test_nobody_gets_an_unlisted_video_by_guessing_its_number(me: Caller, you: Caller) -> None:
+    mine = me.add("https://vimeo.com/76979871/8272103f6e", "video")
+    guessed = you.add("https://vimeo.com/76979871", "video")
+    assert guessed != mine
+    assert "8272103f6e" not in you.get(f"/media/{guessed}").text
+    assert you.add("https://player.vimeo.com/video/76979871?h=8272103f6e", "video") == mine
+
+
 def test_an_item_in_a_shared_library_is_not_new(app: App, me: Caller, you: Caller) -> None:
     media_id = UUID(submit(me)["media_id"])
     you.get("/libraries")

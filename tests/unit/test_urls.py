@@ -392,9 +392,9 @@ def test_every_spelling_of_a_vimeo_video_is_one_source(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["https://vimeo.com/76979871/8272103f6e", "https://player.vimeo.com/video/76979871?h=8272103f6e"]
 )
-def test_an_unlisted_vimeo_video_keeps_its_key(url: str) -> None:
+def test_an_unlisted_vimeo_video_is_another_one_without_its_key(url: str) -> None:
     source = urls.identify_video(url)
-    assert source.provider_id == "76979871"
+    assert source.provider_id == "76979871/8272103f6e"
     assert source.canonical_url == "https://vimeo.com/76979871/8272103f6e"
 
 

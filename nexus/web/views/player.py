@@ -109,7 +109,8 @@ def _is_file(place: SoundPlace) -> bool:
 
 def _frame(view: View, known: RecordingRow | None) -> Frame | None:
     row = view.row
-    name = quote(row.provider_id or "", safe="")
+    # The key of an unlisted video follows its number.
+    name = quote((row.provider_id or "").partition("/")[0], safe="")
     if row.provider == "youtube" and name:
         address = f"https://www.youtube-nocookie.com/embed/{name}?enablejsapi=1&playsinline=1&rel=0"
         return Frame("youtube", address, "YouTube")
