@@ -168,7 +168,7 @@ def write_rest(session: Session, ready: Sequence[tuple[int, Readable]], made_by:
     session.run_many(_WRITE[assets], inside)
     spoken = [{**row, "revision": number} for number, one in ready for row in one.timings]
     session.run_many(_WRITE[timings], spoken)
-    end_speech(session, [one.media_id for _, one in ready if one.timings])
+    end_speech(session, [one.media_id for _, one in ready if _ends_speech(one)])
     asked = {"user_id": made_by, "now": session.now}
     elsewhere = [{**row, **asked, "revision": number} for number, one in ready for row in one.pictures]
     session.run_many(_WRITE_PICTURE, elsewhere)
@@ -185,7 +185,7 @@ def add_revision(session: Session, ready: Readable, made_by: UUID) -> int:
     if same is not None:
         tags = {name: ready.revision[name] for name in ("seen_by", "etag", "last_modified")}
         session.run(_SEEN, media_id=media_id, number=same.number, now=session.now, **tags)
-        end_speech(session, [media_id] if ready.timings else [])
+        end_speech(session, [media_id] if _ends_speech(ready) else [])
         return same.number
     number = ready.reserved or reserve_number(session, media_id)
     for table, rows in text_rows([ready], session.now).items():
@@ -196,6 +196,11 @@ def add_revision(session: Session, ready: Readable, made_by: UUID) -> int:
     if owner is None:
         session.run(_IS_NEWEST, media_id=media_id, number=number)
     return number
+
+
+def _ends_speech(ready: Readable) -> bool:
+    """Whether nobody needs what was heard of a recording any more. A text of one user leaves the others waiting."""
+    return bool(ready.timings) and ready.revision["private_to"] is None
 
 
 def reserve_number(session: Session, media_id: UUID) -> int:

@@ -37,7 +37,8 @@ def vimeo_oembed(source: Source) -> str:
 def ask_vimeo(bench: Workbench, video_id: str) -> Recording:
     """Return what the player is told, with its captions, the best first.
 
-    The key of an unlisted video follows its number. Raises ProviderBlocked or TranscriptUnavailable, and FetchFailed if Vimeo can't be reached at the moment.
+    The key of an unlisted video follows its number. Raises ProviderBlocked or TranscriptUnavailable, and FetchFailed if
+    Vimeo can't be reached at the moment.
     """
     number, _, key = video_id.partition("/")
     config = f"https://player.vimeo.com/video/{number}/config" + (f"?h={key}" if key else "")

@@ -10,9 +10,13 @@ import pytest
 
 from nexus.app import App
 from nexus.errors import TranscriptionCrashed
+from nexus.extract import Hints
+from nexus.libraries import access
+from nexus.libraries.catalog import hold_media
 from nexus.libraries.quota import Operation
 from nexus.media import deletions
 from nexus.media.lifecycle import retry_media
+from nexus.media.own_transcripts import bring_transcript
 from nexus.settings import Settings
 from nexus.states.media import MediaStatus
 from nexus.transcribe.speech import MissingSpeech
@@ -37,6 +41,7 @@ from tests.kit.speech import (
     sounds_in_store,
     tone,
 )
+from tests.kit.transcripts import VTT
 
 SECONDS = 10
 SOUND = file_of(tone(SECONDS))
@@ -105,6 +110,23 @@ def test_a_retry_goes_on_with_the_next_piece_and_fetches_nothing_again(
     assert run_item(tools, media_id) == "released"
     assert len(pieces_of(app, media_id)) == 2
     assert len(sounds_in_store(app, media_id)) == 1
+    assert run_item(tools, media_id) == "readable"
+    assert sum(model.heard) == SECONDS * 1000
+    assert asked(pages) == 1
+
+
+def test_nobody_undoes_what_was_heard_for_others_with_a_transcript_of_their_own(
+    app: App, url: str, pages: Pages
+) -> None:
+    model, media_id, other = CountingEars(), new_video(app), uuid4()
+    tools = hearing_tools(app, model)
+    stops_after(model, 2)
+    assert run_item(tools, media_id) == "released"
+    with app.sessions.begin() as session:
+        hold_media(session, access.ensure_user(session, other), media_id)
+    for _ in range(2):
+        bring_transcript(tools, media_id, other, VTT.encode(), Hints())
+    assert len(pieces_of(app, media_id)) == 2
     assert run_item(tools, media_id) == "readable"
     assert sum(model.heard) == SECONDS * 1000
     assert asked(pages) == 1
