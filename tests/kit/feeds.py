@@ -11,7 +11,7 @@ from uuid import UUID
 from nexus.app import App, kernel_for
 from nexus.media.feeds import requests, subscriptions
 from nexus.media.feeds.polling import POLL
-from nexus.media.feeds.previews import ItemState, PreviewRow, list_previews
+from nexus.media.feeds.previews import ItemState, PreviewRow, get_preview, list_previews
 from nexus.media.feeds.subscribing import Wishes, change_subscription
 from nexus.media.feeds.subscriptions import SubscriptionView
 from nexus.queue import Work
@@ -116,6 +116,14 @@ class Reader:
 
     def titles(self, subscription_id: UUID, state: ItemState = ItemState.ALL) -> list[str | None]:
         return [row.title for row in self.items(subscription_id, state)]
+
+    def texts(self, subscription_id: UUID) -> dict[str | None, bool]:
+        """Which items still have their text, by title."""
+        with self.app.sessions.read() as session:
+            rows = list_previews(session, subscription_id, most=200).items
+            return {
+                row.title: get_preview(session, subscription_id, row.id)[1].text is not None for row in rows
+            }
 
     def pause(self, subscription_id: UUID, *, is_paused: bool = True) -> None:
         with self.app.sessions.begin() as session:

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, func, literal_column, null, select, update
 
 from nexus.db.feeds import feed_items
 from nexus.db.session import Query, Session, Statement
@@ -21,6 +22,9 @@ from nexus.media.feeds.taking import may_be_taken
 PREVIEW_LIFE = timedelta(days=90)
 #: How many of those are kept: a feed can name thousands of others each time.
 MOST_MISSING = 10_000
+#: How many characters of texts and html of items that have left the feed are kept for a subscription. Of others their
+#: address and a few words stay.
+MOST_LEFT_TEXT = 16 * 1024 * 1024
 #: How many new items of one poll are taken in unasked; the rest wait as previews.
 MOST_NEW = 25
 _OWN = ("id", "subscription_id", "seen_at", "wanted_at", "media_id", "taken_at")
@@ -39,6 +43,13 @@ class ItemKey(NamedTuple):
     shown_at: datetime
     published_at: datetime | None
     media_id: UUID | None
+
+
+class _Carrier(NamedTuple):
+    """An item with a text, and how long that is."""
+
+    id: UUID
+    characters: int
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,25 @@ _TRIM = Statement(
         feed_items.c.wanted_at.is_(None),
         feed_items.c.seen_at < bindparam("before", type_=feed_items.c.seen_at.type),
     )
+)
+_CARRIERS = Query(
+    select(
+        feed_items.c.id,
+        (func.length(feed_items.c.text) + func.coalesce(func.length(feed_items.c.html), 0)).label(
+            "characters"
+        ),
+    ).where(
+        feed_items.c.subscription_id == bindparam("subscription_id"),
+        feed_items.c.wanted_at.is_(None),
+        feed_items.c.text.is_not(None),
+    ),
+    _Carrier,
+)
+#: If the feed names the item again, it looks as if it had changed, and gets its text back.
+_DROP_CARRIED = Statement(
+    update(feed_items)
+    .where(feed_items.c.id == bindparam("item_id", type_=feed_items.c.id.type))
+    .values(html=null(), text=null(), digest=literal_column("''"))
 )
 
 
@@ -141,6 +171,17 @@ def write_arrivals(
         for place, item_id in enumerate(arrivals.missing)
     ]
     session.run_many(_TRIM, rows)
+    if arrivals.new and arrivals.missing:
+        _drop_left_texts(session, subscription_id, arrivals.missing)
+
+
+def _drop_left_texts(session: Session, subscription_id: UUID, missing: Sequence[UUID]) -> None:
+    """Of items that have left the feed, keep the texts of the latest alone."""
+    sizes = {row.id: row.characters for row in session.all(_CARRIERS, subscription_id=subscription_id)}
+    carriers = [item_id for item_id in missing if item_id in sizes]
+    totals = accumulate(sizes[item_id] for item_id in carriers)
+    surplus = [item_id for item_id, total in zip(carriers, totals, strict=True) if total > MOST_LEFT_TEXT]
+    session.run_many(_DROP_CARRIED, [{"item_id": item_id} for item_id in surplus])
 
 
 def choose_new(items: Sequence[ToldItem], most: int, *, podcast: bool) -> list[str]:

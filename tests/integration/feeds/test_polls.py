@@ -377,6 +377,23 @@ def test_a_feed_that_always_names_others_fills_no_database(
     assert len(kept) == 3 + 4
 
 
+def test_a_feed_that_always_has_other_texts_fills_no_database(
+    reader: Reader, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the feed has now keeps its text, and so do the latest of those that have left it."""
+    monkeypatch.setattr(arrivals, "MOST_LEFT_TEXT", 500)
+    words = "word " * 40
+    reader.publish()
+    made = reader.subscribe()
+    for day in range(1, 6):
+        reader.publish(Story(f"{day}", date=dated(day), html=f"<p>{words}</p>"))
+        reader.poll_later(made, clock)
+    assert reader.texts(made) == {"5": True, "4": True, "3": False, "2": False, "1": False}
+    reader.publish(*(Story(f"{day}", date=dated(day), html=f"<p>{words}</p>") for day in (1, 5)))
+    reader.poll_later(made, clock)
+    assert reader.texts(made)["1"]
+
+
 def test_a_feed_that_moves_gives_its_episodes_to_nobody_else(reader: Reader, clock: SetClock) -> None:
     """Otherwise anybody could make the episodes of a podcast before others subscribe to it, with other words."""
     reader.publish(episode("one", enclosure="https://cdn.example.net/false.mp3"), path="/false")
