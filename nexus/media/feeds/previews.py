@@ -14,9 +14,9 @@ from nexus.db.feeds import feed_items, feeds, subscriptions
 from nexus.db.rows import FeedItemRow
 from nexus.db.session import Query, Session, Statement
 from nexus.db.tables import library_media
-from nexus.errors import InvalidRequest, NotFound
+from nexus.errors import NotFound
 from nexus.media.feeds.taking import may_be_taken
-from nexus.media.queries import NOT_OURS, PAGE, Page, cursor_after, cursor_parts
+from nexus.media.queries import PAGE, Page, cursor_after, moment_and_id
 from nexus.states.media import Kind
 
 
@@ -120,7 +120,8 @@ def list_previews(
     most: int = PAGE,
 ) -> Page[PreviewRow]:
     """Return a page of what a subscription has brought. Who may know is the caller's to check."""
-    place = {} if cursor is None else _place(cursor)
+    shown_at, after_id = moment_and_id(cursor)
+    place = {} if cursor is None else {"shown_at": shown_at, "after_id": after_id}
     rows = session.all(_page(state, cursor is None), subscription_id=subscription_id, most=most + 1, **place)
     more, rows = len(rows) > most, rows[:most]
     return Page(rows, cursor_after(rows[-1].shown_at.isoformat(), str(rows[-1].id)) if more else None)
@@ -138,13 +139,3 @@ def get_preview(session: Session, subscription_id: UUID, item_id: UUID) -> tuple
 def want_all(session: Session, subscription_id: UUID) -> int:
     """Ask for everything to be taken in that was not yet; return how many items that is."""
     return session.run(_WANT, subscription_id=subscription_id, now=session.now)
-
-
-def _place(cursor: str) -> dict[str, object]:
-    match cursor_parts(cursor):
-        case [str(moment), str(item_id)]:
-            try:
-                return {"shown_at": datetime.fromisoformat(moment), "after_id": UUID(item_id)}
-            except ValueError as error:
-                raise InvalidRequest(NOT_OURS) from error
-    raise InvalidRequest(NOT_OURS)

@@ -10,6 +10,7 @@ import pytest
 
 from nexus.app import App, kernel_for
 from nexus.media.feeds.polling import POLL
+from nexus.media.queries import cursor_after
 from nexus.queue import Work
 from tests.kit.clock import SetClock
 from tests.kit.feeds import RSS, Story, dated, episode, rss
@@ -231,8 +232,9 @@ def test_items_come_in_pages_that_lack_nothing(me: Caller, pages: Pages, poll: P
         if cursor is None:
             break
     assert sorted(seen, key=int) == [str(number) for number in range(50)]
-    rubbish = me.get(f"/subscriptions/{made['id']}/items", params={"cursor": "rubbish"})
-    assert problem(rubbish) == (400, "E_INVALID_REQUEST")
+    for rubbish in ("rubbish", cursor_after("0001-01-01T00:00:00+14:00", str(uuid4()))):
+        refused = me.get(f"/subscriptions/{made['id']}/items", params={"cursor": rubbish})
+        assert problem(refused) == (400, "E_INVALID_REQUEST")
 
 
 def test_an_item_of_another_subscription_is_not_found(me: Caller, pages: Pages, poll: Poll) -> None:
