@@ -13,7 +13,7 @@ from math import ceil
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, literal_column, null, or_, select, update
+from sqlalchemy import bindparam, delete, func, literal_column, null, or_, select, update
 
 from nexus.db.recordings import recordings, speech_pieces, speech_progress
 from nexus.db.rows import IdRow
@@ -24,6 +24,9 @@ from nexus.errors import TranscriptionStopped
 from nexus.libraries import quota
 from nexus.states.media import MediaStatus
 from nexus.transcribe import Cue
+
+#: Sounds are large, and somebody may add any number of recordings. Without a copy each attempt fetches its sound.
+MOST_KEPT_SOUNDS = 10
 
 
 class Attempt(NamedTuple):
@@ -68,6 +71,10 @@ class SoundCopy(NamedTuple):
     sha256: str
 
 
+class _KeptSounds(NamedTuple):
+    sounds: int
+
+
 class _SoundRow(NamedTuple):
     audio_path: str | None
     audio_sha256: str | None
@@ -110,6 +117,13 @@ _SOUND = Query(
     ),
     _SoundRow,
 )
+_KEPT_SOUNDS = Query(
+    select(func.count().label("sounds"))
+    .select_from(recordings)
+    .join(media, media.c.id == recordings.c.media_id)
+    .where(recordings.c.audio_path.is_not(None), media.c.created_by_user_id == bindparam("user_id")),
+    _KeptSounds,
+)
 _KEEP_SOUND = Statement(
     update(recordings)
     .where(recordings.c.media_id == bindparam("media_id"))
@@ -136,6 +150,12 @@ def kept_sound(session: Session, media_id: UUID) -> SoundCopy | None:
     if row is None or row.audio_path is None or row.audio_sha256 is None:
         return None
     return SoundCopy(row.audio_path, row.audio_sha256)
+
+
+def may_keep_sound(session: Session, user_id: UUID) -> bool:
+    """Whether the store has few enough sounds of recordings that a user has added."""
+    (found,) = session.all(_KEPT_SOUNDS, user_id=user_id)
+    return found.sounds < MOST_KEPT_SOUNDS
 
 
 def keep_sound(session: Session, attempt: Attempt, copy: SoundCopy) -> None:

@@ -14,7 +14,7 @@ from nexus.extract import Hints
 from nexus.libraries import access
 from nexus.libraries.catalog import hold_media
 from nexus.libraries.quota import Operation
-from nexus.media import deletions
+from nexus.media import deletions, speech
 from nexus.media.lifecycle import retry_media
 from nexus.media.own_transcripts import bring_transcript
 from nexus.settings import Settings
@@ -113,6 +113,22 @@ def test_a_retry_goes_on_with_the_next_piece_and_fetches_nothing_again(
     assert run_item(tools, media_id) == "readable"
     assert sum(model.heard) == SECONDS * 1000
     assert asked(pages) == 1
+
+
+def test_the_sounds_of_one_user_do_not_fill_the_store(
+    app: App, url: str, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What there is no copy of is fetched again."""
+    monkeypatch.setattr(speech, "MOST_KEPT_SOUNDS", 1)
+    model, user = CountingEars(), uuid4()
+    tools, items = hearing_tools(app, model), [new_video(app, user) for _ in range(2)]
+    for pieces, media_id in zip((1, 2), items, strict=True):
+        stops_after(model, pieces)
+        assert run_item(tools, media_id) == "released"
+    assert [len(sounds_in_store(app, media_id)) for media_id in items] == [1, 0]
+    assert [run_item(tools, media_id) for media_id in items] == ["readable", "readable"]
+    assert sum(model.heard) == 2 * SECONDS * 1000
+    assert asked(pages) == 3
 
 
 def test_nobody_undoes_what_was_heard_for_others_with_a_transcript_of_their_own(
