@@ -190,8 +190,7 @@ class Hearing:
         return digest.hexdigest() == copy.sha256
 
     def _store(self, file: BinaryIO, sha256: str) -> None:
-        """Keep a copy for later attempts, unless the user has many already. A store that is full or away costs them another
-        fetch, and nothing else."""
+        """Keep a copy for later attempts, unless the user has many already. Without one, they fetch the sound again."""
         with self.sessions.read() as session:
             if not speech.may_keep_sound(session, self.user_id):
                 return

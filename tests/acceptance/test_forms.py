@@ -181,6 +181,31 @@ def test_nobody_else_who_uses_the_browser_is_offered_what_was_typed(page: Page, 
     expect(back.get_by_label("New library")).to_have_value("A secret project")
 
 
+def test_what_a_browser_keeps_can_not_be_read_there_and_goes_at_sign_out(
+    page: Page, live_site: LiveSite, editor: Caller
+) -> None:
+    """Anybody with the browser's files can read its storage: unsaved text, recent searches, the last list."""
+    everything = "JSON.stringify([localStorage, sessionStorage])"
+    editor.add("https://whistleblower.example/one")
+    page.goto(f"{live_site.url}/?site=whistleblower.example")
+    page.wait_for_function("() => Object.keys(sessionStorage).some((key) => key.endsWith(':tab:list'))")
+    page.evaluate("nexusKept.set('recent', ['embezzlement'])")
+    page.wait_for_function("() => Object.keys(localStorage).some((key) => key.endsWith(':recent'))")
+    page.goto(f"{live_site.url}/sharing")
+    page.get_by_label("New library").fill("A secret project")
+    page.wait_for_function("() => Object.keys(localStorage).some((key) => key.includes(':draft:'))")
+    kept = page.evaluate(everything)
+    assert not [word for word in ("whistleblower", "embezzlement", "secret project") if word in kept]
+    assert page.evaluate("[nexusKept.get('recent'), nexusKept.get('tab:list')]") == [
+        ["embezzlement"],
+        "site=whistleblower.example",
+    ]
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Sign out").first.click()
+    expect(page.get_by_role("heading", name="Sign in to Nexus")).to_be_visible()
+    assert "nexus:kept" not in page.evaluate(everything)
+
+
 def test_signing_out_asks_first_if_that_deletes_unsaved_text(page: Page, live_site: LiveSite) -> None:
     page.goto(f"{live_site.url}/sharing")
     page.get_by_label("New library").fill("Half a name")

@@ -355,16 +355,15 @@
   document.addEventListener("nexus:put", ({ detail }) => detail.id === "main" && openMenus());
   openMenus();
 
-  try {
-    if (byId("items")) sessionStorage.setItem("nexus:list", byId("items").dataset.list);
-    const list = sessionStorage.getItem("nexus:list") ?? "";
+  const kept = window.nexusKept;
+  kept.ready.then(() => {
+    if (byId("items")) kept.set("tab:list", byId("items").dataset.list);
+    const list = kept.get("tab:list") ?? "";
     for (const back of document.querySelectorAll("[data-back]")) {
       if (back.matches("a")) back.href = list ? `/?${list}` : "/";
       else back.value = list;
     }
-  } catch {
-    // storage is disabled: back is the whole library
-  }
+  });
 
   // On a phone the links of the header may be scrolled.
   function showWhereWeAre() {

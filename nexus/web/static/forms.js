@@ -5,7 +5,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const user = document.body.dataset.user;
-  const own = `nexus:draft:${user}:`;
+  const kept = window.nexusKept;
   // Each page keeps what is typed in it beside what others keep, so that two windows can't overwrite each other.
   const here = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
   const MOST_KEPT = 5;
@@ -18,7 +18,7 @@
   const holdsText = (form) => isOurs(form) && fieldsOf(form).some((field) => field.matches(TEXT));
   const fieldsOf = (form) => [...form.elements].filter((one) => one.name && one.matches(FIELD) && !one.readOnly);
   const isBox = (field) => field.type === "radio" || field.type === "checkbox";
-  const keyOf = (form) => own + (form.dataset.keep ?? `${form.getAttribute("action")}#${form.id}`);
+  const keyOf = (form) => `draft:${form.dataset.keep ?? `${form.getAttribute("action")}#${form.id}`}|`;
 
   // A claim that was taken out is sent as an empty one, and kept as one.
   const valueOf = (field) => {
@@ -35,48 +35,20 @@
   const hasTyped = (form) =>
     form.hasAttribute("data-typed") || fieldsOf(form).some((field) => valueOf(field) !== savedValueOf(field));
 
-  // ── Kept in this browser: for each user and form, what each page holds ──
+  // ── Kept in this browser: for each form, what each page holds ──
 
-  function read(key) {
-    try {
-      return JSON.parse(localStorage.getItem(key)) ?? {};
-    } catch {
-      return {}; // storage is disabled
-    }
-  }
-
-  function write(key, drafts) {
-    const newest = Object.entries(drafts).sort(([, one], [, other]) => other.at - one.at);
-    try {
-      if (newest.length) localStorage.setItem(key, JSON.stringify(Object.fromEntries(newest.slice(0, MOST_KEPT))));
-      else localStorage.removeItem(key);
-      return true;
-    } catch {
-      return false; // storage is full or disabled
-    }
-  }
-
-  const isKept = (form) => holdsText(form) && here in read(keyOf(form));
+  // The latest first.
+  const read = (key) => kept.names(key).map((name) => [name.slice(key.length), kept.get(name)]).sort(([, one], [, other]) => other.at - one.at);
+  const isKept = (form) => holdsText(form) && kept.get(keyOf(form) + here) !== undefined;
+  const forget = (key, page = here) => kept.set(key + page, null);
 
   function keep(form) {
     if (!user || !holdsText(form)) return;
+    const key = keyOf(form);
+    if (!hasTyped(form)) return forget(key);
     const hidden = [...form.elements].filter((one) => one.type === "hidden").map((one) => [one.name, one.value]);
-    const draft = { at: Date.now(), fields: pairs(form), hidden };
-    if (hasTyped(form)) write(keyOf(form), { ...read(keyOf(form)), [here]: draft });
-    else forget(keyOf(form));
-  }
-
-  function forget(key, page = here) {
-    const { [page]: _, ...others } = read(key);
-    write(key, others);
-  }
-
-  function keptKeys() {
-    try {
-      return Object.keys(localStorage).filter((key) => key.startsWith(own));
-    } catch {
-      return []; // storage is disabled
-    }
+    kept.set(key + here, { at: Date.now(), fields: pairs(form), hidden });
+    read(key).slice(MOST_KEPT).forEach(([page]) => forget(key, page));
   }
 
   document.addEventListener("input", (event) => event.target.form && keep(event.target.form));
@@ -87,7 +59,7 @@
   function offer(form) {
     if (!user || !holdsText(form)) return;
     form.querySelector(":scope > .unsaved")?.remove();
-    const others = Object.entries(read(keyOf(form))).filter(([page]) => page !== here);
+    const others = read(keyOf(form)).filter(([page]) => page !== here);
     for (const [page, draft] of others) {
       if (filled(draft.fields) === filled(pairs(form))) forget(keyOf(form), page);
       else return putOffer(form, page, draft);
@@ -136,7 +108,8 @@
     for (const [name, value] of hidden) form.elements[name].value = value;
   }
 
-  const offerAll = () => [...document.forms].forEach(offer);
+  const offerAll = () => kept.ready.then(() => [...document.forms].forEach(offer));
+  kept.ready.then(() => [...document.forms].filter(hasTyped).forEach(keep));
   document.addEventListener("nexus:put", offerAll);
 
   // ── Sending ──
@@ -151,7 +124,7 @@
   // Signing out deletes what is kept here: nobody else who uses this browser finds it.
   function mayGo(form) {
     if (!form.hasAttribute("data-signs-out")) return true;
-    return !keptKeys().length || confirm("You have unsaved changes. Signing out deletes them. Sign out?");
+    return !kept.names("draft:").length || confirm("You have unsaved changes. Signing out deletes them. Sign out?");
   }
 
   async function send(form, submitter) {
@@ -185,7 +158,7 @@
   }
 
   function leaveFor(form, next) {
-    if (form.hasAttribute("data-signs-out")) keptKeys().forEach((key) => localStorage.removeItem(key));
+    if (form.hasAttribute("data-signs-out")) kept.clear();
     else forget(keyOf(form));
     leaving = true;
     document.dispatchEvent(new CustomEvent("nexus:leave"));
@@ -215,8 +188,8 @@
     notice.className = "notice notice-failed";
     notice.setAttribute("role", "alert");
     notice.dataset.formSaid = "";
-    const kept = isKept(form) ? " Nothing is lost: what you typed is kept in this browser." : "";
-    notice.append(`${what}${holdsText(form) ? ` Not saved.${kept}` : ""} `, more ? more.content.cloneNode(true) : "Try again in a moment.");
+    const isSafe = isKept(form) ? " Nothing is lost: what you typed is kept in this browser." : "";
+    notice.append(`${what}${holdsText(form) ? ` Not saved.${isSafe}` : ""} `, more ? more.content.cloneNode(true) : "Try again in a moment.");
     const isInside = !submitter || form.contains(submitter);
     const place = isInside ? (form.querySelector("[data-says]") ?? form) : submitter.closest(".acts");
     if (place.matches("[data-says]")) place.replaceChildren(notice);

@@ -11,7 +11,9 @@
   const LANDING = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop);
   const READING_LINE = LANDING + 24;
 
-  // ── What is remembered ──
+  // ── What is remembered: how texts look by this browser, where the reader is for this reader alone ──
+
+  const kept = window.nexusKept;
 
   function recall(name) {
     try {
@@ -23,8 +25,7 @@
 
   function keep(name, value) {
     try {
-      if (value) localStorage.setItem(name, JSON.stringify(value));
-      else localStorage.removeItem(name);
+      localStorage.setItem(name, JSON.stringify(value));
     } catch {
       // Forgetting it does no harm.
     }
@@ -102,7 +103,7 @@
   }
 
   // A place is a place in one version of the text.
-  const PLACE = `nexus:place:${media}:${byId("reader").dataset.revision}`;
+  const PLACE = `place:${media}:${byId("reader").dataset.revision}`;
   let settled = false;
   let waiting = 0;
 
@@ -110,7 +111,7 @@
     waiting = 0;
     if (!settled || !byId("prose")) return;
     const place = here();
-    keep(PLACE, place && { ...place, at: Date.now() });
+    kept.set(PLACE, place && { ...place, at: Date.now() });
     if (!place || sameSpot(place, told)) return;
     later ||= setTimeout(tell, TELL_AFTER);
   }
@@ -128,7 +129,7 @@
 
   // The later of the two, by the clock of the device that was there.
   function lastPlace() {
-    const [own, there] = [recall(PLACE), placeThere()];
+    const [own, there] = [kept.get(PLACE) ?? {}, placeThere()];
     const last = there && (own.fragment === undefined || (own.at ?? 0) < there.at) ? there : own;
     return last.fragment || last.block || last.far ? last : {};
   }
@@ -201,7 +202,7 @@
   }
 
   function startOver(event) {
-    keep(PLACE, null);
+    kept.set(PLACE, null);
     delete byId("reader").dataset.place;
     report({ fragment: 0, block: 0, far: 0 }, 0);
     byId("resumed").hidden = true;
@@ -367,7 +368,9 @@
   if (toText) location.replace(toText.href);
 
   prepare();
-  resume();
-  mark();
-  awaitPictures();
+  kept.ready.then(() => {
+    resume();
+    mark();
+    awaitPictures();
+  });
 })();

@@ -7,28 +7,14 @@
   const MOST = 8;
   // A question counts as asked when one of its results is opened, or nobody has typed for so long.
   const PAUSE = 2000;
-  const RECENT = `nexus:recent:${document.body.dataset.user ?? ""}`;
+  const kept = window.nexusKept;
   const field = byId("search");
   let pause;
 
   // ── Recent searches ──
 
-  function recall() {
-    try {
-      const kept = JSON.parse(localStorage.getItem(RECENT));
-      return Array.isArray(kept) ? kept.filter((one) => typeof one === "string") : [];
-    } catch {
-      return []; // storage is disabled, or holds something else
-    }
-  }
-
-  function keep(recent) {
-    try {
-      localStorage.setItem(RECENT, JSON.stringify(recent));
-    } catch {
-      // storage is disabled: nothing is remembered
-    }
-  }
+  const recall = () => kept.get("recent") ?? [];
+  const keep = (recent) => kept.set("recent", recent.length ? recent : null);
 
   function remember() {
     clearTimeout(pause);
@@ -101,5 +87,5 @@
   // The end of what is there already, not the beginning, is where typing goes on.
   field.setSelectionRange(field.value.length, field.value.length);
   if (field.value) pause = setTimeout(remember, PAUSE);
-  showRecent();
+  kept.ready.then(showRecent);
 })();

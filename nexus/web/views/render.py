@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import json
+from base64 import b64encode
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,14 +67,22 @@ def page_router(most_body: int | None = MOST_BODY, **options: Any) -> Router:
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    here: dict[str, Any] = {"signed_in": signed_in(request), "user": _user(request), "path": request.url.path}
-    return fragment(request, template, status, **here, **values)
+    user = _user(request)
+    here: dict[str, Any] = {"signed_in": signed_in(request), "user": user, "path": request.url.path}
+    return fragment(request, template, status, **here, seal=user and _seal(request, user), **values)
 
 
 def _user(request: Request) -> UUID | None:
     """Who is signed in, so that what is kept in a browser stays with the one who typed it."""
     sign_in: SignIn | None = request.scope.get("nexus.sign_in")
     return request.scope.get("nexus.viewer") or (sign_in and sign_in.user_id)
+
+
+def _seal(request: Request, user: UUID) -> str:
+    """The key with which a browser seals what it keeps for a user: the same at every sign-in, and written nowhere
+    but in pages, which no browser keeps."""
+    secret = app_of(request).settings.session_secret
+    return b64encode(hmac.digest(secret.encode(), f"kept in browsers of {user}".encode(), "sha256")).decode()
 
 
 def fragment(
