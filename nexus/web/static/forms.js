@@ -121,10 +121,12 @@
     if (!form.inert && mayGo(form)) send(form, event.submitter);
   });
 
-  // Signing out deletes what is kept here: nobody else who uses this browser finds it.
+  // Signing out deletes what is kept here, whether the server answers or not: nobody else who uses this browser finds it.
   function mayGo(form) {
     if (!form.hasAttribute("data-signs-out")) return true;
-    return !kept.names("draft:").length || confirm("You have unsaved changes. Signing out deletes them. Sign out?");
+    const may = !kept.names("draft:").length || confirm("You have unsaved changes. Signing out deletes them. Sign out?");
+    if (may) kept.clear();
+    return may;
   }
 
   async function send(form, submitter) {
@@ -158,8 +160,7 @@
   }
 
   function leaveFor(form, next) {
-    if (form.hasAttribute("data-signs-out")) kept.clear();
-    else forget(keyOf(form));
+    forget(keyOf(form));
     leaving = true;
     document.dispatchEvent(new CustomEvent("nexus:leave"));
     const to = new URL(next, location.href);
