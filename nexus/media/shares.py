@@ -56,8 +56,8 @@ def _sum(column: Any) -> Any:
     return cast(func.coalesce(func.sum(column), 0), BigInteger)
 
 
-#: What was fetched counts towards the user who had the text read, as long as one of their libraries holds it: the first to
-#: add the item, or whoever refreshed it.
+#: What was fetched counts towards the user who had the text read, as long as one of their libraries holds it: whoever
+#: added the item first, or refreshed it.
 _READ_FOR = func.coalesce(revisions.c.made_by, media.c.created_by_user_id) == bindparam("user_id")
 _FETCHED = (
     select(_sum(media_file.c.size_bytes))

@@ -18,10 +18,12 @@ from nexus.upkeep.security_settings import (
     check_tls,
     check_versions,
 )
+from nexus.upkeep.standing_keys import check_standing_keys
 
 Section = Callable[[Settings], list[Finding]]
 SECTIONS: tuple[Section, ...] = (
     check_secrets,
+    check_standing_keys,
     check_tls,
     check_hosts,
     check_permissions,

@@ -31,6 +31,7 @@ EVERY_SECRET = (
     "supabase_service_key",
     "llm_api_key",
     "embed_api_key",
+    "speech_api_key",
 )
 #: The bits of an RSA key that is as hard to break as everything else here.
 LONG_ENOUGH = 3072
@@ -180,6 +181,7 @@ def _services(settings: Settings) -> Finding:
             "NEXUS_SUPABASE_URL": _is_plain(settings.supabase_url),
             "NEXUS_LLM_BASE_URL": _is_plain(settings.llm_base_url),
             "NEXUS_EMBED_BASE_URL": _is_plain(settings.embed_base_url),
+            "NEXUS_SPEECH_BASE_URL": _is_plain(settings.speech_base_url),
             "NEXUS_REDIS_URL": settings.queue == "celery" and _is_plain(settings.redis_url, "redis"),
             "NEXUS_DATABASE_URL": _has_open_line(settings.database),
         }.items()

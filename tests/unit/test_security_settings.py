@@ -13,6 +13,7 @@ from nexus.fetch import exchange
 from nexus.settings import Settings
 from nexus.upkeep import advisories, security_settings
 from nexus.upkeep.findings import CheckVerdict, Finding
+from nexus.upkeep.standing_keys import check_standing_keys
 from tests.kit.servers.scanner import scanning
 from tests.kit.settings import make_settings
 
@@ -70,6 +71,44 @@ def test_a_secret_in_the_environment_of_prod_is_noted(
     monkeypatch.delenv("NEXUS_S3_SECRET_KEY")
     told = found(security_settings.check_secrets(settings(tmp_path, env="prod")), "secrets.place")
     assert told.verdict is OK
+
+
+@pytest.mark.parametrize(
+    ("given", "services"),
+    [
+        ({}, ()),
+        ({"database_url": "postgresql+psycopg://nexus:hush@db/nexus"}, ("PostgreSQL",)),
+        ({"database_url": "postgresql+psycopg://nexus@db/nexus?sslcert=/c&sslkey=/k"}, ()),
+        ({"queue": "celery", "redis_url": "rediss://:hush@queue/0"}, ("Redis",)),
+        ({"queue": "celery", "redis_url": "rediss://queue/0?ssl_certfile=/c&ssl_keyfile=/k"}, ()),
+        ({"storage": "s3", "s3_secret_key": "hush"}, ("S3",)),
+        ({"storage": "s3"}, ()),
+        ({"storage": "supabase", "llm_api_key": "hush"}, ("Supabase", "the model that drafts")),
+        (
+            {"embed_api_key": "a", "speech_api_key": "b"},
+            ("the model that embeds", "the model that transcribes"),
+        ),
+    ],
+    ids=str,
+)
+def test_keys_that_stay_the_same_are_noted_in_prod(
+    tmp_path: Path, given: dict[str, str], services: tuple[str, ...]
+) -> None:
+    told = found(check_standing_keys(settings(tmp_path, env="prod", **given)), "secrets.standing")
+    assert (told.verdict, told.examples) == (NOTE if services else OK, services)
+    assert "hush" not in told.says
+    local = found(check_standing_keys(settings(tmp_path, env="local", **given)), "secrets.standing")
+    assert local.verdict is OK
+
+
+def test_the_model_that_transcribes_is_checked_as_others_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_line = settings(tmp_path, speech_base_url="http://speech.example/v1")
+    assert "NEXUS_SPEECH_BASE_URL" in found(security_settings.check_tls(open_line), "tls.services").says
+    monkeypatch.setenv("NEXUS_SPEECH_API_KEY", "x")
+    told = found(security_settings.check_secrets(settings(tmp_path, env="prod")), "secrets.place")
+    assert "NEXUS_SPEECH_API_KEY" in told.says
 
 
 def test_a_secret_of_a_folder_that_others_can_open_is_a_problem(
