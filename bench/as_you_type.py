@@ -17,7 +17,8 @@ from sqlalchemy import text
 from bench.over_http import nexus_server
 from bench.places import Place, places
 from bench.scorer import NoData
-from bench.searching import CHUNKS, DIMENSION, OF_ITEM, bench_questions, bench_texts, write_bench_vectors
+from bench.search_corpus import DIMENSION, OF_ITEM, bench_questions, bench_texts, write_bench_vectors
+from bench.searching import CHUNKS
 from bench.table import Line, print_table
 from nexus.db.session import Statement, connect
 from nexus.embed.installed import MODEL, find_installed

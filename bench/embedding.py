@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from bench.places import Place
 from bench.scorer import NoData
-from bench.searching import OF_ITEM, bench_texts
+from bench.search_corpus import OF_ITEM, bench_texts
 from bench.table import Line, interleaved, ratio
 from nexus.app import App, build
 from nexus.embed.installed import find_installed

@@ -29,8 +29,8 @@ from nexus.db.pool import Pool
 Clock = Callable[[], datetime]
 R = TypeVar("R", bound=tuple[Any, ...])
 Decoder = Callable[[Any], Any]
-#: So many rows are inserted with one statement.
-MOST_TOGETHER = 64
+#: So many rows are inserted with one statement. SQLite takes 32,766 values.
+MOST_TOGETHER = 256
 #: The length of a time as SQLite stores it, without the offset.
 LENGTH = len("2000-01-01 00:00:00.000000")
 

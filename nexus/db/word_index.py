@@ -12,6 +12,9 @@ from nexus.db.chunks import chunks, vectors
 INDEX = "chunk_words"
 #: Chunks are indexed as `search.analysis` makes them: nothing is left for the tokenizer but to find the spaces.
 TOKENIZER = "unicode61 remove_diacritics 0 categories ''L* N* Co Mn Mc''"
+#: SQLite merges what it has written of the index when there is so much of one size. With half as many, which is its
+#: default, texts take a fifth longer to index, and searches are as fast.
+MERGED_TOGETHER = 8
 TRIGGERS = ("chunks_indexed", "chunks_gone")
 POSTGRES_TRIGGERS = ("chunks_gone",)
 #: Tables, columns and indexes that the metadata does not describe.
@@ -28,7 +31,7 @@ _GONE = (
 
 def create_word_index(dialect: str) -> list[str]:
     """Return the statements that install the index on the tables `chunks` and `vectors`."""
-    return _SQLITE if dialect == "sqlite" else [*_POSTGRES, *_POSTGRES_TRIGGER]
+    return [*_SQLITE_TABLE, *_SQLITE_TRIGGERS] if dialect == "sqlite" else [*_POSTGRES, *_POSTGRES_TRIGGER]
 
 
 def drop_word_index(dialect: str) -> list[str]:
@@ -47,7 +50,7 @@ def drop_word_index(dialect: str) -> list[str]:
 
 def create_word_triggers(dialect: str) -> list[str]:
     """Return the statements that install the triggers alone."""
-    return _SQLITE[1:] if dialect == "sqlite" else _POSTGRES_TRIGGER
+    return _SQLITE_TRIGGERS if dialect == "sqlite" else _POSTGRES_TRIGGER
 
 
 def drop_word_triggers(dialect: str) -> list[str]:
@@ -56,9 +59,12 @@ def drop_word_triggers(dialect: str) -> list[str]:
     return ["DROP TRIGGER chunks_gone ON chunks", "DROP FUNCTION chunks_gone()"]
 
 
-_SQLITE = [
+_SQLITE_TABLE = [
     f"CREATE VIRTUAL TABLE {INDEX} USING fts5(head, words, content='chunks', content_rowid='key', "
     f"tokenize='{TOKENIZER}')",
+    f"INSERT INTO {INDEX}({INDEX}, rank) VALUES ('automerge', {MERGED_TOGETHER})",
+]
+_SQLITE_TRIGGERS = [
     f"CREATE TRIGGER chunks_indexed AFTER INSERT ON chunks BEGIN "
     f"INSERT INTO {INDEX}(rowid, head, words) VALUES (NEW.key, NEW.head, NEW.words); END",
     f"CREATE TRIGGER chunks_gone AFTER DELETE ON chunks BEGIN "

@@ -342,3 +342,11 @@ def test_more_like_this_is_for_readers_alone(app: App, ann: UUID, bob: UUID) -> 
     for viewer, item in ((bob, media_id), (ann, uuid4())):
         with pytest.raises(NotFound):
             more_like(app.tools, viewer, item)
+
+
+def test_a_long_text_is_found_by_the_words_of_each_of_its_chunks(app: App, ann: UUID) -> None:
+    book = publish(app, ann, "\n\n".join(f"chapter{number} {'word ' * 180}." for number in range(600)))
+    for number in (0, 63, 255, 256, 257, 511, 512, 599):
+        assert ids_found(app, ann, f"chapter{number}") == [book]
+        (found,) = found_in(app, ann, f'"chapter{number} word"').items
+        assert f"chapter{number} " in found.passages[0].text

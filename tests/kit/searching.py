@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
@@ -15,7 +15,7 @@ from nexus.db.tables import fragments, library_media, media, memberships, revisi
 from nexus.db.upserts import insert_or_nothing
 from nexus.extract import Facts
 from nexus.libraries import access
-from nexus.media.chunking import TextPiece, cut_chunks
+from nexus.media.chunking import Chunk, TextPiece, cut_chunks
 from nexus.search.analysis import stemmed_in
 from nexus.search.scope import SearchScope
 
@@ -39,6 +39,8 @@ class SearchText(NamedTuple):
     language: str | None = None
     media_id: UUID | None = None
     revision: int = 1
+    #: Cut already, or cut when the text is written.
+    chunks: Sequence[Chunk] | None = None
 
 
 def _insert(table: Any, *names: str) -> Statement:
@@ -118,7 +120,8 @@ def _fragment(media_id: UUID, given: SearchText) -> dict[str, Any]:
 
 def _chunks(media_id: UUID, given: SearchText) -> Iterator[dict[str, Any]]:
     facts = Facts(byline=given.byline, language=given.language)
-    for chunk in cut_chunks(given.title, facts, [TextPiece(0, given.text, None)]):
+    cut = given.chunks or cut_chunks(given.title, facts, [TextPiece(0, given.text, None)])
+    for chunk in cut:
         yield {"media_id": media_id, "revision": given.revision, **chunk._asdict()}
 
 
