@@ -28,13 +28,19 @@ def show_embedding(data_dir: Path | None, *, as_json: bool) -> None:
     say.line(f"Model: {model or 'none'}")
     if missing is not None:
         say.hint(missing.why if missing.command is None else f"{missing.why} Run: {missing.command}")
-    say.line(f"{found.ready:,} of {found.readable:,} items are searchable by meaning, all by their words.")
+    if missing is None:
+        say.line(
+            f"{found.ready:,} of {found.readable:,} items are searchable by meaning, all by their words."
+        )
+    else:
+        items = say.amount(found.readable, "item is", "items are")
+        say.line(f"{items} searchable by words.")
     if found.waiting:
         say.line(f"{found.waiting:,} more texts wait to be indexed.")
     if found.failed:
         say.hint(f"{found.failed:,} could not be prepared. Run: nexus retry --all-failed")
     for one in found.sets:
-        state = "whole" if one.whole_at else "still growing"
+        state = "whole" if one.whole_at else "still growing" if one.model == model else "never became whole"
         say.line(f"{one.vectors:,} vectors of {one.model} ({state})")
 
 

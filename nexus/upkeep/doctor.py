@@ -26,6 +26,7 @@ from nexus.settings import SECRETS, Settings
 from nexus.states.media import Kind
 from nexus.storage import StorageError
 from nexus.upkeep import clean, counts
+from nexus.upkeep.embedding_model import check_embedding_model
 from nexus.upkeep.findings import CheckVerdict, Finding
 from nexus.upkeep.promises import PROMISES, Promise, offenders
 from nexus.upkeep.security_settings import check_secrets_file
@@ -66,7 +67,9 @@ Check = Callable[[Patient], Finding]
 
 def examine(patient: Patient) -> list[Finding]:
     """Run every check that makes sense: without a database none of rows, without a store none of files."""
-    findings = [check(patient) for check in (_secrets, _secrets_file, _redis, _speech, _store, _reachable)]
+    findings = [
+        check(patient) for check in (_secrets, _secrets_file, _redis, _meaning, _speech, _store, _reachable)
+    ]
     store, database = findings[-2:]
     if database.verdict is CheckVerdict.OK:
         findings.append(_guarded("database.migrated", _migrated, patient))
@@ -178,6 +181,10 @@ def _secrets(patient: Patient) -> Finding:
 
 def _secrets_file(patient: Patient) -> Finding:
     return check_secrets_file("settings.secrets_file", patient.settings.data_dir / "secrets.json")
+
+
+def _meaning(patient: Patient) -> Finding:
+    return check_embedding_model(patient.settings)
 
 
 def _speech(patient: Patient) -> Finding:

@@ -83,6 +83,21 @@ def test_a_damaged_index_is_repaired_by_the_command_that_the_doctor_names(termin
     )
 
 
+def test_nothing_is_called_searchable_by_meaning_while_no_model_can_be_asked(terminal: Terminal) -> None:
+    ran = terminal.run("embed", "--status")
+    assert "turned off" in ran.err
+    assert ran.out.splitlines() == ["Model: none", "2 items are searchable by words."]
+
+
+def test_the_vectors_of_another_model_are_not_said_to_grow(terminal: Terminal) -> None:
+    with closing(sqlite3.connect(terminal.folder / "data" / "nexus.sqlite3")) as connection, connection:
+        connection.execute(
+            "INSERT INTO vector_sets (model, dimension, begun_at) VALUES (?, 3, ?)",
+            ("earlier", "2026-01-01 00:00:00.000000"),
+        )
+    assert "0 vectors of earlier (never became whole)" in terminal.run("embed", "--status").out
+
+
 def test_other_words_are_also_offered_if_only_meaning_found_something() -> None:
     page = SearchPage([ANY_HIT], by_meaning=True, suggestions=["harbour lights"])
     assert hint_for(page) == "Did you mean: harbour lights"

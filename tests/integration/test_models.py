@@ -17,7 +17,10 @@ from nexus.embed.installed import DIMENSION, FOLDER, MODEL, find_installed
 from nexus.embed.local import LocalModel
 from nexus.embed.making import NotMade, make_model
 from nexus.errors import EmbeddingBadModel, EmbeddingNoModel, EmbeddingStopped
+from nexus.upkeep.embedding_model import check_embedding_model
+from nexus.upkeep.findings import CheckVerdict
 from tests.kit.models import cosine, made_model
+from tests.kit.settings import make_settings
 
 SECONDS = 60.0
 #: Pairs of sentences, and their cosine by the same graph before its numbers became small, measured once.
@@ -231,3 +234,27 @@ def test_a_model_that_is_there_is_not_made_again() -> None:
     assert ran.returncode == 0
     assert "is installed in" in ran.stdout
     assert made_model() == before
+
+
+def test_the_doctor_says_what_to_do_about_a_missing_model(places: Path, tmp_path: Path) -> None:
+    found = check_embedding_model(make_settings("", tmp_path, embed="local"))
+    assert found.verdict is CheckVerdict.NOTE
+    assert "found by their words alone" in found.says
+    assert found.advice.endswith("models install")
+    put_model(places)
+    assert check_embedding_model(make_settings("", tmp_path, embed="local")).verdict is CheckVerdict.OK
+
+
+def test_the_doctor_misses_files_in_a_folder_that_was_chosen(tmp_path: Path) -> None:
+    chosen = make_settings("", tmp_path, embed="folder", embed_folder=tmp_path / "empty")
+    found = check_embedding_model(chosen)
+    assert found.verdict is CheckVerdict.PROBLEM
+    assert "has no model.onnx" in found.says
+    assert "NEXUS_EMBED_FOLDER" in found.advice
+
+
+@pytest.mark.parametrize(("chosen", "says"), [("off", "NEXUS_EMBED is off"), ("openai", "text-embedding-3")])
+def test_the_doctor_is_content_with_what_needs_no_files(tmp_path: Path, chosen: str, says: str) -> None:
+    found = check_embedding_model(make_settings("", tmp_path, embed=chosen))
+    assert found.verdict is CheckVerdict.OK
+    assert says in found.says
