@@ -6,7 +6,8 @@ import gc
 import importlib
 import pkgutil
 from enum import Enum
-from types import NoneType
+from functools import _lru_cache_wrapper
+from types import ModuleType, NoneType
 from typing import Any, get_args
 
 import pytest
@@ -22,11 +23,19 @@ def queries() -> list[Query[Any]]:
     """Every query that is built when its module is imported."""
     for module in pkgutil.walk_packages(nexus.__path__, "nexus."):
         if not module.name.endswith("__main__") and ".migrations." not in module.name:
-            importlib.import_module(module.name)
+            _forget_made_while_running(importlib.import_module(module.name))
+    gc.collect()
     gc.unfreeze()  # what was there when the tests began is frozen, and not among the objects
     found = [thing for thing in gc.get_objects() if isinstance(thing, Query)]
     gc.freeze()
     return found
+
+
+def _forget_made_while_running(module: ModuleType) -> None:
+    """Other tests of this process may have searched, which makes queries for each shape of filters."""
+    for made in vars(module).values():
+        if isinstance(made, _lru_cache_wrapper):
+            made.cache_clear()
 
 
 def _columns(query: Query[Any]) -> list[Any]:
