@@ -34,10 +34,9 @@ def ask(place: Place, many: int = CHUNKS) -> list[Line]:
     figures = _measured(corpus, codes)
     lines = [*loading, *_lines(figures, many)]
     lines.append(_bound("first question, which reads all vectors", first * 1000, None))
-    size = codes._used()  # noqa: SLF001
     most = None if many > CHUNKS else 1
-    kept = f"{size >> 10} KiB", f"{MEMORY >> 10} KiB"
-    return [*lines, Line("memory of the codes", *kept, size / MEMORY, at_most=most)]
+    kept = f"{codes.memory >> 10} KiB", f"{MEMORY >> 10} KiB"
+    return [*lines, Line("memory of the codes", *kept, codes.memory / MEMORY, at_most=most)]
 
 
 def _measured(corpus: Corpus, codes: SignCodes) -> dict[str, list[float]]:

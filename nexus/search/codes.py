@@ -31,6 +31,11 @@ class SignCodes:
         self._lock = threading.Lock()
         self._models: dict[str, _Columns] = {}
 
+    @property
+    def memory(self) -> int:
+        """How many bytes all codes take."""
+        return sum(known.size for known in self._models.values())
+
     def refresh(self, session: Session, model: str) -> bool:
         """Take in what was committed since the last question; the first one reads everything. False if it is too much.
 
@@ -42,7 +47,7 @@ class SignCodes:
                 return False
             for stored in followed_vectors(session, model, known.place):
                 known.append(stored)
-                if sum(model.size for model in self._models.values()) > self._most_bytes:
+                if self.memory > self._most_bytes:
                     known.give_up()
                     return False
             return True

@@ -108,7 +108,7 @@ def test_codes_of_a_model_that_is_gone_make_room_for_those_of_the_next(
     one_set = SignCodes(1 << 20)
     with app.sessions.read() as session:
         one_set.refresh(session, old.model)
-    tools = replace(changed(app, old), codes=SignCodes(one_set._used()))
+    tools = replace(changed(app, old), codes=SignCodes(one_set.memory))
     keep_sets(app.sessions, "letters/2")
     clock.forward(seconds=1)
     assert by_meaning(tools, user) == 3

@@ -20,7 +20,7 @@ from nexus.search.analysis import stemmed_in
 from nexus.search.scope import SearchScope
 
 #: How many texts are written at a time.
-TOGETHER = 50
+TOGETHER = 200
 READABLE = (
     select(library_media.c.media_id, access.shown_revision().label("revision"))
     .join(memberships, memberships.c.library_id == library_media.c.library_id)
