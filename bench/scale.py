@@ -6,22 +6,29 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 from uuid import UUID, uuid4
 
+from sqlalchemy import bindparam, insert, update
+
 from bench.places import Place, add_jobs, add_pending
 from bench.table import Line, interleaved, ratio
 from nexus.app import App, build
+from nexus.db import shelves
+from nexus.db.session import Statement
+from nexus.db.tables import media
 from nexus.editorial import job_lists
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import queries
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.listing import list_items
+from nexus.media.wanted import Sort, Wanted
 from nexus.settings import Settings
-from nexus.states.media import Kind
+from nexus.states.media import Kind, MediaStatus
 from nexus.work.turns import Turns
 
 FEW, MANY = 1_000, 100_000
@@ -30,6 +37,26 @@ ROUNDS = 15
 #: After so many calls a connection has prepared its statements and chosen their plans.
 SETTLED = 12
 LIMIT = 1.2
+#: What the tidy user has neither read nor archived, and how many of these are favourites: the oldest.
+LEFT, FAVOURITES = 200, 10
+
+
+_POSTPONE = Statement(
+    update(media)
+    .where(media.c.created_by_user_id == bindparam("user_id"))
+    .values(run_after=bindparam("never"))
+)
+
+
+def _noting(*names: str) -> Statement:
+    """An INSERT of what somebody notes."""
+    columns = ("user_id", "media_id", *names, "changed_at")
+    return Statement(
+        insert(shelves.shelf).values({shelves.shelf.c[name]: bindparam(name) for name in columns})
+    )
+
+
+_FAVOUR, _ARCHIVE = _noting("favourite_at"), _noting("read_at", "archived_at")
 
 
 @dataclass(frozen=True)
@@ -41,6 +68,8 @@ class Shelf:
     deep: str
     deep_jobs: str
     turns: Turns
+    #: Somebody who has read and archived nearly everything.
+    tidy_user: UUID
 
 
 def ask(place: Place) -> list[Line]:
@@ -91,6 +120,25 @@ def _list(shelf: Shelf, cursor: Callable[[Shelf], str | None]) -> float:
     return (time.perf_counter() - began) / CALLS
 
 
+def _narrowed(shelf: Shelf, wanted: Wanted, found: int) -> float:
+    """A list that leaves out nearly everything: the same few items beside few and beside many."""
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        with shelf.app.sessions.read() as session:
+            assert len(list_items(session, shelf.user, wanted).items) == found
+    return (time.perf_counter() - began) / CALLS
+
+
+def _narrowed(shelf: Shelf, wanted: Wanted, found: int) -> float:
+    """A list that leaves out nearly everything: the same few items beside few and beside many."""
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        with shelf.app.sessions.read() as session:
+            page = list_items(session, shelf.tidy_user, wanted)
+        assert len(page.items) == found
+    return (time.perf_counter() - began) / CALLS
+
+
 def _desk(shelf: Shelf, cursor: Callable[[Shelf], str | None]) -> float:
     began = time.perf_counter()
     for _ in range(CALLS):
@@ -119,6 +167,18 @@ CALLS_OF: dict[str, Callable[[Shelf], float]] = {
     "claim of 10": _claim,
     "list, first page": partial(_list, cursor=lambda _: None),
     "list, deep page": partial(_list, cursor=lambda shelf: shelf.deep),
+    "list behind archived items": partial(_narrowed, wanted=Wanted(), found=queries.PAGE),
+    "the same by title": partial(_narrowed, wanted=Wanted(sort=Sort.TITLE), found=queries.PAGE),
+    "unread behind read items": partial(
+        _narrowed, wanted=Wanted(is_read=False, is_archived=None, sort=Sort.TIME), found=queries.PAGE
+    ),
+    "few favourites": partial(
+        _narrowed, wanted=Wanted(is_favourite=True, is_archived=None), found=FAVOURITES
+    ),
+    "a state of no item": partial(
+        _narrowed, wanted=Wanted(statuses=frozenset({MediaStatus.FAILED}), is_archived=None), found=0
+    ),
+    "a kind of no item": partial(_narrowed, wanted=Wanted(kind=Kind.EPUB, is_archived=None), found=0),
     "jobs, first page": partial(_desk, cursor=lambda _: None),
     "jobs, deep page": partial(_desk, cursor=lambda shelf: shelf.deep_jobs),
     "sweep": _sweep,
@@ -132,9 +192,27 @@ def _shelf(place: Place, backend: str, size: int) -> Shelf:
     user = uuid4()
     add_pending(app.sessions, user, size)
     add_jobs(app.sessions, user, size)
+    tidy_user = _add_tidy_user(app, size)
     _tidy(app, backend)
     deep = (_half_way(app, user, size, listing) for listing in (list_items, job_lists.newest_jobs))
-    return Shelf(app, user, *deep, Turns(app.sessions, app.tools.leases.length))
+    return Shelf(app, user, *deep, Turns(app.sessions, app.tools.leases.length), tidy_user)
+
+
+def _add_tidy_user(app: App, size: int) -> UUID:
+    """Their items are not due, so that others' claims don't take turns with them."""
+    user = uuid4()
+    made = add_pending(app.sessions, user, size)
+    with app.sessions.begin() as session:
+        now, never = session.now, session.now + timedelta(days=365)
+        session.run(_POSTPONE, user_id=user, never=never)
+        noted = {"user_id": user, "changed_at": now}
+        session.run_many(
+            _FAVOUR, [{**noted, "media_id": one, "favourite_at": now} for one in made[:FAVOURITES]]
+        )
+        session.run_many(
+            _ARCHIVE, [{**noted, "media_id": one, "read_at": now, "archived_at": now} for one in made[LEFT:]]
+        )
+    return user
 
 
 def _tidy(app: App, backend: str) -> None:

@@ -89,26 +89,19 @@ Index(
 )
 Index("ix_uploads_begun", uploads.c.begun_at)
 Index("ix_duplicates_winner", duplicates.c.winner_id)
-Index(
-    "ix_library_media_order", library_media.c.library_id, library_media.c.added_at, library_media.c.media_id
-)
 Index("ix_library_media_media", library_media.c.media_id)
-# One for each order in which a library can be listed.
-for _key in ("title_key", "published", "words"):
+# One for each order in which a library can be listed; by host also for the items of one site, the latest first.
+for _name, _keys in (
+    ("order", ("added_at",)),
+    ("title_key", ("title_key",)),
+    ("published", ("published",)),
+    ("words", ("words",)),
+    ("host", ("host", "added_at")),
+):
     Index(
-        f"ix_library_media_{_key}",
-        library_media.c.library_id,
-        library_media.c[_key],
-        library_media.c.media_id,
+        f"ix_library_media_{_name}",
+        *(library_media.c[column] for column in ("library_id", "facet", *_keys, "media_id")),
     )
-# Also for the items of one site, the latest first.
-Index(
-    "ix_library_media_host",
-    library_media.c.library_id,
-    library_media.c.host,
-    library_media.c.added_at,
-    library_media.c.media_id,
-)
 Index("ix_shelf_media", shelf.c.media_id)
 Index("ix_shelf_title", shelf.c.user_id, shelf.c.title_key, shelf.c.media_id, **_where("title IS NOT NULL"))
 Index("ix_earlier_holdings_revision", earlier_holdings.c.media_id, earlier_holdings.c.revision)
@@ -173,8 +166,8 @@ Index("ix_usage_user", usage.c.user_id, usage.c.operation, usage.c.at)
 Index("ix_jobs_creator", jobs.c.created_by_user_id, jobs.c.created_at, jobs.c.id)
 Index("ix_jobs_library", jobs.c.library_id, jobs.c.created_at, jobs.c.id)
 Index("ix_jobs_media", jobs.c.media_id)
-for _name, _owner in (("creator", jobs.c.created_by_user_id), ("library", jobs.c.library_id)):
-    Index(f"ix_jobs_{_name}_status", _owner, jobs.c.status, jobs.c.created_at, jobs.c.id, **_where(SHOWN))
+for _whose, _owner in (("creator", jobs.c.created_by_user_id), ("library", jobs.c.library_id)):
+    Index(f"ix_jobs_{_whose}_status", _owner, jobs.c.status, jobs.c.created_at, jobs.c.id, **_where(SHOWN))
 Index(
     "ix_jobs_unbegun",
     jobs.c.status,

@@ -29,7 +29,7 @@ shelf = Table(
     Column("far", Double),
     #: When they were there, by the clock of the device they read on. The latest wins.
     Column("progress_at", Moment),
-    #: When anything here changed last, for their other open pages.
+    #: When anything here changed last: of very many titles of their own, a search looks at the latest.
     Column("changed_at", Moment, nullable=False),
     CheckConstraint("(title IS NULL) = (title_key IS NULL)", name="title_has_key"),
     CheckConstraint("fraction BETWEEN 0 AND 1", name="fraction"),

@@ -289,6 +289,8 @@ library_media = Table(
     Column("title_key", SortKey, nullable=False, server_default=""),
     Column("published", SortKey, nullable=False, server_default=""),
     Column("words", Integer, nullable=False, server_default="0"),
+    #: What the list can be narrowed by (see facets.py).
+    Column("facet", Integer, nullable=False, server_default="0"),
     ForeignKeyConstraint(["media_id", "revision"], ["revisions.media_id", "revisions.number"]),
 )
 

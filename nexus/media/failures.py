@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Integer, Select, bindparam, literal_column, select
 
+from nexus.db.facets import facets_of
 from nexus.db.session import Query, Session
-from nexus.db.tables import library_media, media
+from nexus.db.tables import library_media, media, memberships
 from nexus.errors import public_code
 from nexus.libraries import access
 from nexus.states.media import MediaStatus, Stage
@@ -20,24 +21,37 @@ class _Failed(NamedTuple):
     last_error_code: str | None
 
 
-#: What the viewer may retry. Only its user has the file of a failed upload.
-_MAY_RETRY = (
-    select(media.c.id, media.c.last_error_code)
+#: Found along the index of each library's list. The status itself decides: an item may fail or be retried meanwhile.
+_HELD = (
+    select(library_media.c.media_id)
+    .join(memberships, memberships.c.library_id == library_media.c.library_id)
     .where(
-        media.c.processing_status == MediaStatus.FAILED.value,
-        media.c.failure_stage != Stage.UPLOAD.value,
-        access.READABLE,
-        access.MANAGED,
+        memberships.c.user_id == bindparam("viewer"),
+        library_media.c.facet.in_(
+            literal_column(str(facet), Integer) for facet in facets_of(MediaStatus.FAILED)
+        ),
     )
-    .order_by(media.c.failed_at, media.c.id)
 )
-_FAILED = Query(_MAY_RETRY, _Failed)
-_FAILED_IN = Query(
-    _MAY_RETRY.join(library_media, library_media.c.media_id == media.c.id).where(
-        library_media.c.library_id == bindparam("library_id")
-    ),
-    _Failed,
-)
+_HELD_IN = _HELD.where(library_media.c.library_id == bindparam("library_id"))
+
+
+def _may_retry(held: Select[Any]) -> Query[_Failed]:
+    """What the viewer may retry. Only its user has the file of a failed upload."""
+    return Query(
+        select(media.c.id, media.c.last_error_code)
+        .where(
+            media.c.id.in_(held),
+            media.c.processing_status == MediaStatus.FAILED.value,
+            media.c.failure_stage != Stage.UPLOAD.value,
+            access.MANAGED,
+        )
+        .order_by(media.c.failed_at, media.c.id),
+        _Failed,
+    )
+
+
+_FAILED = _may_retry(_HELD)
+_FAILED_IN = _may_retry(_HELD_IN)
 
 
 def count_failed_items(session: Session, viewer: UUID, library_id: UUID | None = None) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The list of what a viewer's libraries hold: filtered, in one of several orders, a page at a time.
 
-Each library is walked along an index, as far as a page needs, and the walks are merged: a page costs the same however
-much the libraries hold. Filters are checked on the way.
+What a library holds with the same marks, status and kind is walked along an index, as far as a page needs, and the
+walks are merged: a page costs the same however much the libraries hold, and however much of it the filters leave out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from uuid import UUID
 from sqlalchemy import (
     ColumnElement,
     FromClause,
+    Integer,
     Select,
     and_,
     bindparam,
@@ -27,17 +28,18 @@ from sqlalchemy import (
     union_all,
 )
 
+from nexus.db.facets import NONE, facet_of
 from nexus.db.session import Query, Session
 from nexus.db.shelves import shelf
-from nexus.db.tables import library_media, media, memberships
+from nexus.db.tables import libraries, library_media, media, memberships
+from nexus.db.value_lists import numbered_values
 from nexus.errors import InvalidRequest
-from nexus.libraries import access, catalog
+from nexus.libraries import access
 from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
 from nexus.media.queries import (
     NOT_OURS,
     PAGE,
     SHAPES,
-    WALKS,
     Page,
     View,
     cursor_after,
@@ -46,8 +48,20 @@ from nexus.media.queries import (
     view_of,
     written_out,
 )
-from nexus.media.wanted import EVERYTHING, Sort, Wanted, holding_conditions, is_noted
+from nexus.media.wanted import (
+    EVERYTHING,
+    Sort,
+    Wanted,
+    admits,
+    holding_conditions,
+    is_noted,
+    mark_conditions,
+    range_conditions,
+)
 from nexus.states.media import MediaStatus
+
+#: With more parts than this, a list is sorted as a whole instead of walked part by part.
+MOST_WALKS = 128
 
 
 class _ByMoment(NamedTuple):
@@ -108,6 +122,15 @@ _ORDERS = {
 }
 
 
+class _Part(NamedTuple):
+    """What a library holds with the same marks, status and kind."""
+
+    library_id: UUID
+    facet: int
+    #: Whether the library is the viewer's, and with it the marks in the facet.
+    is_owned: bool
+
+
 @dataclass(frozen=True)
 class _Shape:
     """What makes the statement of a list: few-valued filters as they are, and of the others whether they are set."""
@@ -115,6 +138,11 @@ class _Shape:
     wanted: Wanted
     resumed: bool
     most: int
+    #: How many parts are walked, and whether of a single library; None if there are too many of them.
+    walks: int | None
+    is_alone: bool
+    #: Whether marks have to be looked up.
+    looks_up: bool
 
     @property
     def order(self) -> _Order:
@@ -161,20 +189,26 @@ def list_items(
 
     Raises NotFound for a library that they don't belong to, InvalidRequest for a cursor of another list.
     """
-    if wanted.library_id is None:
-        chosen = [row.id for row in catalog.list_libraries(session, viewer)]
-    else:
-        access.require_member(session, wanted.library_id, viewer)
-        chosen = [wanted.library_id]
     values = wanted.values() if cursor is None else wanted.values() | _place_of(wanted, cursor)
-    if not chosen:
+    if wanted.library_id is not None:
+        access.require_member(session, wanted.library_id, viewer)
+        values["library_id"] = wanted.library_id
+    parts = _parts(session, viewer, wanted)
+    if not parts:
         return Page([], None)
-    shape = _Shape(wanted.masked(), cursor is not None, most + 1)
-    if len(chosen) > WALKS:
-        statement = _sorted_whole(shape)
-    else:
-        statement = _walked(shape, len(chosen))
-        values |= {f"library_{place}": value for place, value in enumerate(chosen)}
+    shape = _Shape(
+        wanted.masked(),
+        cursor is not None,
+        most + 1,
+        1 << (len(parts) - 1).bit_length() if len(parts) <= MOST_WALKS else None,
+        is_alone=len({part.library_id for part in parts}) == 1,
+        looks_up=not all(part.is_owned for part in parts),
+    )
+    if shape.walks is not None:
+        parts += [parts[0]._replace(facet=NONE)] * (shape.walks - len(parts))
+        values |= numbered_values("library", [part.library_id for part in parts])
+        values |= numbered_values("facet", [part.facet for part in parts])
+    statement = _sorted_whole(shape) if shape.walks is None else _walked(shape)
     rows = session.all(statement, viewer=viewer, **values)
     more = len(rows) > most
     rows = rows[:most]
@@ -191,12 +225,43 @@ def count_items(session: Session, viewer: UUID, wanted: Wanted = EVERYTHING) -> 
     return {status: totals.get(status, 0) for status in MediaStatus}
 
 
+def _parts(session: Session, viewer: UUID, wanted: Wanted) -> list[_Part]:
+    """The parts of the viewer's libraries that can be in the list."""
+    only = {} if wanted.library_id is None else {"library_id": wanted.library_id}
+    found = session.all(_present(wanted.library_id is None), viewer=viewer, **only)
+    return [part for part in found if admits(wanted, facet_of(part.facet), is_owned=part.is_owned)]
+
+
+@lru_cache
+def _present(everywhere: bool) -> Query[_Part]:
+    """Every facet that a library has, found by leaping from one to the next along an index."""
+    chosen = (
+        [HELD_BY_VIEWER]
+        if everywhere
+        else [HELD_BY_VIEWER, memberships.c.library_id == bindparam("library_id")]
+    )
+    held = library_media.alias("held")
+    least = select(func.min(held.c.facet, type_=Integer))
+    first = least.where(held.c.library_id == memberships.c.library_id).scalar_subquery().label("facet")
+    present = select(memberships.c.library_id, first).where(*chosen).cte("present", recursive=True)
+    here = held.c.library_id == present.c.library_id
+    later = least.where(here, held.c.facet > present.c.facet).correlate(present).scalar_subquery()
+    present = present.union_all(select(present.c.library_id, later).where(present.c.facet.is_not(None)))
+    is_owned = (libraries.c.owner_user_id == bindparam("viewer")).label("is_owned")
+    return Query(
+        select(present.c.library_id, present.c.facet, is_owned)
+        .join_from(present, libraries, libraries.c.id == present.c.library_id)
+        .where(present.c.facet.is_not(None)),
+        _Part,
+    )
+
+
 @lru_cache(SHAPES)
-def _walked(shape: _Shape, count: int) -> Query[Any]:
-    """One limited walk along each library, then merged: the cost does not grow with the libraries' size."""
-    walks = [_walk(shape, place, alone=count == 1) for place in range(count)]
+def _walked(shape: _Shape) -> Query[Any]:
+    """One limited walk along each part, then merged: the cost does not grow with the libraries' size."""
+    walks = [_walk(shape, place) for place in range(shape.walks or 0)]
     if shape.wanted.sort is Sort.TITLE:
-        walks += [_walk_own_titles(shape, place) for place in range(count)]
+        walks.append(_walk_own_titles(shape))
     merged = (union_all(*walks) if len(walks) > 1 else walks[0]).subquery("merged")
     keys = [shape.first(merged.c[name]) for name in _names(shape)]
     query = select(merged.c.media_id, func.max(merged.c.listed_at).label("added_at"))
@@ -219,6 +284,10 @@ def _sorted_whole(shape: _Shape) -> Query[Any]:
         .select_from(held)
         .where(HELD_BY_VIEWER, *holding_conditions(shape.wanted, library_media))
     )
+    if shape.wanted.library_id is not None:
+        query = query.where(
+            library_media.c.library_id == bindparam("library_id", type_=library_media.c.library_id.type)
+        )
     return _latest(shape, query, library_media.c.media_id, keys, resumed=shape.resumed)
 
 
@@ -253,35 +322,44 @@ def _labelled(keys: list[Any], names: tuple[str, ...] = ("key_0", "key_1")) -> l
     return [key.label(name) for key, name in zip(keys, names, strict=False)]
 
 
-def _walk(shape: _Shape, place: int, *, alone: bool) -> Select[Any]:
-    """The next entries of one library, without those that an earlier page showed for another library."""
+def _walk(shape: _Shape, place: int) -> Select[Any]:
+    """The next entries of one part, without those that an earlier page showed for another library."""
     mine = library_media.alias(f"held_{place}")
     keys = [mine.c[name] for name in shape.order.columns]
-    conditions = [_of_library(mine, place), *holding_conditions(shape.wanted, mine)]
+    conditions = [
+        mine.c.library_id == bindparam(f"library_{place}", type_=mine.c.library_id.type),
+        mine.c.facet == bindparam(f"facet_{place}", type_=mine.c.facet.type),
+        *range_conditions(shape.wanted, mine),
+    ]
+    if shape.looks_up:
+        conditions += mark_conditions(shape.wanted, mine)
     if shape.wanted.sort is Sort.TITLE:
         conditions.append(~is_noted(mine, lambda own: own.c.title.is_not(None)))
     if shape.resumed:
         conditions.append(shape.after(keys, mine.c.media_id))
-        if not alone:
+        if not shape.is_alone:
             conditions.append(~_shown_earlier(shape, mine))
     return _limited(
         shape, select(mine.c.media_id, mine.c.added_at.label("listed_at")), mine, keys, conditions
     )
 
 
-def _walk_own_titles(shape: _Shape, place: int) -> Select[Any]:
+def _walk_own_titles(shape: _Shape) -> Select[Any]:
     """Those to which the viewer gave a title of their own: they stand where that belongs."""
-    mine, own = library_media.alias(f"named_{place}"), shelf.alias(f"own_{place}")
+    mine, own, member = library_media.alias("named"), shelf.alias("own"), memberships.alias("member_of")
     conditions = [
         own.c.user_id == bindparam("viewer"),
         own.c.title.is_not(None),
         own.c.media_id == mine.c.media_id,
-        _of_library(mine, place),
+        member.c.user_id == bindparam("viewer"),
+        member.c.library_id == mine.c.library_id,
         *holding_conditions(shape.wanted, mine),
     ]
+    if shape.wanted.library_id is not None:
+        conditions.append(mine.c.library_id == bindparam("library_id", type_=mine.c.library_id.type))
     if shape.resumed:
         conditions.append(shape.after([own.c.title_key], own.c.media_id))
-    found = select(own.c.media_id, mine.c.added_at.label("listed_at")).select_from(own, mine)
+    found = select(own.c.media_id, mine.c.added_at.label("listed_at")).select_from(own, mine, member)
     return _limited(shape, found, own, [own.c.title_key], conditions)
 
 
@@ -297,10 +375,6 @@ def _limited(
     return select(walk.subquery(f"walk_of_{of.name}"))
 
 
-def _of_library(mine: FromClause, place: int) -> ColumnElement[bool]:
-    return mine.c.library_id == bindparam(f"library_{place}", type_=mine.c.library_id.type)
-
-
 def _shown_earlier(shape: _Shape, mine: FromClause) -> ColumnElement[bool]:
     other, member = library_media.alias(), memberships.alias()
     return exists(
@@ -310,6 +384,7 @@ def _shown_earlier(shape: _Shape, mine: FromClause) -> ColumnElement[bool]:
             other.c.media_id == mine.c.media_id,
             member.c.user_id == bindparam("viewer"),
             shape.until([other.c[name] for name in shape.order.columns], other.c.media_id),
+            *holding_conditions(shape.wanted, other),
         )
         .correlate(mine)
     )

@@ -17,7 +17,7 @@ from nexus.db.value_lists import in_values, numbered_values, padded_values
 from nexus.libraries import access, catalog
 from nexus.media.items import HELD_BY_VIEWER
 from nexus.media.queries import SHAPES
-from nexus.media.wanted import Wanted, holding_conditions, of_kind
+from nexus.media.wanted import Wanted, holding_conditions, of_kinds
 from nexus.search.questions import Filters
 from nexus.search.scope import SearchScope
 from nexus.states.media import Kind
@@ -167,7 +167,7 @@ def _conditions(shape: _FilterShape, held: FromClause) -> list[ColumnElement[boo
     if shape.libraries:
         conditions.append(in_values(held.c.library_id, f"held_in{number}", shape.libraries))
     if shape.kinds:
-        conditions.append(_of_item(held, or_(*(of_kind(kind, held) for kind in sorted(shape.kinds)))))
+        conditions.append(of_kinds(shape.kinds, held))
     if shape.sites:
         below = (
             held.c.host.like(bindparam(f"subdomain{number}_{n}"), escape="\\") for n in range(shape.sites)

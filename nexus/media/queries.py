@@ -22,7 +22,7 @@ from nexus.media.illustrations import ASSET
 from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
 from nexus.states import capabilities
 from nexus.states.capabilities import Capabilities
-from nexus.states.media import Kind, MediaStatus
+from nexus.states.media import KINDS_OF_FILES, Kind, MediaStatus
 
 T = TypeVar("T")
 PAGE = 50
@@ -35,8 +35,6 @@ SHAPES = 256
 NOT_OURS = "This cursor is not one that Nexus gave out. Start from the first page."
 
 
-#: The types of files that an address may answer with.
-KINDS_OF_FILES = {"application/pdf": Kind.PDF, "application/epub+zip": Kind.EPUB}
 _DATES = ("created_at", "updated_at", "processing_started_at", "processing_completed_at", "failed_at")
 _SEEN_ONE = (
     select(*SEEN, func.max(library_media.c.added_at).label("added_at"))

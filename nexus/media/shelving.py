@@ -101,11 +101,9 @@ _COLUMNS = [shelf.c[name] for name in Shelved._fields]
 _OWN = and_(shelf.c.user_id == bindparam("viewer"), shelf.c.media_id == bindparam("media_id"))
 _ONE = Query(select(*_COLUMNS).where(_OWN), Shelved)
 #: The item, and then what lets the viewer read it, are locked: until this transaction ends, nobody takes it away from
-#: them; who does so after that finds what is noted here, and removes it.
-_LOCK = Query(
-    select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update(read=True, key_share=True),
-    IdRow,
-)
+#: them; who does so after that finds what is noted here, and removes it. Nor does the item get into another library of
+#: theirs, whose copy of these marks would lack them.
+_LOCK = Query(select(media.c.id).where(media.c.id == bindparam("media_id")).with_for_update(read=True), IdRow)
 _KEEP = Query(
     select(library_media.c.library_id.label("id"))
     .join(memberships, memberships.c.library_id == library_media.c.library_id)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, and_, bindparam, exists, func, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Integer,
+    and_,
+    bindparam,
+    exists,
+    literal_column,
+    or_,
+    select,
+)
 
-from nexus.db.moves import constant
+from nexus.db.facets import KINDS, OF_KIND, OF_STATUS, STATUSES, Facet
 from nexus.db.shelves import shelf
-from nexus.db.tables import library_media, media, media_file, one_of
-from nexus.media.queries import KINDS_OF_FILES
+from nexus.db.tables import library_media
 from nexus.states.media import Kind, MediaStatus
 
 _FLAGS = {"is_read": "read_at", "is_archived": "archived_at", "is_favourite": "favourite_at"}
-_FILES = frozenset(KINDS_OF_FILES.values())
 _SOME_TIME = datetime.min.replace(tzinfo=UTC)
 
 
@@ -75,8 +83,28 @@ class Wanted:
 EVERYTHING = Wanted()
 
 
+def admits(wanted: Wanted, facet: Facet, *, is_owned: bool) -> bool:
+    """Whether what has this facet can be in the list. Its marks are the viewer's if the library is owned by them."""
+    return (
+        (not wanted.statuses or facet.status in wanted.statuses)
+        and wanted.kind in {None, facet.kind}
+        and not (is_owned and any((name in facet.marks) is not is_set for name, is_set in _marks(wanted)))
+    )
+
+
 def holding_conditions(wanted: Wanted, mine: FromClause) -> list[ColumnElement[bool]]:
     """What has to be true of a holding."""
+    conditions = [*range_conditions(wanted, mine), *mark_conditions(wanted, mine)]
+    if wanted.statuses:
+        numbers = [STATUSES[status] * OF_STATUS for status in sorted(wanted.statuses)]
+        conditions.append(_one_of(mine.c.facet.bitwise_and(_number(OF_KIND - OF_STATUS)), numbers))
+    if wanted.kind is not None:
+        conditions.append(of_kinds([wanted.kind], mine))
+    return conditions
+
+
+def range_conditions(wanted: Wanted, mine: FromClause) -> list[ColumnElement[bool]]:
+    """Of these, what no facet says: the site, and when it was added."""
     conditions: list[ColumnElement[bool]] = []
     moment = library_media.c.added_at.type
     if wanted.site is not None:
@@ -85,15 +113,26 @@ def holding_conditions(wanted: Wanted, mine: FromClause) -> list[ColumnElement[b
         conditions.append(mine.c.added_at >= bindparam("added_from", type_=moment))
     if wanted.added_until is not None:
         conditions.append(mine.c.added_at < bindparam("added_until", type_=moment))
-    if wanted.statuses or wanted.kind is not None:
-        conditions.append(_of_item(wanted, mine))
-    noted = [column for flag, column in _FLAGS.items() if getattr(wanted, flag) is True]
+    return conditions
+
+
+def mark_conditions(wanted: Wanted, mine: FromClause) -> list[ColumnElement[bool]]:
+    """Of these, what the viewer has marked, whoever owns the library."""
+    conditions: list[ColumnElement[bool]] = []
+    noted = [name for name, is_set in _marks(wanted) if is_set]
     if noted:
         conditions.append(is_noted(mine, lambda own: and_(*(own.c[name].is_not(None) for name in noted))))
-    free = [column for flag, column in _FLAGS.items() if getattr(wanted, flag) is False]
+    free = [name for name, is_set in _marks(wanted) if not is_set]
     if free:
         conditions.append(~is_noted(mine, lambda own: or_(*(own.c[name].is_not(None) for name in free))))
     return conditions
+
+
+def of_kinds(kinds: Iterable[Kind], mine: FromClause) -> ColumnElement[bool]:
+    """Whether a holding is of one of the kinds, as people call them."""
+    return _one_of(
+        mine.c.facet.bitwise_rshift(_number(OF_KIND.bit_length() - 1)), sorted(KINDS[kind] for kind in kinds)
+    )
 
 
 def is_noted(mine: FromClause, what: Callable[[FromClause], ColumnElement[bool]]) -> ColumnElement[bool]:
@@ -107,25 +146,14 @@ def is_noted(mine: FromClause, what: Callable[[FromClause], ColumnElement[bool]]
     )
 
 
-def _of_item(wanted: Wanted, mine: FromClause) -> ColumnElement[bool]:
-    conditions = [media.c.id == mine.c.media_id]
-    if wanted.statuses:
-        conditions.append(one_of(media.c.processing_status, wanted.statuses))
-    if wanted.kind is not None:
-        conditions.append(of_kind(wanted.kind, mine))
-    return exists(select(media.c.id).where(*conditions).correlate(mine))
+def _marks(wanted: Wanted) -> list[tuple[str, bool]]:
+    flags = ((column, getattr(wanted, flag)) for flag, column in _FLAGS.items())
+    return [(column, is_set) for column, is_set in flags if is_set is not None]
 
 
-def of_kind(kind: Kind, mine: FromClause) -> ColumnElement[bool]:
-    types = [name for name, made in KINDS_OF_FILES.items() if made is kind or kind not in _FILES]
-    is_one = media.c.kind == constant(kind.value)
-    answered = exists(
-        select(media_file.c.media_id)
-        .where(
-            media_file.c.media_id == mine.c.media_id,
-            media_file.c.revision == func.coalesce(mine.c.revision, media.c.revision),
-            media_file.c.content_type.in_([constant(name) for name in types]),
-        )
-        .correlate(mine, media)
-    )
-    return or_(is_one, answered) if kind in _FILES else and_(is_one, ~answered)
+def _one_of(number: ColumnElement[int], values: Iterable[int]) -> ColumnElement[bool]:
+    return number.in_([_number(value) for value in values])
+
+
+def _number(value: int) -> ColumnElement[int]:
+    return literal_column(str(value), Integer)

@@ -18,6 +18,8 @@ class Kind(StrEnum):
 
 #: Kinds that are files: nothing can be extracted before their bytes are stored and hashed.
 FILE_KINDS = frozenset({Kind.PDF, Kind.EPUB, Kind.TEXT})
+#: The types of files that an address may answer with, and what people call it then.
+KINDS_OF_FILES = {"application/pdf": Kind.PDF, "application/epub+zip": Kind.EPUB}
 #: Kinds that are added by URL.
 URL_KINDS = frozenset({Kind.WEB_ARTICLE, Kind.VIDEO})
 

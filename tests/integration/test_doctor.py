@@ -431,6 +431,23 @@ def test_damage_is_found_on_both_databases(app: App, owner: UUID) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "damages",
+    [
+        "UPDATE library_media SET facet = facet + 64 WHERE (facet & 2) > 0",
+        "UPDATE shelf SET user_id = :other",
+    ],
+)
+def test_a_list_that_is_narrowed_by_an_old_state_is_found(app: App, owner: UUID, damages: str) -> None:
+    media_id, other = one_of_each(app, owner)[MediaStatus.READY], uuid4()
+    new_media(app, other)
+    with app.sessions.begin() as session:
+        shelving.mark_item(session, media_id, owner, shelving.Marks(is_archived=True))
+    assert complaints(app) == {}
+    damage(app, damages, other=other)
+    assert str(media_id) in examine(app)["lists.facets"].examples
+
+
 def test_notes_about_an_item_that_their_author_can_not_read_are_found(app: App, owner: UUID) -> None:
     media_id, stranger = one_of_each(app, owner)[MediaStatus.READY], uuid4()
     new_media(app, stranger)

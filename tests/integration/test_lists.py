@@ -6,16 +6,19 @@ from random import Random
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import bindparam, insert, update
 
+from bench.places import add_pending
 from nexus.app import App
-from nexus.db.session import Statement
+from nexus.db.session import Session, Statement
+from nexus.db.shelves import shelf
 from nexus.db.tables import library_media, media_file, revisions
 from nexus.errors import InvalidRequest
 from nexus.extract import Extraction, Facts
 from nexus.libraries import access, catalog
+from nexus.libraries.access import Role
 from nexus.media import shelving, versions
-from nexus.media.lifecycle import mark_ready_for_reading
+from nexus.media.lifecycle import mark_ready_for_reading, reset_failed
 from nexus.media.listing import count_items, list_items
 from nexus.media.queries import WALKS, View
 from nexus.media.shelving import Marks
@@ -24,7 +27,8 @@ from nexus.media.wanted import Sort, Wanted
 from nexus.states.media import Kind, MediaStatus
 from nexus.upkeep.promises import PROMISES
 from tests.kit.clock import SetClock
-from tests.kit.media import new_media, start_extraction, walk_media_to
+from tests.kit.crowd import Crowd
+from tests.kit.media import new_media, share_media, start_extraction, walk_media_to
 
 
 def publish(
@@ -60,11 +64,49 @@ def mark(app: App, user: UUID, media_id: UUID, marks: Marks) -> None:
         shelving.mark_item(session, media_id, user, marks)
 
 
-def broken_keys(app: App) -> list[UUID]:
-    """What the doctor says about the keys."""
-    [promise] = [one for one in PROMISES if one.name == "lists.keys"]
+def broken_keys(app: App, of: str = "lists.keys") -> list[UUID]:
+    """What the doctor says about the keys, or about the facets."""
+    [promise] = [one for one in PROMISES if one.name == of]
     with app.sessions.read() as session:
         return [row.id for row in session.all(promise.offenders, most=10)]
+
+
+def fill(app: App, user: UUID, many: int, marks: str | None = None) -> None:
+    """Put items into a library, newer than everything before, with a mark."""
+    made = add_pending(app.sessions, user, many)
+    if marks:
+        noted = [{"user_id": user, "media_id": media_id, marks: SetClock().time} for media_id in made]
+        with app.sessions.begin() as session:
+            session.run_many(
+                Statement(
+                    insert(shelf).values(
+                        {shelf.c[name]: bindparam(name) for name in ("user_id", "media_id", marks)}
+                        | {"changed_at": SetClock().time}
+                    )
+                ),
+                noted,
+            )
+
+
+def steps(app: App, user: UUID, wanted: Wanted) -> int:
+    """In how many thousands of its own steps SQLite finds a page."""
+    counted = 0
+
+    def count() -> int:
+        nonlocal counted
+        counted += 1
+        return 0
+
+    lent = app.sessions.pool.lend()
+    try:
+        lent.driver_connection.set_progress_handler(count, 1000)
+        list_items(
+            Session(lent.driver_connection, app.sessions.engine.dialect, app.sessions.clock()), user, wanted
+        )
+    finally:
+        lent.driver_connection.set_progress_handler(None, 0)
+        app.sessions.pool.take_back(lent, reusable=True)
+    return counted
 
 
 @pytest.mark.parametrize(
@@ -219,6 +261,121 @@ def test_filters_narrow_every_order(app: App) -> None:
     for sort in Sort:
         assert set(ids(app, user, Wanted(statuses=ready, is_read=False, sort=sort), 1)) == {made[0], made[3]}
         assert ids(app, user, Wanted(is_read=True, sort=sort), 1) == [made[1]]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_list_costs_nothing_for_what_it_leaves_out(app: App) -> None:
+    """Counted in SQLite's own steps, which do not depend on how busy the machine is."""
+    user, failed = uuid4(), frozenset({MediaStatus.FAILED})
+    for number in range(3):
+        publish(app, new_media(app, user), f"Title {number}")
+    lists = [
+        wanted
+        for sort in Sort
+        for wanted in (
+            Wanted(sort=sort),
+            Wanted(sort=sort, is_reversed=True),
+            Wanted(sort=sort, is_favourite=True),
+            Wanted(sort=sort, is_read=True),
+            Wanted(sort=sort, statuses=failed, is_archived=None),
+            Wanted(sort=sort, kind=Kind.EPUB, is_archived=None),
+        )
+    ]
+    before = [steps(app, user, wanted) for wanted in lists]
+    fill(app, user, 2000, "archived_at")
+    assert [len(ids(app, user, wanted)) for wanted in lists] == [3, 3, 0, 0, 0, 0] * len(Sort)
+    for wanted, least in zip(lists, before, strict=True):
+        assert steps(app, user, wanted) <= least + 3, wanted
+
+
+def test_a_list_follows_everything_that_it_is_narrowed_by(app: App) -> None:
+    """In every library that holds an item, also in those that get it later."""
+    user, other = uuid4(), uuid4()
+    url = "https://example.com/a"
+    media_id = new_media(app, user, url)
+    new_media(app, other, url)
+
+    def shown(viewer: UUID, status: MediaStatus, kind: Kind = Kind.WEB_ARTICLE) -> bool:
+        assert broken_keys(app, "lists.facets") == []
+        wanted = Wanted(statuses=frozenset({status}), kind=kind)
+        return ids(app, viewer, wanted) == [media_id]
+
+    for status in MediaStatus:
+        assert shown(user, status) is shown(other, status) is (status is MediaStatus.PENDING)
+    walk_media_to(app, media_id, MediaStatus.FAILED)
+    assert shown(other, MediaStatus.FAILED)
+    with app.sessions.begin() as session:
+        assert reset_failed(session, media_id, user, None)
+    assert shown(other, MediaStatus.PENDING)
+    publish(app, media_id, "A page")
+    assert shown(user, MediaStatus.READY_FOR_READING)
+    mark(app, user, media_id, Marks(is_read=True, is_archived=True))
+    assert not shown(user, MediaStatus.READY_FOR_READING)
+    assert shown(other, MediaStatus.READY_FOR_READING)
+    with app.sessions.begin() as session:
+        library = catalog.create_library(session, user, "Another")
+        catalog.add_media(session, library, media_id, user)
+    assert ids(app, user, Wanted(library_id=library)) == []
+    assert ids(app, user, Wanted(library_id=library, is_archived=True, is_read=True)) == [media_id]
+    mark(app, user, media_id, Marks(is_archived=False))
+    assert ids(app, user, Wanted(library_id=library)) == [media_id]
+    versions.enter_own_text(app.sessions, media_id, user, "Mine", "a text of my own")
+    assert shown(user, MediaStatus.READY_FOR_READING)
+
+
+def test_members_narrow_a_shared_library_by_their_own_marks(app: App) -> None:
+    owner, member = uuid4(), uuid4()
+    made = [publish(app, new_media(app, owner), f"Title {number}") for number in range(3)]
+    library = share_media(app, owner, made[0], (member, Role.MEMBER))
+    with app.sessions.begin() as session:
+        for media_id in made[1:]:
+            catalog.add_media(session, library, media_id, owner)
+    mark(app, owner, made[0], Marks(is_archived=True, is_favourite=True))
+    mark(app, member, made[1], Marks(is_archived=True, is_read=True))
+    for sort in Sort:
+        assert set(ids(app, member, Wanted(library, sort=sort), 1)) == {made[0], made[2]}
+        assert set(ids(app, owner, Wanted(library, sort=sort), 1)) == {made[1], made[2]}
+        assert ids(app, member, Wanted(library, is_archived=True, sort=sort)) == [made[1]]
+        assert ids(app, member, Wanted(is_favourite=True, sort=sort)) == []
+        assert ids(app, owner, Wanted(is_favourite=True, is_archived=None, sort=sort)) == [made[0]]
+
+
+def test_an_item_is_listed_for_the_library_that_passes_the_filters(app: App, clock: SetClock) -> None:
+    """Also on a later page, if another library that holds it does not pass them."""
+    user, made = uuid4(), []
+    with app.sessions.begin() as session:
+        library = catalog.create_library(session, user, "Another")
+    for number in range(3):
+        made.append(new_media(app, user, f"https://example.com/{number}"))
+        clock.forward(seconds=1)
+    until = clock.time
+    with app.sessions.begin() as session:
+        for media_id in made:
+            catalog.add_media(session, library, media_id, user)
+    assert ids(app, user, Wanted(added_until=until), 1) == made[::-1]
+
+
+def test_a_mark_races_with_another_library_of_its_author_and_none_misses_the_other(app: App) -> None:
+    crowd, member, owner = Crowd(3), uuid4(), uuid4()
+    try:
+        for number in range(15):
+            url = f"https://example.com/{number}"
+            media_id = new_media(app, owner, url)
+            share_media(app, owner, media_id, (member, Role.MEMBER))
+
+            def act(who: int, url: str = url, media_id: UUID = media_id) -> None:
+                if who == 0:
+                    new_media(app, member, url)
+                elif who == 1:
+                    mark(app, member, media_id, Marks(is_favourite=True))
+                else:
+                    start_extraction(app, media_id)
+
+            crowd.rush(act)
+            assert broken_keys(app, "lists.facets") == []
+            assert ids(app, member, Wanted(is_favourite=True)).count(media_id) == 1
+    finally:
+        crowd.close()
 
 
 def test_what_is_counted_is_what_is_listed(app: App) -> None:

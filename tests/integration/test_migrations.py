@@ -14,7 +14,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, Connection, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from nexus.db import list_keys, migrate, triggers, word_index
+from nexus.db import facets, list_keys, migrate, triggers, word_index
 from nexus.db.moves import SUBJECTS
 from nexus.db.session import connect
 from nexus.db.tables import metadata
@@ -149,13 +149,21 @@ def test_the_installed_triggers_are_those_of_the_machines(empty_url: str) -> Non
         for subject in SUBJECTS:
             for statement in triggers.drop_triggers(subject, dialect):
                 connection.execute(text(statement))
-        for statement in (*list_keys.drop_list_trigger(dialect), *word_index.drop_word_triggers(dialect)):
+        for statement in (
+            *list_keys.drop_list_trigger(dialect),
+            *facets.drop_facet_triggers(dialect),
+            *word_index.drop_word_triggers(dialect),
+        ):
             connection.execute(text(statement))
         assert installed(connection) == {}, "a trigger that no machine knows"
         for subject in SUBJECTS:
             for statement in triggers.create_triggers(subject, dialect):
                 connection.exec_driver_sql(statement)
-        for statement in (*list_keys.create_list_trigger(dialect), *word_index.create_word_triggers(dialect)):
+        for statement in (
+            *list_keys.create_list_trigger(dialect),
+            *facets.create_facet_triggers(dialect),
+            *word_index.create_word_triggers(dialect),
+        ):
             connection.exec_driver_sql(statement)
         made = installed(connection)
         connection.rollback()

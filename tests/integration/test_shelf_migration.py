@@ -7,6 +7,8 @@ import pytest
 from sqlalchemy import inspect, text
 
 from nexus.db import migrate
+from nexus.db.facets import Facet, facet_of
+from nexus.states.media import Kind, MediaStatus
 from tests.kit.databases import empty_postgres
 
 USER, LIBRARY, ARTICLE, FRESH = (f"{n:032x}" for n in (1, 2, 3, 4))
@@ -109,3 +111,29 @@ def test_notes_go_with_their_table_and_nothing_else_does(old_url: str) -> None:
     assert asked(old_url, "SELECT count(*) FROM media") == [(2,)]
     migrate.upgrade_schema(old_url)
     assert asked(old_url, "SELECT count(*) FROM shelf") == [(0,)]
+
+
+def test_lists_are_narrowed_by_what_was_there_before(old_url: str) -> None:
+    migrate.upgrade_schema(old_url, "0018")
+    engine = migrate.engine_for(old_url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO shelf (user_id, media_id, archived_at, changed_at) "
+            f"VALUES ('{USER}', '{ARTICLE}', '{THEN}', '{THEN}')"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO media_file (media_id, revision, storage_path, content_type, size_bytes, filename) "
+            f"VALUES ('{ARTICLE}', 2, 'x', 'application/pdf', 1, 'a.pdf')"
+        )
+    engine.dispose()
+    facets = "SELECT facet FROM library_media ORDER BY media_id"
+    migrate.upgrade_schema(old_url)
+    found = asked(old_url, facets)
+    assert [facet_of(number) for [number] in found] == [
+        Facet(frozenset({"archived_at"}), MediaStatus.PENDING, Kind.PDF),
+        Facet(frozenset(), MediaStatus.PENDING, Kind.WEB_ARTICLE),
+    ]
+    migrate.downgrade_schema(old_url, "0018")
+    assert asked(old_url, "SELECT count(*) FROM shelf") == [(1,)]
+    migrate.upgrade_schema(old_url)
+    assert asked(old_url, facets) == found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, func, or_, select, union
+from sqlalchemy import Integer, and_, func, literal_column, or_, select, union
 
+from nexus.db.facets import FACET_SQL
 from nexus.db.list_keys import KEYS_IF_THERE
 from nexus.db.tables import library_media, media, revisions
 from nexus.libraries import access
@@ -23,6 +24,17 @@ PROMISES = (
             .join_from(library_media, media, media.c.id == library_media.c.media_id)
             .outerjoin(revisions, and_(revisions.c.media_id == media.c.id, revisions.c.number == _HELD))
             .where(or_(*(library_media.c[name] != copied for name, copied in _COPIES.items())))
+            .distinct()
+        ),
+    ),
+    Promise(
+        "lists.facets",
+        "Every list is narrowed by what its items are and by what the library's owner has noted.",
+        "Items that lists show or leave out by an old state.",
+        REPORT,
+        offenders(
+            select(library_media.c.media_id.label("id"))
+            .where(library_media.c.facet != literal_column(f"({FACET_SQL})", Integer))
             .distinct()
         ),
     ),
