@@ -35,6 +35,8 @@ class Article:
     title: str
     text: str
     url: str
+    #: Those parts of the text that are the captions of its figures.
+    captions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.text) > MOST_TEXT:

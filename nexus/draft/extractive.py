@@ -9,9 +9,11 @@ beat; the other two help with the rest. A sentence that repeats one already take
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from math import log, sqrt
+from operator import itemgetter
 
 from nexus.draft import HEADLINE, SUMMARY, Article, Draft, Evidence, StoryClaim, require_enough
 from nexus.draft.grounding import SPACELESS
@@ -74,6 +76,7 @@ class Sentence:
     span: Span
     text: str
     words: tuple[str, ...]
+    is_caption: bool
 
 
 class Extractive:
@@ -82,8 +85,12 @@ class Extractive:
     def draft(self, article: Article, seconds: float) -> Draft:  # noqa: ARG002
         """It takes milliseconds, so `seconds` is ignored. Raises DraftTooShort."""
         require_enough(article)
+        captions = _places(article)
         sentences = _worthy(
-            [_sentence(article.text, at, span) for at, span in enumerate(split_sentences(article.text))]
+            [
+                _sentence(article.text, at, span, captions)
+                for at, span in enumerate(split_sentences(article.text))
+            ]
         )
         chosen = _choose(sentences, _words(article.title))
         happened = min(MOST_CLAIMS, (len(chosen) + 1) // 2)
@@ -105,9 +112,21 @@ class Extractive:
         )
 
 
-def _sentence(text: str, at: int, span: Span) -> Sentence:
+def _places(article: Article) -> list[Span]:
+    """Return where the captions are, in order, each wherever it is a paragraph of its own."""
+    wanted = {caption.strip() for caption in article.captions}
+    spans, at = [], 0
+    for line in article.text.splitlines(keepends=True):
+        if line.strip() in wanted:
+            spans.append((at, at + len(line)))
+        at += len(line)
+    return spans
+
+
+def _sentence(text: str, at: int, span: Span, captions: list[Span]) -> Sentence:
     own = text[span[0] : span[1]]
-    return Sentence(at, span, own, _words(own))
+    before = bisect_right(captions, span[0], key=itemgetter(0))
+    return Sentence(at, span, own, _words(own), before > 0 and span[1] <= captions[before - 1][1])
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -127,7 +146,7 @@ def _worthy(sentences: list[Sentence]) -> list[Sentence]:
     Headings, captions, questions and speech without a speaker are used only if there is nothing better.
     """
     speaking = [sentence for sentence in sentences if sentence.words]
-    good = [sentence for sentence in speaking if _says_something(sentence)]
+    good = [sentence for sentence in speaking if _says_something(sentence) and not sentence.is_caption]
     ended = [own for own in good if ENDED.search(own.text) and not SPEECH.fullmatch(own.text)]
     return ended or good or speaking
 

@@ -220,9 +220,9 @@ class _FormatRefused(Exception):
 
 def _sendable(article: Article) -> Article:
     """Replace each half of a surrogate pair, which can't be sent, by one character."""
-    return Article(
-        *(part.encode("utf-8", "replace").decode() for part in (article.title, article.text, article.url))
-    )
+    parts = (article.title, article.text, article.url)
+    title, text, url = (part.encode("utf-8", "replace").decode() for part in parts)
+    return Article(title, text, url)
 
 
 def _reply(body: bytes) -> _Reply:

@@ -56,7 +56,10 @@ def begin_draft(
 
 def write_draft(tools: Tools, job: JobRow) -> Draft | DraftFailed:
     """Write the draft of a job that has its text. A failure is a result, too."""
-    article = Article(job.extracted_title or "", job.extracted_text or "", job.canonical_url or "")
+    with tools.sessions.read() as session:
+        captions = () if job.media_id is None else reader.captions(session, job.media_id, job.media_revision)
+    text = job.extracted_text or ""
+    article = Article(job.extracted_title or "", text, job.canonical_url or "", captions)
     try:
         return tools.drafter.draft(article, tools.draft_seconds)
     except DraftFailed as error:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import unescape
 from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Integer, and_, bindparam, func, select
+from sqlalchemy import BigInteger, Integer, and_, bindparam, func, literal_column, select
 
 from nexus.db.rows import FileRow, RefreshRow, RevisionRow
 from nexus.db.session import Query, Session
-from nexus.db.tables import assets, fragments
+from nexus.db.tables import assets, fragments, media
 from nexus.errors import NotFound, NotReady
 from nexus.extract import Heading
 from nexus.media import illustrations, refresh, revisions, versions
@@ -39,6 +41,10 @@ class Piece(NamedTuple):
     html: str | None
 
 
+class _Html(NamedTuple):
+    html: str
+
+
 class _Inside(NamedTuple):
     """A picture from inside a file, which is in the database."""
 
@@ -58,6 +64,19 @@ class _Ends(NamedTuple):
     last: int | None
 
 
+_TAG, _CAPTION = re.compile(r"<[^<>]*>"), re.compile(r"<figcaption\b[^<>]*>(.*?)</figcaption>", re.DOTALL)
+_CAPTIONED = Query(
+    select(fragments.c.html)
+    .join(media, media.c.id == fragments.c.media_id)
+    .where(
+        fragments.c.media_id == bindparam("media_id"),
+        fragments.c.revision == func.coalesce(bindparam("number", type_=Integer), media.c.revision),
+        fragments.c.html.like("%<figcaption%"),
+    )
+    .order_by(fragments.c.position)
+    .limit(literal_column(str(PIECES))),
+    _Html,
+)
 _OF_TEXT = and_(fragments.c.media_id == bindparam("media_id"), fragments.c.revision == bindparam("number"))
 _PLACE = bindparam("place", type_=BigInteger)
 _LENGTHS = select(
@@ -175,6 +194,13 @@ def beginning(session: Session, media_id: UUID, number: int, most: int) -> str:
         if length > most:
             break
     return "\n\n".join(filter(None, parts))[:most].strip()
+
+
+def captions(session: Session, media_id: UUID, number: int | None) -> tuple[str, ...]:
+    """Return the captions of the figures in a revision, or in the one that the item shows to newcomers."""
+    rows = session.all(_CAPTIONED, media_id=media_id, number=number)
+    found = (text for row in rows for text in _CAPTION.findall(row.html))
+    return tuple(unescape(_TAG.sub("", text)) for text in found)
 
 
 def whole_text(session: Session, media_id: UUID, viewer: UUID, number: int) -> str:

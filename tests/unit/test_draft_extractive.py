@@ -39,6 +39,18 @@ def drafted(text: str, title: str = TITLE) -> Draft:
     return Extractive().draft(Article(title, text, "https://news.example/bridge"), 45)
 
 
+def test_a_caption_is_no_sentence_of_the_article() -> None:
+    """Unless there is nothing else, and however well it matches the title."""
+    caption = "Springfield closes the Main Street bridge: cracks are found in two piers on Monday."
+    assert any(caption in claim.text for claim in claims(drafted(f"{caption}\n\n{NEWS}")))
+    article = Article(TITLE, f"{caption}\n\n{NEWS}", "https://news.example/bridge", (f" {caption}\n",))
+    draft = Extractive().draft(article, 45)
+    require_grounded(draft, article.text)
+    assert not any(caption in said for said in (draft.summary, *(claim.text for claim in claims(draft))))
+    alone = Article(TITLE, caption * 2, "https://news.example/bridge", (caption * 2,))
+    assert claims(Extractive().draft(alone, 45))
+
+
 def claims(draft: Draft) -> list[StoryClaim]:
     return [*draft.what_happened, *draft.background]
 

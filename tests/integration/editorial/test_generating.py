@@ -20,6 +20,7 @@ from nexus.editorial import drafts, jobs, requests, steps
 from nexus.errors import InvalidState
 from nexus.libraries.quota import Operation
 from nexus.states.job import JobStatus
+from tests.kit.articles import ARTICLE
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, job_problem, serve
 from tests.kit.job_calls import (
@@ -108,6 +109,25 @@ def test_a_models_draft_marks_claims_that_the_article_does_not_make(
     assert (second["supported"], second["start"], second["end"]) == (False, None, None)
     assert (story["model"], story["tokensUsed"], story["promptVersion"]) == ("test-model", 321, "story-2")
     assert used(app_with_model, me_with_model.user) == [321]
+
+
+def test_the_caption_of_a_figure_is_drafted_as_no_claim(me: Caller, pages: Pages) -> None:
+    caption = (
+        "The harbour of the article: boats &amp; their sails on the first day of the year, in fine weather."
+    )
+    figure = f'<figure><img src="/a.jpg" alt="Boats"><figcaption>{caption}</figcaption></figure>'
+    pages["/figure"] = Answer(ARTICLE.replace("<p>", f"{figure}<p>", 1).encode())
+    job_id = begin_job(me, pages, "/figure")
+    call_step(me, job_id, "fetch")
+    job = job_of(call_step(me, job_id, "extract"))
+    said = caption.replace("&amp;", "&")
+    assert said in job["extractedText"]
+    story = shown_story(me, job_of(call_step(me, job_id, "generate"))["storyId"])
+    sections = story["sections"]
+    claims = [claim["text"] for claim in sections["whatHappened"] + sections["background"]]
+    assert claims
+    assert said not in claims
+    assert said not in story["summary"]
 
 
 @pytest.mark.parametrize(
