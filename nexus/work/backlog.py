@@ -124,7 +124,8 @@ class Backlog:
         """Hop along the index from one user to the next: as many steps as users, however much work each has.
 
         Users whose work is all for later are skipped. Whether a user has some that is due is a subquery with a limit:
-        PostgreSQL may turn an EXISTS into a join that reads all due work of all users.
+        PostgreSQL may turn an EXISTS into a join that reads all due work of all users. And with an order, without which
+        it reads the whole table for a user who has none.
         """
         start = self._next_user(self.user >= bindparam("start", type_=self.user.type))
         hops = select(start.label("user_id")).cte("hops", recursive=True)
@@ -135,6 +136,7 @@ class Backlog:
             select(self.key)
             .where(text(self.waiting), *self._in_lane, self.user == hops.c.user_id, self._is_due)
             .correlate(hops)
+            .order_by(self.table.c.run_after)
             .limit(literal_column("1"))
             .scalar_subquery()
         )
