@@ -114,6 +114,15 @@ SEEN: list[ColumnElement[Any]] = [
 ]
 
 
+def unplanned(name: str, of: ColumnElement[Any]) -> Any:
+    """Return a parameter whose value PostgreSQL can't see when it plans.
+
+    Otherwise it plans a long statement again at each call for a value that is rarer than others, and that takes several
+    times as long as to run it.
+    """
+    return select(bindparam(name, type_=of.type)).scalar_subquery()
+
+
 def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
     """Return the rows of items that a query of `SEEN` found, with one of their revisions."""
     original = func.coalesce(revisions.c.title, recordings.c.title, seen.c.title)
@@ -159,7 +168,10 @@ def item_rows(seen: Subquery, number: ColumnElement[int]) -> Select[Any]:
                 or_(media_file.c.revision == number, media_file.c.revision == literal_column("0")),
             ),
         )
-        .outerjoin(shelf, and_(shelf.c.user_id == bindparam("viewer"), shelf.c.media_id == seen.c.id))
+        .outerjoin(
+            shelf,
+            and_(shelf.c.user_id == unplanned("viewer", shelf.c.user_id), shelf.c.media_id == seen.c.id),
+        )
         .outerjoin(recordings, recordings.c.media_id == seen.c.id)
         .outerjoin(episodes, episodes.c.media_id == seen.c.id)
         .outerjoin(feeds, feeds.c.id == episodes.c.feed_id)

@@ -35,7 +35,7 @@ from nexus.db.tables import libraries, library_media, media, memberships
 from nexus.db.value_lists import numbered_values
 from nexus.errors import InvalidRequest
 from nexus.libraries import access
-from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows
+from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows, unplanned
 from nexus.media.queries import (
     NOT_OURS,
     PAGE,
@@ -327,8 +327,8 @@ def _walk(shape: _Shape, place: int) -> Select[Any]:
     mine = library_media.alias(f"held_{place}")
     keys = [mine.c[name] for name in shape.order.columns]
     conditions = [
-        mine.c.library_id == bindparam(f"library_{place}", type_=mine.c.library_id.type),
-        mine.c.facet == bindparam(f"facet_{place}", type_=mine.c.facet.type),
+        mine.c.library_id == unplanned(f"library_{place}", mine.c.library_id),
+        mine.c.facet == unplanned(f"facet_{place}", mine.c.facet),
         *range_conditions(shape.wanted, mine),
     ]
     if shape.looks_up:

@@ -102,6 +102,25 @@ def test_an_added_item_appears_in_another_window(page: Page, live_site: LiveSite
     assert row(other, url).count() == 1
 
 
+def test_a_filtered_list_shows_live_what_belongs_to_it(page: Page, live_site: LiveSite) -> None:
+    """And what changes by itself stays where it is seen, with its new state, until the list is opened again."""
+    working, ready, archive = (page.context.new_page() for _ in range(3))
+    for other, filters in ((working, "show=working"), (ready, "show=ready"), (archive, "show=archive")):
+        other.goto(f"{live_site.url}/?{filters}")
+    url = address("held/narrowed")
+    add(page, url)
+    expect(row(working, url)).to_be_visible()
+    expect(row(ready, url)).to_have_count(0)
+    live_site.let(url.rpartition("/")[2])
+    expect(row(ready, url)).to_be_visible()
+    expect(badge(row(working, url))).to_have_text("Ready")
+    expect(row(archive, url)).to_have_count(0)
+    working.reload()
+    expect(row(working, url)).to_have_count(0)
+    for other in (working, ready, archive):
+        other.close()
+
+
 def test_adding_an_address_twice_shows_one_row(page: Page) -> None:
     url = address("article/twice")
     add(page, url)
@@ -283,12 +302,28 @@ def test_the_keyboard_alone_can_add_and_open(page: Page) -> None:
     keys.press("j")
     keys.press("j")
     keys.press("k")
-    expect(page.locator(".item-title a").first).to_be_focused()
+    link = page.locator(".item-title a").first
+    expect(link).to_be_focused()
+    # The row that has the focus is ringed on all sides: the ring is drawn inside, and nothing covers it.
+    ring = page.locator(".item").first.evaluate(
+        "(row) => [getComputedStyle(row)].map((own) => [own.outlineStyle, own.outlineOffset])[0]"
+    )
+    assert ring == ["solid", "-2px"]
+    for key, mark in (("f", "favourite"), ("r", "read")):
+        keys.press(key)
+        expect(page.locator(f".item .mark-{mark}")).to_have_attribute("aria-pressed", "true")
+        expect(link).to_be_focused()
+    keys.press("r")
+    expect(page.locator(".item .mark-read")).to_have_attribute("aria-pressed", "false")
     keys.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     keys.press("Escape")
     keys.press("Enter")
     expect(page.locator("h1")).to_contain_text("By hand")
+    keys.press("a")
+    expect(page.locator(".mark-archived")).to_have_attribute("aria-pressed", "true")
+    page.go_back()
+    expect(page.locator(".item")).to_have_count(0)
 
 
 def test_a_skip_link_is_the_first_stop_of_the_keyboard(page: Page) -> None:

@@ -221,6 +221,19 @@ def test_the_readers_place_is_remembered(shelf_page: Page, shelf: Shelf) -> None
     expect(shelf_page.locator("#resumed")).to_be_hidden()
 
 
+def test_another_device_goes_on_where_the_first_was(browser: Browser, shelf_page: Page, shelf: Shelf) -> None:
+    """It shares nothing with the first but who is signed in."""
+    read(shelf_page, shelf, "book")
+    with shelf_page.expect_response(lambda answer: answer.url.endswith("/progress") and answer.ok):
+        entry(shelf_page, 20).click()
+        expect(shelf_page.locator("#f20 p").first).to_be_in_viewport()
+    with browser.new_context() as device:
+        device.add_cookies(shelf_page.context.cookies())  # type: ignore[arg-type]
+        page = read(device.new_page(), shelf, "book")
+        expect(page.locator("#resumed")).to_be_visible()
+        expect(chapter(page, 20)).to_be_in_viewport()
+
+
 def test_a_place_deep_in_a_long_text_is_remembered(shelf_page: Page, shelf: Shelf) -> None:
     read(shelf_page, shelf, "book")
     entry(shelf_page, 65).click()
