@@ -2,8 +2,8 @@
 
 It reads the labelled pages in the folder `articles` of DATA (default: ../shared/data), prints how well it reads pages
 of sites that the forest has not seen, and writes nexus/extract/article/model.json and, for the gate, the forests that
-have not seen some sites, bench/folds.json. The same pages give the same files. It needs what requirements/bench.txt
-lists.
+have not seen some sites, bench/folds.json. The same pages give the same files, byte for byte, however often and on
+however many cores. It needs what requirements/bench.txt lists.
 
 A block's label is the share of its words that the truth has in the same place when the two are aligned, so that only
 one copy of repeated text is content. If the truth is a list of sentences that must and must not be there, only blocks

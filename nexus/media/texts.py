@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import unescape
+from itertools import chain
 from typing import Any, TypeVar
 from uuid import UUID, uuid4, uuid5
 
@@ -29,6 +30,10 @@ MOST_PICTURES = 200
 #: The first characters of a title are enough to sort by.
 LONGEST_KEY = 80
 LONGEST_EXCERPT = 200
+#: In how much of how many fragments the first words of a text are looked for.
+LONGEST_BEGINNING, MOST_BEGINNINGS = 20_000, 10
+_NO_PROSE = re.compile(r"<(h[1-6]|figure|table|pre|math)\b[^<>]*>.*?(?:</\1>|\Z)", re.DOTALL)
+_TAG = re.compile(r"<[^<>]*>")
 _SOURCE = re.compile(r'<img\b[^<>]* src="(https?://[^"]*)"')
 
 #: For each byte of UTF-8: a space, the beginning of a character of a script that has none between words, or neither.
@@ -230,14 +235,20 @@ def title_key(title: str | None) -> str:
 
 
 def _beginning(found: Extraction) -> str | None:
-    """The first words of a text for a list, without a title that it begins with."""
-    pieces = (piece.text for piece in found.fragments)
+    """The first words of a text for a list, without a title that it begins with; of html, without headings, figures,
+    tables and code, if there is more than that."""
+    first = found.fragments[:MOST_BEGINNINGS]
+    pieces = chain((_prose(one.html) if one.html else one.text for one in first), (one.text for one in first))
     text = next((" ".join(text[: 8 * LONGEST_EXCERPT].split()) for text in pieces if text.strip()), "")
     text = text.removeprefix(" ".join((found.title or "").split())).lstrip() or text
     if len(text) <= LONGEST_EXCERPT:
         return text or None
     cut = text[: LONGEST_EXCERPT - 1]
     return (cut.rpartition(" ")[0] or cut).rstrip(" ,;:.") + "…"
+
+
+def _prose(html: str) -> str:
+    return unescape(_TAG.sub("", _NO_PROSE.sub(" ", html[:LONGEST_BEGINNING])))
 
 
 def count_words(text: str) -> int:

@@ -1,6 +1,8 @@
 """The list in every order and through every filter: each item once, where its title, site, date or length puts it."""
 
+import re
 from datetime import timedelta
+from html import unescape
 from itertools import product
 from random import Random
 from uuid import UUID, uuid4
@@ -14,7 +16,7 @@ from nexus.db.session import Session, Statement
 from nexus.db.shelves import shelf
 from nexus.db.tables import library_media, media_file, revisions
 from nexus.errors import InvalidRequest
-from nexus.extract import Extraction, Facts
+from nexus.extract import Extraction, Facts, Fragment
 from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
 from nexus.media import shelving, versions
@@ -444,6 +446,28 @@ def test_a_row_shows_what_a_wide_list_needs(app: App) -> None:
     assert row.excerpt is not None
     assert row.excerpt.startswith("word word")
     assert len(row.excerpt) <= 200
+
+
+@pytest.mark.parametrize(
+    ("html", "excerpt"),
+    [
+        (
+            "<h1>A title</h1>\n\n<figure><img><figcaption>Boats.</figcaption></figure>\n\n<p><b>1</b> &lt; 2.</p>",
+            "1 < 2.",
+        ),
+        ("<h1>A title</h1>\n\n<pre><code>x = 1</code></pre>\n\n<p>Words.</p>", "Words."),
+        ("<figure><figcaption>Only a caption.</figcaption></figure>", "Only a caption."),
+        ("<h1>A title</h1>", "A title"),
+    ],
+)
+def test_an_excerpt_is_of_the_sentences_of_a_text(app: App, html: str, excerpt: str) -> None:
+    user = uuid4()
+    media_id = new_media(app, user)
+    attempt = start_extraction(app, media_id)
+    found = Extraction("A title", (Fragment(unescape(re.sub("<[^<>]*>", "", html)), html),))
+    with app.sessions.begin() as session:
+        mark_ready_for_reading(session, media_id, attempt, Found(found, "tests"))
+    assert views(app, user, Wanted())[0].row.excerpt == excerpt
 
 
 def test_an_item_without_a_text_has_no_length(app: App) -> None:

@@ -104,7 +104,7 @@ def gather_facts(sources: FactSources) -> Facts:
         published=_published(root, head, sources.url),
         language=_language(head, text),
         lead_image=_picture(head, sources.base_url),
-        excerpt=_excerpt(head, text),
+        excerpt=_excerpt(head),
     )
 
 
@@ -285,9 +285,11 @@ def _picture_address(image: object) -> str | None:
     return image if isinstance(image, str) else None
 
 
-def _excerpt(head: PageHead, text: str) -> str | None:
-    given = next((value for name in EXCERPTS if (value := head.first(name)) and len(value) > 20), None)
-    return _shortened(given or text)
+def _excerpt(head: PageHead) -> str | None:
+    """As the page describes itself. Without that, a list shows the first words of the text."""
+    return next(
+        (_shortened(value) for name in EXCERPTS if (value := head.first(name)) and len(value) > 20), None
+    )
 
 
 def _shortened(text: str) -> str | None:
