@@ -8,6 +8,7 @@ from lxml import html
 
 from nexus.app import App
 from tests.kit.http import Caller, Site, data, problem
+from tests.kit.job_calls import TEXT
 from tests.kit.sign_ins import cookie_of
 
 
@@ -22,6 +23,18 @@ def test_the_page_adds_what_was_typed_as_https(browser: httpx2.Client, me: Calle
     assert (item["kind"], item["canonical_url"]) == ("web_article", "https://example.com/an-article")
     refused = me.post("/media/url", json={"kind": "web_article", "url": "example.com/an-article"})
     assert problem(refused) == (400, "E_INVALID_URL"), "the API keeps asking for a scheme"
+
+
+@pytest.mark.parametrize("more", [{}, {"title": "Boats", "text": TEXT}])
+def test_the_desk_takes_what_was_typed_as_https(
+    browser: httpx2.Client, me: Caller, more: dict[str, str]
+) -> None:
+    typed = {"url": " example.com/an-article ", **more}
+    assert browser.post("/admin/add-article", data=typed).status_code == 303
+    (job,) = me.get("/api/ingestion-jobs").json()["jobs"]
+    assert job["canonicalUrl"] == "https://example.com/an-article"
+    refused = me.post("/api/ingestion-jobs", json={"url": "example.com/an-article"})
+    assert refused.status_code == 400, "the API keeps asking for a scheme"
 
 
 def test_the_page_finds_the_kind_by_itself(browser: httpx2.Client, me: Caller) -> None:

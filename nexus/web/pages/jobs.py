@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import Form, Query, Request
 from fastapi.responses import Response
 
+from nexus import urls
 from nexus.app import App
 from nexus.editorial import job_lists, requests
 from nexus.editorial import queries as editorial
@@ -49,9 +50,10 @@ def add_article(
     request: Request, nexus: Nexus, viewer: PageViewer, url: Field = "", title: Field = "", text: Field = ""
 ) -> Response:
     """If the article can't be added, what was typed comes back with the reason."""
-    new = NewJob(url=url.strip() or None)
+    address = urls.with_scheme(url) or None
+    new = NewJob(url=address)
     if title.strip() or text.strip():
-        new = NewJob(url=url.strip() or None, title=title, text=text)
+        new = NewJob(url=address, title=title, text=text)
     try:
         if new == NewJob():
             raise Invalid("Paste the address of an article, or its title and text.")
