@@ -283,6 +283,10 @@ def test_pages_never_scroll_sideways_on_a_phone(browser: Browser, live_site: Liv
         page = signed_in(context, live_site)
         added = add_failed(page, "never/" + "a-very-long-name" * 8)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        # The words of a row have all of its width but that of the box to tick.
+        words = added.locator(".item-words").bounding_box()
+        assert words is not None
+        assert words["x"] < PHONE["width"] / 4
         opened(page, added)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         for path in ("/docs", "/sign-in"):
