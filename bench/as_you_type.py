@@ -22,7 +22,7 @@ from bench.searching import CHUNKS
 from bench.table import Line, print_table
 from nexus.db.session import Statement, connect
 from nexus.embed.installed import MODEL, find_installed
-from nexus.local_secrets import read_or_make
+from nexus.settings.local_secrets import read_or_make
 from nexus.web.http import cookies
 from tests.kit.browser import launch
 from tests.kit.searching import SearchText, add_texts

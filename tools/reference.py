@@ -18,7 +18,7 @@ from nexus.app import build
 from nexus.cli.commands import app as cli
 from nexus.errors import ApiError, WorkError, describe, tree
 from nexus.settings import Settings
-from nexus.settings_shares import ShareSettings
+from nexus.settings.shares import ShareSettings
 from nexus.states.attempt import ATTEMPT
 from nexus.states.capabilities import FLAGS
 from nexus.states.job import JOB

@@ -18,7 +18,7 @@ from sqlalchemy import make_url
 import nexus
 from nexus.scan import Scanner, ScannerAway
 from nexus.settings import SECRETS, Settings, env_file, secrets_folder
-from nexus.settings_checks import SECRET_BYTES
+from nexus.settings.checks import SECRET_BYTES
 from nexus.upkeep.findings import CheckVerdict, Finding
 
 #: A secret with fewer different characters is a word or a repetition.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nexus.local_secrets import SECRETS
+from nexus.settings.local_secrets import SECRETS
 
 if TYPE_CHECKING:
     from nexus.settings import Settings

@@ -21,13 +21,13 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from nexus import settings_checks
-from nexus.local_secrets import SECRETS, BadSettings, read_or_make
-from nexus.settings_embed import EmbedSettings
-from nexus.settings_languages import LanguageSettings
-from nexus.settings_shares import ShareSettings
-from nexus.settings_sources import chosen_env_file, default_data_dir, env_file, secrets_folder
-from nexus.settings_speech import SpeechSettings
+from nexus.settings import checks
+from nexus.settings.embed import EmbedSettings
+from nexus.settings.languages import LanguageSettings
+from nexus.settings.local_secrets import SECRETS, BadSettings, read_or_make
+from nexus.settings.shares import ShareSettings
+from nexus.settings.sources import chosen_env_file, default_data_dir, env_file, secrets_folder
+from nexus.settings.speech import SpeechSettings
 
 __all__ = [
     "SECRETS",
@@ -354,7 +354,7 @@ class Settings(ShareSettings, EmbedSettings, LanguageSettings, SpeechSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Settings:
-        for check in settings_checks.ALL:
+        for check in checks.ALL:
             check(self)
         return self
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from nexus.local_secrets import BadSettings
+from nexus.settings.local_secrets import BadSettings
 
 
 def default_data_dir() -> Path:
