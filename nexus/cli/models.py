@@ -7,7 +7,7 @@ from nexus.cli.failures import Refused
 from nexus.command_line import own_name
 from nexus.embed.installed import MODEL, InstalledModel, find_installed
 from nexus.embed.making import NotMade, make_model
-from nexus.model_process.child import WrongModel, require_whole
+from nexus.inference.child import WrongModel, require_whole
 
 MEGABYTE = 1_000_000
 

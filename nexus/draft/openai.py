@@ -38,7 +38,7 @@ from nexus.errors.draft import (
     DraftUnreachable,
     DraftUnusable,
 )
-from nexus.model_transport import AnswerLimits, ModelTransport
+from nexus.inference.transport import AnswerLimits, ModelTransport
 from nexus.retry_after import parse_retry_after
 
 log = logging.get_logger(__name__)

@@ -18,8 +18,8 @@ from nexus.embed import MissingModel
 from nexus.embed.child import MODEL_FILE, TOKENIZER_FILE
 from nexus.embed.model_pair import ModelFolder, ModelPair, PairedModel
 from nexus.errors import EmbeddingBadModel
-from nexus.model_process.child import WrongModel, file_digest
-from nexus.model_process.host import UnfitModel
+from nexus.inference.child import WrongModel, file_digest
+from nexus.inference.host import UnfitModel
 
 NEEDED = (MODEL_FILE, TOKENIZER_FILE)
 LENGTHS, POSITIONS, PROMPTS = "sentence_bert_config.json", "config.json", "config_sentence_transformers.json"

@@ -10,7 +10,7 @@ from nexus.embed import MissingModel
 from nexus.embed.installed import DIMENSION, MODEL, MOST_TOKENS, InstalledModel, find_installed
 from nexus.embed.model_pair import ModelFolder, ModelPair, PairedModel
 from nexus.errors import EmbeddingNoModel
-from nexus.model_process.host import UnfitModel
+from nexus.inference.host import UnfitModel
 
 
 class LocalModel(PairedModel):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from nexus.embed.child import MODEL_FILE, TOKENIZER_FILE
 from nexus.embed.installed import FOLDER, MANIFEST, MODEL, InstalledModel, find_installed, place_to_install
-from nexus.model_process.child import file_digest
+from nexus.inference.child import file_digest
 
 REQUIREMENTS = Path(__file__).with_name("model.txt")
 #: Where the package has the model, and what it must be: two packages of different people hold the same bytes.

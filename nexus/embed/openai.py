@@ -27,7 +27,7 @@ from nexus.errors import (
     EmbeddingUnreachable,
     EmbeddingUnusable,
 )
-from nexus.model_server import ModelServer, ServerErrors
+from nexus.inference.server import ModelServer, ServerErrors
 
 #: How many texts a request carries: few enough that a server without a graphics card answers in time.
 TEXTS_PER_REQUEST = 32

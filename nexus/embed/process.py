@@ -16,7 +16,7 @@ from nexus.errors import (
     EmbeddingStopped,
     EmbeddingUnusable,
 )
-from nexus.model_process.host import (
+from nexus.inference.host import (
     ClosedProcess,
     FullProcess,
     HostedModel,

@@ -16,7 +16,7 @@ import pytest
 from nexus.embed import process as process_module
 from nexus.embed.process import ModelProcess
 from nexus.errors import EmbeddingCrashed, EmbeddingFailed, EmbeddingMemory, EmbeddingSlow, EmbeddingStopped
-from nexus.model_process.host import UnfitModel
+from nexus.inference.host import UnfitModel
 from tests.kit.models import MIB, made_model, model_process
 from tests.kit.parsers import gone, state
 from tests.kit.processes import ROOT

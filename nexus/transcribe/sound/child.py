@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy
 
 from nexus.extract.child import jail
-from nexus.model_process import frames
+from nexus.inference import frames
 from nexus.transcribe.sound import PIECE, RATE, TOO_LONG, SoundOrder
 from nexus.transcribe.sound.formats import NoSound, Samples, decode_sound, load_formats
 

@@ -12,8 +12,8 @@ from typing import BinaryIO, Self
 
 from nexus import logging
 from nexus.errors import SoundTooLong, SoundUnreadable, TranscriptionCrashed, TranscriptionMemory
-from nexus.model_process import frames
-from nexus.model_process.host import ChildProcess, ask_nobody, ending_of, start_code
+from nexus.inference import frames
+from nexus.inference.host import ChildProcess, ask_nobody, ending_of, start_code
 from nexus.transcribe.sound import (
     MOST_HOURS,
     PIECE,

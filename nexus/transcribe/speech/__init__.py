@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from nexus.model_process.host import ask_nobody
+from nexus.inference.host import ask_nobody
 from nexus.transcribe.sound import PieceLengths
 
 if TYPE_CHECKING:

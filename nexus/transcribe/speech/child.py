@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nexus.model_process.child import (
+from nexus.inference.child import (
     ChildLimits,
     LoadedModel,
     Loading,

@@ -20,7 +20,7 @@ from nexus.errors import (
     TranscriptionSlow,
     TranscriptionStopped,
 )
-from nexus.model_process.host import (
+from nexus.inference.host import (
     ClosedProcess,
     FullProcess,
     HostedModel,

@@ -27,8 +27,8 @@ from nexus.errors import (
     TranscriptionUnreachable,
     TranscriptionUnusable,
 )
-from nexus.model_process.host import ask_nobody
-from nexus.model_server import ModelServer, ServerErrors
+from nexus.inference.host import ask_nobody
+from nexus.inference.server import ModelServer, ServerErrors
 from nexus.transcribe.sound import RATE, WIDTH, PieceLengths
 from nexus.transcribe.speech import ANY, HeardCue, MissingSpeech
 

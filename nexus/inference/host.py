@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from nexus import logging
-from nexus.model_process import frames
+from nexus.inference import frames
 
 log = logging.get_logger(__name__)
 

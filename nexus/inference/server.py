@@ -18,7 +18,7 @@ import httpx2
 
 from nexus.deadline import Deadline
 from nexus.errors import WorkError
-from nexus.model_transport import AnswerLimits, ModelTransport
+from nexus.inference.transport import AnswerLimits, ModelTransport
 from nexus.retry_after import parse_retry_after
 
 OPENAI = "https://api.openai.com/v1"

@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nexus.model_process import frames
-from nexus.model_process.frames import encode_facts
+from nexus.inference import frames
+from nexus.inference.frames import encode_facts
 
 #: How many files may be open, how large a file it may write, and whether its memory is dumped if it crashes.
 LIMITS = ((resource.RLIMIT_NOFILE, 64), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0))
