@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nexus.fetch.pace import SiteBook
     from nexus.imports.service import Imports
     from nexus.media.files import Files
-    from nexus.media.transcribing import Ears
+    from nexus.media.recordings.transcribing import Ears
     from nexus.media.workbench import PictureLimits, Tools
     from nexus.storage import Storage
     from nexus.work.kernel import Kernel
@@ -251,7 +251,7 @@ def build_ears(settings: Settings) -> Ears:
     An attempt ends long before its lease does: fetching the sound may take a third of that time, and hearing it
     another third, while one before it may take as long.
     """
-    from nexus.media.transcribing import Ears, SpeechLimits
+    from nexus.media.recordings.transcribing import Ears, SpeechLimits
     from nexus.transcribe.speech import make_speech_model
 
     third = settings.work_seconds / 3

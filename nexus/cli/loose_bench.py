@@ -17,7 +17,7 @@ from nexus.extract.recording import Recording
 from nexus.extract.results import P
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import NO_HEADERS, Fetcher
-from nexus.media.transcribing import Ears, fetch_sound, hear_piece, temporary_sound
+from nexus.media.recordings.transcribing import Ears, fetch_sound, hear_piece, temporary_sound
 from nexus.media.workbench import as_fetched
 from nexus.transcribe import Cue, Transcript
 from nexus.transcribe.named import TRANSCRIPT_READER

@@ -11,7 +11,7 @@ from nexus.cli.context import acting_user, opened
 from nexus.cli.failures import Refused
 from nexus.errors import ApiError
 from nexus.extract import Hints
-from nexus.media.own_transcripts import MOST_TRANSCRIPT, bring_transcript
+from nexus.media.recordings.own_transcripts import MOST_TRANSCRIPT, bring_transcript
 
 
 def bring_from_file(

@@ -14,7 +14,7 @@ from nexus.errors import NotFound
 from nexus.media import queries
 from nexus.media.lifecycle import EXTRACTION
 from nexus.media.queries import View
-from nexus.media.timings import transcribed_so_far
+from nexus.media.recordings.timings import transcribed_so_far
 from nexus.queue import Work
 from nexus.queue.off import OffQueue
 from nexus.states.capabilities import PLAYABLE

@@ -16,7 +16,7 @@ from nexus.db.session import Query, Session
 from nexus.db.tables import fragments, media
 from nexus.extract import TimeSpan
 from nexus.libraries.access import READABLE
-from nexus.media.spoken import read_spans, spoken_at
+from nexus.media.recordings.spoken import read_spans, spoken_at
 
 #: What `reader.beginning` puts between fragments.
 GAP = "\n\n"

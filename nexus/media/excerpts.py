@@ -15,7 +15,7 @@ from nexus.db.recordings import timings
 from nexus.db.session import Query, Session
 from nexus.db.tables import fragments, revisions
 from nexus.db.value_lists import in_values, numbered_values, padded_values
-from nexus.media.spoken import read_spans, spoken_at
+from nexus.media.recordings.spoken import read_spans, spoken_at
 from nexus.search.marks import Span, cut_snippet, mark_words
 from nexus.search.scope import ChunkPlace
 from nexus.search.terms import Terms

@@ -19,7 +19,7 @@ from nexus.errors import NotFound
 from nexus.extract import TimeSpan
 from nexus.media.illustrations import Illustrations, has_images, illustrations_of, name_images
 from nexus.media.queries import PAGE, ItemPage, View, cursor_after, number_in
-from nexus.media.spoken import read_spans
+from nexus.media.recordings.spoken import read_spans
 from nexus.states.capabilities import PLAYABLE
 
 #: How much a page holds of text and html together, in bytes.

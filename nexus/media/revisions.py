@@ -39,7 +39,7 @@ from nexus.db.tables import (
 )
 from nexus.errors import NotFound
 from nexus.media.indexing import request_indexing, use_languages
-from nexus.media.speech import end_speech
+from nexus.media.recordings.speech import end_speech
 from nexus.media.texts import Kept, Readable
 
 

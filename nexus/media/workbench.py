@@ -29,11 +29,11 @@ from nexus.libraries.quota import Allowances
 from nexus.media import revisions
 from nexus.media.feeds.share import SubscriptionShare
 from nexus.media.files import Files, discard_object
-from nexus.media.recordings import find_recording, keep_recording, know_as, name_item
+from nexus.media.recordings.facts import find_recording, keep_recording, know_as, name_item
+from nexus.media.recordings.speech import Attempt
+from nexus.media.recordings.transcribing import Ears, Hearing
 from nexus.media.shares import has_room
-from nexus.media.speech import Attempt
 from nexus.media.texts import Kept
-from nexus.media.transcribing import Ears, Hearing
 from nexus.search.codes import SignCodes
 from nexus.states.media import Kind
 from nexus.storage import ObjectMissing, StorageError

@@ -13,7 +13,7 @@ from nexus.db.recordings import recordings
 from nexus.db.session import Query, Sessions
 from nexus.db.tables import media, one_of, refreshes
 from nexus.media.files import Files, locked
-from nexus.media.speech import end_speech
+from nexus.media.recordings.speech import end_speech
 from nexus.states.media import PUBLISHED, MediaStatus
 
 #: How long after a failure the sound stays, so that a retry need not fetch it again.

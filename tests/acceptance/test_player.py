@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from nexus.app import App, build
 from nexus.extract.recording import Recording
-from nexus.media import heard
+from nexus.media.recordings import heard
 from tests.kit.accessibility import violations
 from tests.kit.browser import PHONE, LiveSite, serving, signed_in, without_complaints
 from tests.kit.fake_players import VIMEO, YOUTUBE

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 import nexus.transcribe.speech
-from nexus.media import transcribing
+from nexus.media.recordings import transcribing
 from nexus.states.media import MediaStatus
 from tests.kit.databases import copied_postgres
 from tests.kit.installation import LONG_LEASE, Nexus, end_leases, installed

@@ -15,8 +15,9 @@ from nexus.db.session import Statement
 from nexus.errors import InvalidRequest, InvalidState, NotFound
 from nexus.libraries import members
 from nexus.libraries.access import Role
-from nexus.media import deletions, heard, listening
-from nexus.media.heard import HeardSoFar
+from nexus.media import deletions
+from nexus.media.recordings import heard, listening
+from nexus.media.recordings.heard import HeardSoFar
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, data, problem
 from tests.kit.media import new_media, share_media

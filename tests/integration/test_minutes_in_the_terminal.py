@@ -7,8 +7,9 @@ import pytest
 from nexus.app import App
 from nexus.cli.waiting_for_items import WaitForItems
 from nexus.extract import Extraction
-from nexus.media import lifecycle, speech
+from nexus.media import lifecycle
 from nexus.media.queries import View
+from nexus.media.recordings import speech
 from nexus.media.texts import Found
 from tests.kit.media import new_media
 

@@ -9,7 +9,7 @@ import pytest
 from nexus.app import App
 from nexus.errors import TranscriptUnavailable
 from nexus.media import lifecycle
-from nexus.media.own_transcripts import MOST_TRANSCRIPT
+from nexus.media.recordings.own_transcripts import MOST_TRANSCRIPT
 from nexus.states.media import Stage
 from tests.kit.http import Caller, Site, data, problem
 from tests.kit.sign_ins import cookie_of

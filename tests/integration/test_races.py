@@ -19,7 +19,7 @@ from nexus.libraries.access import Role
 from nexus.libraries.quota import Operation
 from nexus.media.add import Added, add_url, hold_media
 from nexus.media.lifecycle import claim_due, mark_failed, retry_media, worker_start_attempt
-from nexus.media.recordings import know_as
+from nexus.media.recordings.facts import know_as
 from nexus.settings import Settings
 from nexus.states.media import Kind, MediaStatus, Stage
 from tests.kit.crowd import THREADS, Crowd

@@ -15,9 +15,9 @@ from nexus.app import App
 from nexus.errors import ProviderBlocked
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.extract.recording import Recording
-from nexus.media import speech
-from nexus.media.recordings import keep_recording
-from nexus.media.speech import Attempt
+from nexus.media.recordings import speech
+from nexus.media.recordings.facts import keep_recording
+from nexus.media.recordings.speech import Attempt
 from nexus.settings import Settings
 from nexus.states.media import Kind
 from nexus.transcribe.speech import MissingSpeech

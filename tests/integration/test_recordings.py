@@ -7,7 +7,7 @@ import pytest
 from nexus.app import App
 from nexus.db.rows import MediaRow
 from nexus.extract.recording import NamedTranscript, Recording, TimedChapter
-from nexus.media.recordings import find_recording, keep_recording, know_as, name_item
+from nexus.media.recordings.facts import find_recording, keep_recording, know_as, name_item
 from nexus.states.media import Kind
 from tests.kit.media import new_media, row_of
 

@@ -14,9 +14,10 @@ from nexus.extract import Hints
 from nexus.libraries import access
 from nexus.libraries.catalog import hold_media
 from nexus.libraries.quota import Operation
-from nexus.media import deletions, speech
+from nexus.media import deletions
 from nexus.media.lifecycle import retry_media
-from nexus.media.own_transcripts import bring_transcript
+from nexus.media.recordings import speech
+from nexus.media.recordings.own_transcripts import bring_transcript
 from nexus.settings import Settings
 from nexus.states.media import MediaStatus
 from nexus.transcribe.speech import MissingSpeech

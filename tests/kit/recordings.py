@@ -12,7 +12,7 @@ from nexus.app import App
 from nexus.extract import Extraction, Facts, Fragment, Heading, TimeSpan
 from nexus.extract.recording import Recording, TimedChapter
 from nexus.media.lifecycle import mark_ready_for_reading
-from nexus.media.recordings import keep_recording
+from nexus.media.recordings.facts import keep_recording
 from nexus.media.texts import Found
 from nexus.states.media import Stage
 from tests.kit.media import fail_media, new_media, start_extraction

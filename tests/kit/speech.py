@@ -24,7 +24,7 @@ from nexus.extract.recording import Recording
 from nexus.extract.transcript import Transcript
 from nexus.libraries.quota import Operation
 from nexus.media.lifecycle import EXTRACTION
-from nexus.media.transcribing import Ears, SpeechLimits
+from nexus.media.recordings.transcribing import Ears, SpeechLimits
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 from nexus.states.media import Kind

@@ -10,7 +10,7 @@ import pytest
 
 from nexus.errors import SourceUnavailable
 from nexus.fetch.streams import Stream
-from nexus.media.sound import Sound, SoundPlace, open_sound
+from nexus.media.recordings.sound import Sound, SoundPlace, open_sound
 
 
 class Site:

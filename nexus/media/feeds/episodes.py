@@ -18,7 +18,7 @@ from nexus.db.upserts import insert_or_nothing
 from nexus.errors import Conflict
 from nexus.extract.recording import NamedTranscript, Recording, TimedChapter
 from nexus.media.addresses import Known
-from nexus.media.recordings import find_recording, keep_recording
+from nexus.media.recordings.facts import find_recording, keep_recording
 from nexus.states.media import Kind
 
 #: For the case that others keep making the episode and deleting it again.

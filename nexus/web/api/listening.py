@@ -8,8 +8,9 @@ from uuid import UUID
 from fastapi import Request, Response
 from pydantic import AwareDatetime, Field, StrictBool
 
-from nexus.media import heard, listening, queries
-from nexus.media.heard import HeardSoFar
+from nexus.media import queries
+from nexus.media.recordings import heard, listening
+from nexus.media.recordings.heard import HeardSoFar
 from nexus.web.api.schemas import Body, CapabilitiesOut, Done, MediaOut
 from nexus.web.http.context import Nexus, Viewer
 from nexus.web.http.envelope import Answer, Data, Moment, answer, answers

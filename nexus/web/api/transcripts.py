@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Depends, Header, Query, Request, Response
 
 from nexus.extract import Hints
-from nexus.media.own_transcripts import MOST_TRANSCRIPT, bring_transcript
+from nexus.media.recordings.own_transcripts import MOST_TRANSCRIPT, bring_transcript
 from nexus.web.api.changes import EnteredOut
 from nexus.web.http.context import Nexus, Viewer
 from nexus.web.http.envelope import Data, answer, answers

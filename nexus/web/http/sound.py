@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from nexus.app import App
 from nexus.fetch.ranges import parse_range
-from nexus.media.sound import Sound, find_sound, open_sound
+from nexus.media.recordings.sound import Sound, find_sound, open_sound
 from nexus.web.http.files import UNTRUSTED
 from nexus.web.http.shares import OpenStreams
 from nexus.web.http.threads import taken_in_turn, threads_of

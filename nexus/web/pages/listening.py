@@ -7,9 +7,10 @@ from uuid import UUID
 
 from fastapi import Form, Request, Response
 
-from nexus.media import listening, queries
-from nexus.media.heard import report_heard
-from nexus.media.timings import transcribed_so_far
+from nexus.media import queries
+from nexus.media.recordings import listening
+from nexus.media.recordings.heard import report_heard
+from nexus.media.recordings.timings import transcribed_so_far
 from nexus.web.api.listening import HeardBody
 from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.envelope import Answer, answer_bare

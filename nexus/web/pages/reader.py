@@ -15,14 +15,14 @@ from nexus.errors import NotFound
 from nexus.libraries import catalog, people
 from nexus.media import history, queries, reader, refresh, shelving, versions
 from nexus.media.changes import list_changes
-from nexus.media.heard import heard_so_far
 from nexus.media.history import KnownEvent
-from nexus.media.listening import is_queued
 from nexus.media.queries import View
 from nexus.media.reader import Document, Passage
-from nexus.media.recordings import RecordingRow, find_recording
-from nexus.media.sound import sound_place
-from nexus.media.timings import fragment_at, times_between, transcribed_so_far
+from nexus.media.recordings.facts import RecordingRow, find_recording
+from nexus.media.recordings.heard import heard_so_far
+from nexus.media.recordings.listening import is_queued
+from nexus.media.recordings.sound import sound_place
+from nexus.media.recordings.timings import fragment_at, times_between, transcribed_so_far
 from nexus.media.vectors import progress_of
 from nexus.states.capabilities import PLAYABLE, UNRENDERABLE
 from nexus.states.media import FILE_KINDS

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from nexus.errors import InvalidRequest
 from nexus.extract import Hints
-from nexus.media.own_transcripts import MOST_TRANSCRIPT, bring_transcript
+from nexus.media.recordings.own_transcripts import MOST_TRANSCRIPT, bring_transcript
 from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.threads import waits_for_store
 from nexus.web.views.render import by_htmx, fragment, go, page, page_router

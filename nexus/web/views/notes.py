@@ -9,7 +9,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from nexus.extract.safe_html import is_safe
-from nexus.media.recordings import RecordingRow
+from nexus.media.recordings.facts import RecordingRow
 
 #: Notes of this many characters are shown whole.
 SHORT = 400

@@ -11,12 +11,12 @@ from urllib.parse import quote, urlsplit
 from nexus.errors import TranscriptUnavailable, tree
 from nexus.fetch.addresses import is_public
 from nexus.fetch.guard import parse_ip
-from nexus.media.heard import HeardSoFar
 from nexus.media.history import KnownEvent
 from nexus.media.queries import View
-from nexus.media.recordings import RecordingRow
-from nexus.media.sound import SoundPlace
-from nexus.media.timings import TranscribedSoFar
+from nexus.media.recordings.facts import RecordingRow
+from nexus.media.recordings.heard import HeardSoFar
+from nexus.media.recordings.sound import SoundPlace
+from nexus.media.recordings.timings import TranscribedSoFar
 from nexus.states.media import Kind
 from nexus.transcribe.speech import ANY, SpeechModel, missing_speech
 from nexus.web.views.filters import clock_time

@@ -16,7 +16,7 @@ from nexus.media.feeds import arrivals, pace, requests
 from nexus.media.feeds.arrivals import MOST_NEW, PREVIEW_LIFE
 from nexus.media.feeds.polling import POLL
 from nexus.media.feeds.previews import ItemState, list_previews
-from nexus.media.recordings import find_recording
+from nexus.media.recordings.facts import find_recording
 from nexus.queue import Work
 from nexus.queue.local import LocalQueue
 from nexus.states.subscription import SubscriptionStatus

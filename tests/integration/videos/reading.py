@@ -5,7 +5,7 @@ from uuid import UUID
 from nexus.app import App
 from nexus.extract.recording import Recording
 from nexus.media import revisions
-from nexus.media.recordings import find_recording
+from nexus.media.recordings.facts import find_recording
 from nexus.media.workbench import Tools
 from nexus.states.media import MediaStatus
 from tests.kit.media import everything_of, new_media, row_of, status_of

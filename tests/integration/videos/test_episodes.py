@@ -10,8 +10,8 @@ from nexus.app import App
 from nexus.errors import FetchHttp5xx, TranscriptUnavailable
 from nexus.extract import Source
 from nexus.extract.recording import NamedTranscript, Recording
-from nexus.media.recordings import keep_recording
-from nexus.media.transcribing import Ears
+from nexus.media.recordings.facts import keep_recording
+from nexus.media.recordings.transcribing import Ears
 from nexus.media.workbench import Bench, Tools
 from nexus.states.media import Kind
 from nexus.transcribe.videos import podcast_episode

@@ -7,7 +7,7 @@ import pytest
 from nexus.app import App
 from nexus.cli.extract import read_source
 from nexus.cli.loose_bench import Loose
-from nexus.media.transcribing import Ears
+from nexus.media.recordings.transcribing import Ears
 from nexus.media.workbench import Tools
 from tests.integration.videos.reading import SAID, URL, player_page
 from tests.kit.servers.video_sites import WATCH, VideoSites, YouTubeVideo, vtt

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nexus.transcribe.speech
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
-from nexus.media import transcribing
+from nexus.media.recordings import transcribing
 from nexus.settings import Settings
 from nexus.states.media import Kind
 from nexus.transcribe.sound import SoundPiece

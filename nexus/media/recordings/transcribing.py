@@ -30,9 +30,9 @@ from nexus.extract.recording import Recording
 from nexus.fetch import Fetcher
 from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
-from nexus.media import speech
 from nexus.media.files import Files
-from nexus.media.speech import Attempt, HeardPiece, SoundCopy
+from nexus.media.recordings import speech
+from nexus.media.recordings.speech import Attempt, HeardPiece, SoundCopy
 from nexus.storage import CHUNK, StorageError
 from nexus.storage.names import sound_path
 from nexus.transcribe import Cue, Transcript

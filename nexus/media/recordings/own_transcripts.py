@@ -16,7 +16,7 @@ from nexus.errors import (
 )
 from nexus.extract import Hints
 from nexus.media import queries, versions
-from nexus.media.recordings import find_recording
+from nexus.media.recordings.facts import find_recording
 from nexus.media.texts import storable
 from nexus.media.workbench import Tools
 from nexus.states.capabilities import PLAYABLE
