@@ -20,7 +20,7 @@ from bench.places import Place, places
 from bench.scorer import NoData
 from bench.table import Line, print_table
 from nexus.db.session import Sessions, connect
-from nexus.media.indexing import unembedded_texts
+from nexus.media.searching.indexing import unembedded_texts
 from nexus.search.codes import SignCodes
 from nexus.search.fusing import FoundPassage, fuse, group_items
 from nexus.search.meaning import MeaningHit, find_meaning

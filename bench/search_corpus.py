@@ -21,7 +21,7 @@ from nexus.db.chunks import ABOUT, chunks
 from nexus.db.drivers.sqlite import CHECKPOINT_PAGES
 from nexus.db.session import Query, Sessions, connect
 from nexus.extract import Facts
-from nexus.media.chunking import TextPiece, cut_chunks
+from nexus.media.searching.chunking import TextPiece, cut_chunks
 from tests.kit.searching import SearchText, add_texts, add_vectors
 
 #: Each item has so many chunks, each of so many words.

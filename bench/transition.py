@@ -21,7 +21,6 @@ from nexus.db.moves import LOG
 from nexus.db.session import Sessions, Statement, connect
 from nexus.db.tables import fragments, history, media, revisions
 from nexus.extract import Extraction, Facts
-from nexus.media.chunking import TextPiece, cut_chunks
 from nexus.media.lifecycle import (
     _READABLE,
     _START,
@@ -30,6 +29,7 @@ from nexus.media.lifecycle import (
     worker_start_attempt,
 )
 from nexus.media.revisions import _WRITE
+from nexus.media.searching.chunking import TextPiece, cut_chunks
 from nexus.media.texts import Found
 
 LIMITS = {"sqlite": 0.7, "postgres": 0.9}

@@ -144,11 +144,11 @@ def build(settings: Settings, clock: Clock = wall_clock) -> App:
 def kernel_for(tools: Tools) -> Kernel:
     """Register every kind of work, in the order in which workers look for it: editors wait for the steps of jobs."""
     from nexus.editorial.steps import Stepping
-    from nexus.media.embedding import Embedding, Indexing
     from nexus.media.feeds.polling import PollingFeeds
     from nexus.media.pictures import FetchingPictures
     from nexus.media.refresh import Refreshing
     from nexus.media.runner import Extracting
+    from nexus.media.searching.embedding import Embedding, Indexing
     from nexus.work.kernel import Kernel
 
     kernel = Kernel(tools.sessions, tools.leases, tools.backoff_seconds)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from nexus.cli import say
 from nexus.cli.status import label_of
-from nexus.media.finding import SearchHit, SearchPage
+from nexus.media.searching.finding import SearchHit, SearchPage
 
 MARKED = "bold yellow"
 

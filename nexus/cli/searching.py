@@ -8,7 +8,7 @@ from uuid import UUID
 from nexus.cli import say
 from nexus.cli.context import acting_user, opened
 from nexus.cli.status import label_of
-from nexus.media.finding import Asked, SearchPage, search_items
+from nexus.media.searching.finding import Asked, SearchPage, search_items
 
 
 def print_found(data_dir: Path | None, user: UUID | None, text: str, limit: int, *, as_json: bool) -> None:

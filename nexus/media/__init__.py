@@ -20,4 +20,9 @@ bulk, failures       many items at once, and those that failed by their error
 shares               how many bytes of the store a user may fill
 reader, fragments    what a viewer sees of a text
 history, changes     what a viewer may know of what happened to an item
+waits                what an item waits for
+
+recordings           videos and episodes: heard, transcribed, and read beside their sound
+feeds                subscriptions, and what they bring
+searching            how texts are indexed, and what a viewer finds
 """

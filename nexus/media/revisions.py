@@ -38,8 +38,8 @@ from nexus.db.tables import (
     revisions,
 )
 from nexus.errors import NotFound
-from nexus.media.indexing import request_indexing, use_languages
 from nexus.media.recordings.speech import end_speech
+from nexus.media.searching.indexing import request_indexing, use_languages
 from nexus.media.texts import Kept, Readable
 
 

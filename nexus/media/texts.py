@@ -19,7 +19,7 @@ from nexus.db.tables import UNSTORABLE
 from nexus.errors import EmptyContent
 from nexus.extract import Extraction, Facts, Fetched, Fragment, Heading, TimeSpan
 from nexus.extract.safe_html import safe_extraction
-from nexus.media.chunking import Chunk, TextPiece, cut_chunks
+from nexus.media.searching.chunking import Chunk, TextPiece, cut_chunks
 from nexus.search.analysis import DEFAULT, stemmed_in
 from nexus.states.media import Origin
 

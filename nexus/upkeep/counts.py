@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Integer, cast, func, literal_column, select
 from nexus.db.chunks import indexing
 from nexus.db.session import Query, Session
 from nexus.db.tables import media, one_of
-from nexus.media.vectors import SetSize, set_sizes
+from nexus.media.searching.vectors import SetSize, set_sizes
 from nexus.states.media import PUBLISHED, MediaStatus, Stage
 
 

@@ -10,8 +10,8 @@ from sqlalchemy import and_, bindparam, delete, exists, func, literal_column, se
 from nexus.db.chunks import chunks, vector_sets, vectors
 from nexus.db.session import Query, Sessions, Statement
 from nexus.db.tables import media
-from nexus.media.indexing import cut_uncut, request_indexing
-from nexus.media.vectors import FLOAT_BYTES
+from nexus.media.searching.indexing import cut_uncut, request_indexing
+from nexus.media.searching.vectors import FLOAT_BYTES
 from nexus.upkeep.promises import search
 from nexus.upkeep.word_index import repair_word_index
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from nexus import logging
 from nexus.app import App
-from nexus.media.embedding import present_embedder
-from nexus.media.vectors import keep_sets
+from nexus.media.searching.embedding import present_embedder
+from nexus.media.searching.vectors import keep_sets
 from nexus.search.words_postgres import refresh_counts
 from nexus.upkeep import clean, forgetting
 from nexus.work.handler import Claim, Handler

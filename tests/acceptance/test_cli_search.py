@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from nexus.cli.searching import hint_for
-from nexus.media.finding import SearchHit, SearchPage
+from nexus.media.searching.finding import SearchHit, SearchPage
 from tests.kit.commands import Terminal
 
 BOATS = "Lanterns were lit on the boats.\n\nThe harbour slept under the fog."

@@ -20,9 +20,10 @@ from nexus.db.tables import revisions, usage
 from nexus.embed import MissingModel
 from nexus.errors import EmbeddingCrashed, EmbeddingUnusable
 from nexus.libraries.quota import Operation
-from nexus.media import embedding, versions
+from nexus.media import versions
 from nexus.media.lifecycle import EMBEDDING, retry_media
-from nexus.media.vectors import keep_sets, searched_set, set_sizes, vector_sets_of
+from nexus.media.searching import embedding
+from nexus.media.searching.vectors import keep_sets, searched_set, set_sizes, vector_sets_of
 from nexus.queue import Work
 from nexus.queue.local import LocalQueue
 from nexus.states.media import MediaStatus

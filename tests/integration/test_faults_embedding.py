@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 import nexus.embed
-from nexus.media.vectors import keep_sets, set_sizes
+from nexus.media.searching.vectors import keep_sets, set_sizes
 from nexus.states.media import MediaStatus
 from tests.kit.databases import copied_postgres
 from tests.kit.embedding import ASKED, chunks_of, vectors_of

@@ -16,9 +16,9 @@ from nexus.embed.installed import MODEL
 from nexus.embed.local import LocalModel
 from nexus.embed.openai import OpenAiModel
 from nexus.errors import EmbeddingCrashed
-from nexus.media.finding import Asked, search_items
-from nexus.media.similar import more_like
-from nexus.media.vectors import keep_sets
+from nexus.media.searching.finding import Asked, search_items
+from nexus.media.searching.similar import more_like
+from nexus.media.searching.vectors import keep_sets
 from nexus.media.workbench import Tools
 from nexus.search.codes import SignCodes
 from tests.kit.clock import SetClock

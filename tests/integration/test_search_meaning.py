@@ -12,7 +12,7 @@ from sqlalchemy import delete, text
 from nexus.app import App
 from nexus.db.session import Statement
 from nexus.db.tables import media
-from nexus.media.indexing import unembedded_texts
+from nexus.media.searching.indexing import unembedded_texts
 from nexus.search.codes import SignCodes
 from nexus.search.finding import AskedMeaning, find_items
 from nexus.search.meaning import find_meaning

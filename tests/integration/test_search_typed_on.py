@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from nexus.media.finding import SearchPage
+from nexus.media.searching.finding import SearchPage
 from nexus.web.api import search
 from nexus.web.http.threads import SEARCHES_PER_USER
 from tests.kit.http import Caller, Site, data

@@ -15,8 +15,8 @@ from nexus.db.chunks import chunks, indexing, vectors
 from nexus.db.rows import IdRow
 from nexus.db.session import Query, Statement
 from nexus.embed import Embedded, MissingModel
-from nexus.media.indexing import INDEXING
 from nexus.media.lifecycle import EMBEDDING
+from nexus.media.searching.indexing import INDEXING
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 

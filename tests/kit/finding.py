@@ -7,8 +7,8 @@ from uuid import UUID
 from nexus.app import App
 from nexus.extract import Extraction, Facts, Fragment
 from nexus.libraries import access
-from nexus.media.finding import Asked, SearchPage, search_items
 from nexus.media.lifecycle import mark_ready_for_reading
+from nexus.media.searching.finding import Asked, SearchPage, search_items
 from nexus.media.texts import Found
 from nexus.search.words_postgres import refresh_counts
 from tests.kit.media import new_media, start_extraction

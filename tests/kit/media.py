@@ -16,7 +16,6 @@ from nexus.extract import Extraction, Source
 from nexus.libraries import access, catalog, members
 from nexus.libraries.access import Role
 from nexus.media.add import add_url, hold_media
-from nexus.media.indexing import unembedded_texts
 from nexus.media.lifecycle import (
     mark_embedded,
     mark_failed,
@@ -24,8 +23,9 @@ from nexus.media.lifecycle import (
     worker_start_attempt,
     worker_start_embedding,
 )
+from nexus.media.searching.indexing import unembedded_texts
+from nexus.media.searching.vectors import Made, write_vectors
 from nexus.media.texts import Found
-from nexus.media.vectors import Made, write_vectors
 from nexus.states.media import MEDIA, Kind, MediaStatus, Stage
 
 TEXTS = ("the first piece", "the second piece")

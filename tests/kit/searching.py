@@ -15,7 +15,7 @@ from nexus.db.tables import fragments, library_media, media, memberships, revisi
 from nexus.db.upserts import insert_or_nothing
 from nexus.extract import Facts
 from nexus.libraries import access
-from nexus.media.chunking import Chunk, TextPiece, cut_chunks
+from nexus.media.searching.chunking import Chunk, TextPiece, cut_chunks
 from nexus.search.analysis import stemmed_in
 from nexus.search.scope import SearchScope
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nexus.embed import MissingModel
-from nexus.media.vectors import EmbeddingProgress
+from nexus.media.searching.vectors import EmbeddingProgress
 from nexus.states.media import MediaStatus
 from nexus.web.views.searchable import show_searchable
 

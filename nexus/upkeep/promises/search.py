@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Integer, and_, exists, func, literal, lite
 
 from nexus.db.chunks import ABOUT, chunks, indexing, vector_sets, vectors
 from nexus.db.tables import fragments, media, revisions
-from nexus.media.vectors import FLOAT_BYTES
+from nexus.media.searching.vectors import FLOAT_BYTES
 from nexus.states.media import MediaStatus
 from nexus.upkeep.promises.promise import Promise, offenders
 

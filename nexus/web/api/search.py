@@ -6,8 +6,8 @@ from uuid import UUID
 
 from fastapi import Response
 
-from nexus.media.finding import FOUND_PAGE, search_items
-from nexus.media.similar import SIMILAR, more_like
+from nexus.media.searching.finding import FOUND_PAGE, search_items
+from nexus.media.searching.similar import SIMILAR, more_like
 from nexus.web.api.search_schemas import FoundOut, FoundPage, SimilarOut
 from nexus.web.http.asked import AskedItems, FoundCursor
 from nexus.web.http.context import Limit, Nexus, Viewer

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from nexus.media.excerpts import Excerpt
-from nexus.media.finding import SearchHit, SearchPage
+from nexus.media.searching.excerpts import Excerpt
+from nexus.media.searching.finding import SearchHit, SearchPage
 from nexus.web.api.schemas import EXAMPLE_ID, CapabilitiesOut, MediaOut
 from nexus.web.http.envelope import Answer
 from nexus.web.views.links import passage_address

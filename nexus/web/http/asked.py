@@ -10,9 +10,9 @@ from uuid import UUID
 from fastapi import Depends, Query
 
 from nexus.errors import InvalidRequest
-from nexus.media.finding import Asked
-from nexus.media.found_order import LONGEST_CURSOR
-from nexus.media.narrowing import ALL_HELD
+from nexus.media.searching.finding import Asked
+from nexus.media.searching.found_order import LONGEST_CURSOR
+from nexus.media.searching.narrowing import ALL_HELD
 from nexus.search.questions import Filters, parse_day
 from nexus.states.media import Kind
 

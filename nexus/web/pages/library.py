@@ -18,9 +18,9 @@ from nexus.libraries.sizes import size_libraries
 from nexus.media import deletions, file_links, queries, submit
 from nexus.media.add import guess_kind
 from nexus.media.failures import count_failed_items
-from nexus.media.finding import Asked, search_items
 from nexus.media.listing import list_items
 from nexus.media.queries import View
+from nexus.media.searching.finding import Asked, search_items
 from nexus.web.http.asked import FoundCursor
 from nexus.web.http.context import Browser, Nexus, Operator, PageViewer, Revision
 from nexus.web.http.envelope import request_id

@@ -23,7 +23,7 @@ from nexus.media.recordings.heard import heard_so_far
 from nexus.media.recordings.listening import is_queued
 from nexus.media.recordings.sound import sound_place
 from nexus.media.recordings.timings import fragment_at, times_between, transcribed_so_far
-from nexus.media.vectors import progress_of
+from nexus.media.searching.vectors import progress_of
 from nexus.states.capabilities import PLAYABLE, UNRENDERABLE
 from nexus.states.media import FILE_KINDS
 from nexus.storage.names import disposition, download_name

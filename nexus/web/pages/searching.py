@@ -8,8 +8,8 @@ from uuid import UUID
 from fastapi import Request
 from fastapi.responses import Response
 
-from nexus.media.finding import search_items
-from nexus.media.similar import more_like
+from nexus.media.searching.finding import search_items
+from nexus.media.searching.similar import more_like
 from nexus.web.http.asked import AskedItems, FoundCursor
 from nexus.web.http.context import Nexus, PageViewer
 from nexus.web.http.threads import searches

@@ -9,7 +9,7 @@ from uuid import UUID
 from markupsafe import Markup, escape
 
 from nexus.extract import Extractor
-from nexus.media.finding import SearchHit
+from nexus.media.searching.finding import SearchHit
 from nexus.search.marks import Span
 from nexus.states.media import Kind
 from nexus.web.views.items import ShownItem, show_item

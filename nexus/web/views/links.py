@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from nexus.media.excerpts import Excerpt
+from nexus.media.searching.excerpts import Excerpt
 
 
 def passage_address(media_id: UUID, found: Excerpt) -> str:

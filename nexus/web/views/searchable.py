@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nexus.embed import MissingModel
 from nexus.media.queries import View
-from nexus.media.vectors import EmbeddingProgress
+from nexus.media.searching.vectors import EmbeddingProgress
 from nexus.states.media import MediaStatus
 
 WORDS = "Found by its words"

@@ -21,10 +21,11 @@ from nexus.db.tables import media
 from nexus.embed import Embedder
 from nexus.errors import WorkError
 from nexus.libraries import quota
-from nexus.media import lifecycle, vectors
-from nexus.media.indexing import BACKLOG, ERRANDS, INDEXING, cut_uncut, unembedded_texts
+from nexus.media import lifecycle
 from nexus.media.lifecycle import EMBEDDING
-from nexus.media.vectors import BEFORE_READY, Made
+from nexus.media.searching import vectors
+from nexus.media.searching.indexing import BACKLOG, ERRANDS, INDEXING, cut_uncut, unembedded_texts
+from nexus.media.searching.vectors import BEFORE_READY, Made
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 from nexus.states.media import MediaStatus

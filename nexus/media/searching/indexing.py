@@ -15,7 +15,7 @@ from nexus.db.session import Query, Session, Sessions, Statement
 from nexus.db.tables import fragments, insert_all, media, revisions
 from nexus.db.upserts import insert_or_nothing, upsert
 from nexus.extract import Facts
-from nexus.media.chunking import TextPiece, about_text, cut_chunks
+from nexus.media.searching.chunking import TextPiece, about_text, cut_chunks
 from nexus.search.analysis import DEFAULT, stemmed_in
 from nexus.work.backlog import Backlog
 from nexus.work.errands import Errands

@@ -30,7 +30,7 @@ from nexus.db.session import Query, Session, Sessions, Statement
 from nexus.db.shelves import shelf
 from nexus.db.tables import media, one_of
 from nexus.db.upserts import upsert, upsert_from
-from nexus.media.indexing import UNEMBEDDED_CHUNK
+from nexus.media.searching.indexing import UNEMBEDDED_CHUNK
 from nexus.states.media import MediaStatus
 
 #: How many requests wait at most, so that those made last are not behind a whole library.

@@ -12,11 +12,11 @@ from sqlalchemy import bindparam, literal_column, select
 
 from nexus.db.chunks import chunks
 from nexus.db.session import Query, Session
-from nexus.media.asking import searched_model
-from nexus.media.finding import SearchHit, show_hits
-from nexus.media.found_order import Ranked
-from nexus.media.narrowing import ALL_HELD, search_scope
 from nexus.media.queries import View, get_media
+from nexus.media.searching.asking import searched_model
+from nexus.media.searching.finding import SearchHit, show_hits
+from nexus.media.searching.found_order import Ranked
+from nexus.media.searching.narrowing import ALL_HELD, search_scope
 from nexus.media.workbench import Tools
 from nexus.search.finding import find_similar
 from nexus.search.fusing import TITLE_SHARE, FoundItem, fuse, group_items

@@ -9,8 +9,8 @@ from nexus import logging
 from nexus.db.session import Session
 from nexus.embed import Embedder
 from nexus.errors import EmbeddingFailed
-from nexus.media.embedding import present_embedder
-from nexus.media.vectors import searched_set, vector_sets_of
+from nexus.media.searching.embedding import present_embedder
+from nexus.media.searching.vectors import searched_set, vector_sets_of
 from nexus.media.workbench import Tools
 from nexus.search.finding import AskedMeaning
 
