@@ -20,7 +20,7 @@ from nexus.fetch import NO_HEADERS, Fetcher
 from nexus.media.recordings.transcribing import Ears, fetch_sound, hear_piece, temporary_sound
 from nexus.media.workbench import as_fetched
 from nexus.transcribe import Cue, Transcript
-from nexus.transcribe.named import TRANSCRIPT_READER
+from nexus.transcribe.named_transcripts import TRANSCRIPT_READER
 from nexus.transcribe.paragraphs import transcript_extraction
 from nexus.transcribe.sound.process import OpenSound
 from nexus.transcribe.speech import missing_speech

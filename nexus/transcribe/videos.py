@@ -26,7 +26,7 @@ from nexus.extract.recording import Recording
 from nexus.transcribe import Transcript
 from nexus.transcribe.chapters import named_chapters
 from nexus.transcribe.merging import fill_in
-from nexus.transcribe.named import TRANSCRIPT_READER, named_transcript
+from nexus.transcribe.named_transcripts import TRANSCRIPT_READER, named_transcript
 from nexus.transcribe.page_recording import PageRecording
 from nexus.transcribe.paragraphs import transcript_extraction
 from nexus.transcribe.peertube import look_at_peertube

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from structlog.testing import capture_logs
 
 from nexus.app import build
-from nexus.web.http import keys
+from nexus.web.http import published_keys
 from tests.contract.test_authorization import bearer, by_hand, claims, encoded
 from tests.kit.clock import Ticks
 from tests.kit.http import Site, problem, serve
@@ -62,13 +62,13 @@ def test_a_published_rsa_key_is_as_long_as_the_operator_asks_for(
 ) -> None:
     """Most identity providers sign with 2048 bits, which is 112 bits of security."""
     issuer.publish("long", rsa.generate_private_key(65537, 3072))
-    strict = keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", 3072)
+    strict = published_keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", 3072)
     with capture_logs() as logged, pytest.raises(jwt.PyJWKClientError):
         strict.find("rsa")
     assert [(line["event"], line["bits"]) for line in logged] == [("key_too_short", 2048)]
     assert (strict.find("long").key_id, strict.find("ec").key_id) == ("long", "ec")
     assert (
-        keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", make_settings("", Path("/")).rsa_bits)
+        published_keys.PublishedKeys(issuer.url, "NEXUS_JWKS_URL", make_settings("", Path("/")).rsa_bits)
         .find("rsa")
         .key_id
         == "rsa"
@@ -142,7 +142,7 @@ def test_a_key_that_is_published_later_is_accepted(keyed: Site, issuer: Issuer, 
     fresh = ec.generate_private_key(ec.SECP256R1())
     assert ask(keyed, fresh, "ES256", "fresh").status_code == 401
     issuer.publish("fresh", fresh)
-    ticks.seconds = keys.PAUSE_SECONDS
+    ticks.seconds = published_keys.PAUSE_SECONDS
     assert ask(keyed, fresh, "ES256", "fresh").status_code == 200
 
 
@@ -185,7 +185,7 @@ def test_unknown_keys_can_not_make_nexus_ask_again_and_again(
     for number in range(50):
         assert ask(keyed, rsa_key, "RS256", f"unknown-{number}").status_code == 401
     assert issuer.asked == 1
-    ticks.seconds = keys.PAUSE_SECONDS
+    ticks.seconds = published_keys.PAUSE_SECONDS
     for number in range(50):
         assert ask(keyed, rsa_key, "RS256", f"unknown-{number}").status_code == 401
     assert issuer.asked == 2
@@ -227,7 +227,7 @@ def test_a_broken_key_server_makes_nexus_answer_503(
     issuer.status, issuer.raw = status, raw
     assert problem(ask(keyed, rsa_key, "RS256", "rsa")) == (503, "E_NOT_READY")
     issuer.status, issuer.raw = 200, None
-    ticks.seconds = keys.PAUSE_SECONDS
+    ticks.seconds = published_keys.PAUSE_SECONDS
     assert ask(keyed, rsa_key, "RS256", "rsa").status_code == 200
 
 

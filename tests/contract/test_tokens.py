@@ -10,7 +10,7 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from nexus.libraries import tokens
-from nexus.web.http.memory import MEMORY_SECONDS
+from nexus.web.http.lookup_cache import MEMORY_SECONDS
 from tests.contract.test_authorization import GUARDED, call
 from tests.kit.clock import SetClock
 from tests.kit.http import NO_CERTIFICATES, Caller, Site, data, job_problem, problem

@@ -16,7 +16,7 @@ from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher, FetchLimits, parse_host_ports
 from nexus.transcribe import Transcript
 from nexus.transcribe.chapters import MOST_CHAPTERS, named_chapters
-from nexus.transcribe.named import MOST_TRIED, in_order, named_transcript
+from nexus.transcribe.named_transcripts import MOST_TRIED, in_order, named_transcript
 from tests.kit.servers.web_pages import Answer, Pages
 from tests.kit.transcripts import PODCAST_HTML, PODCAST_JSON, SRT, VTT
 
@@ -115,7 +115,7 @@ def test_addresses_inside_and_endless_lists_are_not_followed(pages: Pages, bench
 def test_a_hostile_transcript_costs_only_itself(bench: Workbench) -> None:
     bomb = b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'x'>]><transcript><text start='1'>&b;</text></transcript>"
     with pytest.raises(TranscriptUnreadable) as refused:
-        bench.read_as(Transcript, "nexus.transcribe.files:read_transcript", bomb, Hints())
+        bench.read_as(Transcript, "nexus.transcribe.transcript_files:read_transcript", bomb, Hints())
     assert (refused.value.code, refused.value.stage) == ("E_TRANSCRIPT_UNREADABLE", "transcribe")
 
 

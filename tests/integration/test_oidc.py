@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from nexus.app import App, build
 from nexus.libraries import people, sign_ins
 from nexus.settings import Settings
-from nexus.web.http import cookies, keys
+from nexus.web.http import cookies, published_keys
 from nexus.web.http.bearer import user_of
 from tests.kit.http import NO_CERTIFICATES, PATIENCE, Site, serve
 from tests.kit.servers.oidc_provider import SpoiltProvider, oidc_provider
@@ -338,7 +338,7 @@ def test_a_provider_that_is_down_is_named_and_the_same_browser_signs_in_later(
         answer = come_back(browser, provider.sign_in(answer.headers["location"], "alice"))
     refused(browser, answer, "Example ID can't be reached", 503)
     provider.down = set()
-    seconds += keys.PAUSE_SECONDS
+    seconds += published_keys.PAUSE_SECONDS
     assert sign_in(browser, provider, "alice").status_code == 303
     assert is_in(browser)
 

@@ -15,7 +15,7 @@ from nexus.libraries import sign_ins
 from nexus.web.api import events
 from nexus.web.http import cookies
 from nexus.web.http.auth import Gate
-from nexus.web.http.memory import MEMORY_SECONDS
+from nexus.web.http.lookup_cache import MEMORY_SECONDS
 from nexus.web.views.devices import device_of
 from tests.kit.clock import SetClock, Ticks
 from tests.kit.crowd import Crowd

@@ -9,7 +9,7 @@ import pytest
 from nexus.errors import FeedIsPage, FeedUnreadable
 from nexus.extract import Hints
 from nexus.extract.feeds.dates import feed_date
-from nexus.extract.feeds.naming import read_outlines, read_site
+from nexus.extract.feeds.discovery import read_outlines, read_site
 from nexus.extract.feeds.reader import read_feed
 from nexus.extract.feeds.results import FeedEntry, FeedReading
 from nexus.extract.recording import NamedTranscript, TimedChapter

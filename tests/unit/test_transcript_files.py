@@ -15,8 +15,8 @@ from nexus.extract import Extraction, Hints
 from nexus.extract.results import MOST_ITEMS
 from nexus.extract.safe_html import is_safe
 from nexus.transcribe import UNTIMED, Transcript
-from nexus.transcribe.files import read_transcript
 from nexus.transcribe.paragraphs import transcript_extraction
+from nexus.transcribe.transcript_files import read_transcript
 from tests.kit import transcripts
 from tests.kit.transcripts import HARMFUL, HARMLESS, PODCAST_HTML, PODCAST_JSON, SRT, VTT, WORDS
 

@@ -21,7 +21,7 @@ from nexus.media.texts import storable
 from nexus.media.workbench import Tools
 from nexus.states.capabilities import PLAYABLE
 from nexus.transcribe import Transcript
-from nexus.transcribe.named import TRANSCRIPT_READER
+from nexus.transcribe.named_transcripts import TRANSCRIPT_READER
 from nexus.transcribe.paragraphs import transcript_extraction
 
 #: Far more than the words of the longest recording take.

@@ -9,10 +9,10 @@ from fastapi import Response
 from nexus.media.searching.finding import FOUND_PAGE, search_items
 from nexus.media.searching.similar import SIMILAR, more_like
 from nexus.web.api.search_schemas import FoundOut, FoundPage, SimilarOut
-from nexus.web.http.asked import AskedItems, FoundCursor
 from nexus.web.http.context import Limit, Nexus, Viewer
 from nexus.web.http.envelope import Data, answer, answers
 from nexus.web.http.routing import Router
+from nexus.web.http.search_parameters import AskedItems, FoundCursor
 from nexus.web.http.threads import searches
 
 router = Router(tags=["search"])

@@ -22,14 +22,14 @@ from nexus.libraries.people import Profile
 from nexus.libraries.sign_ins import SignIn
 from nexus.libraries.tokens import Scope, Token
 from nexus.web.http import cookies
-from nexus.web.http.memory import Memory
+from nexus.web.http.lookup_cache import Memory
 
 if TYPE_CHECKING:
     from fastapi import Request
 
     from nexus.app import App
     from nexus.db.session import Session
-    from nexus.web.http.keys import PublishedKeys
+    from nexus.web.http.published_keys import PublishedKeys
 
 log = logging.get_logger(__name__)
 
@@ -65,7 +65,7 @@ class Gate:
 
     def __post_init__(self) -> None:
         if self.app.settings.jwks_url:
-            from nexus.web.http.keys import PublishedKeys
+            from nexus.web.http.published_keys import PublishedKeys
 
             self.keys = PublishedKeys(
                 self.app.settings.jwks_url, "NEXUS_JWKS_URL", self.app.settings.rsa_bits

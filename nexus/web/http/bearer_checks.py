@@ -11,7 +11,7 @@ from nexus.errors import NotReady
 from nexus.libraries.people import Profile
 from nexus.settings import Settings
 from nexus.web.http.bearer import BROKEN, open_token, refusal_reason, user_of
-from nexus.web.http.keys import KeysUnavailable, PublishedKeys
+from nexus.web.http.published_keys import KeysUnavailable, PublishedKeys
 
 
 class BadBearer(Exception):

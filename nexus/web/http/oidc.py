@@ -27,7 +27,13 @@ from nexus.libraries.people import Profile
 from nexus.settings import Settings
 from nexus.web.http.bearer import BROKEN, user_of
 from nexus.web.http.cookies import ERRAND_SECONDS
-from nexus.web.http.keys import FETCH_SECONDS, LIFE_SECONDS, PAUSE_SECONDS, KeysUnavailable, PublishedKeys
+from nexus.web.http.published_keys import (
+    FETCH_SECONDS,
+    LIFE_SECONDS,
+    PAUSE_SECONDS,
+    KeysUnavailable,
+    PublishedKeys,
+)
 
 if TYPE_CHECKING:
     from authlib.integrations.httpx_client import OAuth2Client

@@ -21,9 +21,9 @@ from nexus.media.failures import count_failed_items
 from nexus.media.listing import list_items
 from nexus.media.queries import View
 from nexus.media.searching.finding import Asked, search_items
-from nexus.web.http.asked import FoundCursor
 from nexus.web.http.context import Browser, Nexus, Operator, PageViewer, Revision
 from nexus.web.http.envelope import request_id
+from nexus.web.http.search_parameters import FoundCursor
 from nexus.web.http.threads import waits_for_store
 from nexus.web.views.items import show_item
 from nexus.web.views.jobs import show_failed

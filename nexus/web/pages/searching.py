@@ -10,8 +10,8 @@ from fastapi.responses import Response
 
 from nexus.media.searching.finding import search_items
 from nexus.media.searching.similar import more_like
-from nexus.web.http.asked import AskedItems, FoundCursor
 from nexus.web.http.context import Nexus, PageViewer
+from nexus.web.http.search_parameters import AskedItems, FoundCursor
 from nexus.web.http.threads import searches
 from nexus.web.views.found import present_hits
 from nexus.web.views.items import show_item

@@ -16,7 +16,7 @@ from nexus.transcribe import Transcript
 
 log = logging.get_logger(__name__)
 
-TRANSCRIPT_READER = "nexus.transcribe.files:read_transcript"
+TRANSCRIPT_READER = "nexus.transcribe.transcript_files:read_transcript"
 ACCEPT = "text/vtt, application/x-subrip, application/srt, application/json, text/html;q=0.8, */*;q=0.5"
 #: A feed may name any number of them; this many are tried.
 MOST_TRIED = 6
