@@ -42,7 +42,7 @@ class Piece(NamedTuple):
 
 
 class _Html(NamedTuple):
-    html: str
+    html: str | None
 
 
 class _Inside(NamedTuple):
@@ -199,7 +199,7 @@ def beginning(session: Session, media_id: UUID, number: int, most: int) -> str:
 def captions(session: Session, media_id: UUID, number: int | None) -> tuple[str, ...]:
     """Return the captions of the figures in a revision, or in the one that the item shows to newcomers."""
     rows = session.all(_CAPTIONED, media_id=media_id, number=number)
-    found = (text for row in rows for text in _CAPTION.findall(row.html))
+    found = (text for row in rows for text in _CAPTION.findall(row.html or ""))
     return tuple(unescape(_TAG.sub("", text)) for text in found)
 
 
