@@ -69,6 +69,14 @@ def test_an_articles_text_is_kept_and_its_surroundings_are_not(sentences: list[s
         assert noise not in found
 
 
+@pytest.mark.parametrize("line", ["By Ann Oar", "Ann Oar | 31 January 2026", "ANN OAR"])
+def test_a_line_that_repeats_the_byline_is_left_out_of_the_text(line: str) -> None:
+    head = '<title>The ferry</title><meta name="author" content="Ann Oar">'
+    found = article(page(f"<h1>The ferry</h1><p>{line}</p>{paragraphs(ENGLISH)}", head))
+    assert found.facts.byline == "Ann Oar"
+    assert line not in found.fragments[0].text
+
+
 def test_the_structure_of_an_article_is_kept() -> None:
     content = (
         f"<h1>The ferry</h1>{paragraphs(ENGLISH, 1)}<h2>What it costs</h2>"

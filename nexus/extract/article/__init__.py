@@ -11,7 +11,7 @@ gates     refuses pages that are no article  cues         words of the lines aro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import urljoin
@@ -22,7 +22,14 @@ from nexus.errors import EmptyContent, PageTooLarge
 from nexus.extract import Extraction, Hints
 from nexus.extract.article import features, gates
 from nexus.extract.article.blocks import Block, BlockScope, cut_blocks, upwards
-from nexus.extract.article.facts import FactSources, gather_facts, page_title
+from nexus.extract.article.facts import (
+    LONGEST_BYLINE,
+    FactSources,
+    find_byline,
+    gather_facts,
+    page_title,
+    repeats_byline,
+)
 from nexus.extract.article.figures import with_figures
 from nexus.extract.article.forest import Forest, load_forest
 from nexus.extract.article.heads import read_head
@@ -115,11 +122,13 @@ def read_page(html: str, url: str | None, forest: Forest = FOREST) -> PageReadin
         features.describe_blocks(texts, scopes, features.describe_page(head, url, kept_by))
     )
     likely = dict(zip(texts, judged, strict=True))
+    byline = find_byline(root, head, blocks)
+    likely |= dict.fromkeys(_signatures(likely, byline, forest.threshold), 0.0)
     content = _content(PageBlocks(body, blocks, scopes), likely, kept_by, forest.threshold)
     fragment, outline = clean_markup(content, base_url, 0)
     title, text = page_title(head, body, url), fragment.text
     visible = " ".join(block.text for block in blocks)
-    facts = gather_facts(FactSources(root, head, blocks, text, url, base_url))
+    facts = gather_facts(FactSources(root, head, byline, text, url, base_url))
     return PageReading(
         Extraction(title, (fragment,), facts, outline, canonical_url=_absolute(head.canonical, base_url)),
         gates.GatedPage(text, visible, title or "", html, root, head),
@@ -146,6 +155,15 @@ def _base(root: Element, url: str | None) -> str | None:
         return urljoin(url or "", given)
     except ValueError:
         return url
+
+
+def _signatures(likely: dict[Block, float], byline: str | None, threshold: float) -> Iterator[Block]:
+    """Yield the lines between title and text that repeat the byline, which is shown above the text."""
+    for block, likelihood in likely.items():
+        if len(block.text) > LONGEST_BYLINE and likelihood > threshold:
+            return
+        if repeats_byline(block, byline):
+            yield block
 
 
 def _content(page: PageBlocks, likely: dict[Block, float], kept_by: tuple[str, ...], threshold: float) -> str:

@@ -86,11 +86,11 @@ _NOBODY = re.compile(
 
 @dataclass(frozen=True)
 class FactSources:
-    """What facts are taken from: the tree, its head, its blocks, and the text that is kept."""
+    """What facts are taken from: the tree, its head, who signed the page, and the text that is kept."""
 
     root: Element
     head: PageHead
-    blocks: list[Block]
+    byline: str | None
     text: str
     url: str | None
     base_url: str | None
@@ -99,7 +99,7 @@ class FactSources:
 def gather_facts(sources: FactSources) -> Facts:
     root, head, text = sources.root, sources.head, sources.text
     return Facts(
-        byline=_byline(root, head, sources.blocks),
+        byline=sources.byline,
         site=_site(head, sources.url),
         published=_published(root, head, sources.url),
         language=_language(head, text),
@@ -199,7 +199,8 @@ def _folded(text: str) -> str:
     return "".join(letter for letter in text if letter.isalnum())
 
 
-def _byline(root: Element, head: PageHead, blocks: list[Block]) -> str | None:
+def find_byline(root: Element, head: PageHead, blocks: list[Block]) -> str | None:
+    """Return who wrote the article, if the page says so anywhere."""
     given = [entity_name(thing.get("author") or thing.get("creator")) for thing in head.articles()]
     given += [head.first(name) for name in AUTHORS]
     said = filter(None, map(_person, given))
@@ -213,6 +214,12 @@ def _marked_bylines(root: Element, blocks: list[Block]) -> Iterator[str | None]:
     for block in blocks[:MOST_BLOCKS]:
         if len(block.text) <= LONGEST_BYLINE and (_BY.match(block.text) or _names_author(block.scope)):
             yield _signed(block.text)
+
+
+def repeats_byline(block: Block, byline: str | None) -> bool:
+    """Whether a block says who wrote the article, and nothing else but perhaps when."""
+    signed = _signed(block.text)
+    return signed is not None and byline is not None and signed.casefold() == byline.casefold()
 
 
 def _names_author(scope: BlockScope) -> bool:
