@@ -7,7 +7,7 @@ window.nexusKept = (() => {
   const { user, seal } = document.body.dataset;
   const PREFIX = `nexus:kept:${user}:`;
   // As Nexus kept them once, for anybody to read.
-  const OPEN = ["nexus:draft:", "nexus:recent:", "nexus:place:", "nexus:list"];
+  const OPEN = /^nexus:(draft:|recent:|place:|list$)/;
   const NONCE = 12;
   const known = new Map();
   let key = null;
@@ -25,7 +25,7 @@ window.nexusKept = (() => {
 
   async function start() {
     try {
-      for (const storage of [localStorage, sessionStorage]) removeFrom(storage, (one) => OPEN.some((begin) => one.startsWith(begin)));
+      for (const storage of [localStorage, sessionStorage]) removeFrom(storage, (one) => OPEN.test(one));
       key = await crypto.subtle.importKey("raw", bytesOf(seal), "AES-GCM", false, ["encrypt", "decrypt"]);
       await look();
     } catch {
