@@ -228,12 +228,11 @@ def test_add_waits_for_celery_workers(terminal: Terminal, redis_url: str) -> Non
 def test_a_worker_runs_without_a_server_and_finishes_its_work_when_stopped(terminal: Terminal) -> None:
     terminal.run("add", GATED, NEXUS_EXTRACTION="off")
     with terminal.start("worker") as running:
-        running.until(lambda _: extract_by_url.starts(terminal.folder))
+        running.until(lambda _: "worker_ready" in running.err and extract_by_url.starts(terminal.folder))
         running.signal(signal.SIGTERM)
         extract_by_url.open_gate(terminal.folder)
         ran = running.wait()
     assert (ran.code, ran.out) == (0, "")
-    assert "worker_ready" in ran.err
     assert [one["processing_status"] for one in listed_items(terminal)] == ["ready_for_reading"]
 
 

@@ -8,23 +8,25 @@ from contextlib import closing
 
 import pytest
 
-from nexus.cli.extract import Loose
+from nexus.cli.loose_bench import Loose
 from nexus.errors import FetchHttp5xx, TranscriptUnreadable
 from nexus.extract import Hints, Workbench
 from nexus.extract.recording import NamedTranscript, Recording, TimedChapter
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import Fetcher, FetchLimits, parse_host_ports
+from nexus.media.recordings.transcribing import Ears
 from nexus.transcribe import Transcript
 from nexus.transcribe.chapters import MOST_CHAPTERS, named_chapters
 from nexus.transcribe.named_transcripts import MOST_TRIED, in_order, named_transcript
 from tests.kit.servers.web_pages import Answer, Pages
+from tests.kit.speech import LIMITS
 from tests.kit.transcripts import PODCAST_HTML, PODCAST_JSON, SRT, VTT
 
 
 @pytest.fixture
 def bench(pages: Pages, parsers: Sandbox) -> Iterator[Workbench]:
     with closing(Fetcher(FetchLimits(allow=parse_host_ports([pages.place]), delay=0))) as fetcher:
-        yield Loose(fetcher, parsers, None)
+        yield Loose(fetcher, parsers, Ears(None, LIMITS), None)
 
 
 def episode(*named: NamedTranscript, language: str | None = None) -> Recording:

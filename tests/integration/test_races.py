@@ -132,9 +132,9 @@ def test_one_url_from_many_users_is_one_media_in_all_their_libraries(app: App, c
 
 
 def test_spellings_of_one_video_from_many_users_are_one_media(app: App, crowd: Crowd) -> None:
-    """The address of an unlisted video has a key: two canonical addresses, one video."""
     for round_ in range(1, 11):
-        spellings = [f"https://vimeo.com/{round_}", f"https://player.vimeo.com/video/{round_}?h=0123456789"]
+        key = "0123456789"
+        spellings = [f"https://vimeo.com/{round_}/{key}", f"https://player.vimeo.com/video/{round_}?h={key}"]
 
         def submit(place: int, spellings: list[str] = spellings) -> Added:
             with app.sessions.begin() as session:

