@@ -1,12 +1,14 @@
-"""How long another machine asks to wait: its Retry-After header."""
+"""How long another machine makes others wait: its Retry-After header, and the limits of such waits."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 #: The longest wait that a Retry-After header may ask for, in seconds.
 LONGEST_WAIT = 3600.0
+#: A provider that blocks this address is left alone for so long at most.
+LONGEST_BLOCK = timedelta(days=1)
 
 
 def parse_retry_after(header: str, now: datetime) -> float | None:

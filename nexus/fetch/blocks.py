@@ -17,11 +17,11 @@ from typing import TypeVar
 from nexus import logging
 from nexus.errors import FetchBusy, ProviderBlocked, WorkError
 from nexus.fetch.pace import SiteBook, SiteState
+from nexus.retry_after import LONGEST_BLOCK
 
 log = logging.get_logger(__name__)
 T = TypeVar("T")
 
-LONGEST_BLOCK = timedelta(days=1)
 #: How long others wait for one who finds out, who may have died.
 PROBE_SECONDS = 60.0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from nexus.errors import WorkError
-from nexus.fetch.blocks import LONGEST_BLOCK
+from nexus.retry_after import LONGEST_BLOCK
 
 MAX_TRIES = 3
 #: Even if a site asks to be left alone for longer.

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from nexus.errors import FetchBusy, FetchTimeout, ProviderBlocked, TranscriptUnavailable, WorkError
-from nexus.fetch.blocks import LONGEST_BLOCK, PROBE_SECONDS, ProviderBlocks
+from nexus.fetch.blocks import PROBE_SECONDS, ProviderBlocks
 from nexus.fetch.pace import BLOCK_REMEMBERED, MemoryBook
+from nexus.retry_after import LONGEST_BLOCK
 from tests.kit.fetching import fetching_app
 
 
