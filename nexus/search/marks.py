@@ -20,6 +20,8 @@ BEFORE = 60
 REACH = 24
 
 _WORD = re.compile(r"\S+")
+#: What ends a sentence, and the white space up to the next one.
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*\s+|[。！？]\s*|\n\s*")
 
 
 class Snippet(NamedTuple):
@@ -51,9 +53,11 @@ def mark_words(text: str, terms: Terms, language: str | None = None) -> list[Spa
 
 
 def cut_snippet(text: str, marks: list[Span], most: int = SHOWN) -> Snippet:
-    """Return the part of a text with the most marks, cut between words."""
-    start = _best_start(marks, most)
-    start = _between_words(text, max(0, min(start - BEFORE, len(text) - most)), forward=True)
+    """Return the part of a text with the most marks, cut between words; if it can, it begins with a sentence."""
+    first = _best_start(marks, most)
+    start = max(0, min(first - BEFORE, len(text) - most))
+    ended = _SENTENCE_END.search(text, start, first) if start else None
+    start = ended.end() if ended else _between_words(text, start, forward=True)
     end = _between_words(text, min(len(text), start + most), forward=False)
     return Snippet(start, end, tuple(mark for mark in marks if start <= mark[0] and mark[1] <= end))
 

@@ -28,6 +28,13 @@ def test_an_answer_has_the_items_with_passages_marks_and_links(site: Site, me: C
     assert (found["total"], found["next_cursor"], found["by"]) == (1, None, "words")
 
 
+def test_a_passage_begins_with_a_sentence_if_one_begins_near_its_first_mark(site: Site, me: Caller) -> None:
+    long = "Nobody can say when the ferry ran for the first time, or who paid for it. "
+    publish(site.app, me.user, long * 4 + BOATS + " " + long * 4)
+    (item,) = data(me.get("/search", params={"q": "lanterns harbour"}))["items"]
+    assert item["passages"][0]["text"].startswith(BOATS)
+
+
 def test_pages_follow_each_other_by_their_cursors(site: Site, me: Caller) -> None:
     wanted = {str(publish(site.app, me.user, BOATS)) for _ in range(5)}
     asked: dict[str, Any] = {"q": "boats", "kind": "web_article", "limit": 2}
