@@ -6,9 +6,7 @@ walks are merged: a page costs the same however much the libraries hold, and how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -33,21 +31,10 @@ from nexus.db.session import Query, Session
 from nexus.db.shelves import shelf
 from nexus.db.tables import libraries, library_media, media, memberships
 from nexus.db.value_lists import numbered_values
-from nexus.errors import InvalidRequest
 from nexus.libraries import access
-from nexus.media.items import HELD_BY_VIEWER, SEEN, ItemRow, item_rows, unplanned
-from nexus.media.queries import (
-    NOT_OURS,
-    PAGE,
-    SHAPES,
-    Page,
-    View,
-    cursor_after,
-    cursor_parts,
-    moment_in,
-    view_of,
-    written_out,
-)
+from nexus.media.items import HELD_BY_VIEWER, SEEN, item_rows, unplanned
+from nexus.media.list_orders import HoldingOrder, OrderedRow, cursor_behind, order_of, place_in
+from nexus.media.queries import PAGE, SHAPES, Page, View, view_of, written_out
 from nexus.media.wanted import (
     EVERYTHING,
     Sort,
@@ -64,62 +51,9 @@ from nexus.states.media import MediaStatus
 MOST_WALKS = 128
 
 
-class _ByMoment(NamedTuple):
-    item: ItemRow
-    key: datetime
-
-
-class _ByText(NamedTuple):
-    item: ItemRow
-    key: str
-
-
-class _ByNumber(NamedTuple):
-    item: ItemRow
-    key: int
-
-
-class _BySite(NamedTuple):
-    item: ItemRow
-    key: str
-    at: datetime
-
-
 class _StatusTotal(NamedTuple):
     processing_status: MediaStatus
     total: int
-
-
-def _text_in(text: Any) -> str:
-    if not isinstance(text, str) or "\0" in text:
-        raise ValueError(text)
-    text.encode()
-    return text
-
-
-def _number_in(number: Any) -> int:
-    if not isinstance(number, int) or not 0 <= number < 2**31:
-        raise ValueError(number)
-    return number
-
-
-@dataclass(frozen=True)
-class _Order:
-    """The columns of a holding that an order goes by, before the item's id, and whether the greatest is first."""
-
-    #: Each with a function that finds its value in a cursor.
-    columns: Mapping[str, Callable[[Any], Any]]
-    row: type[Any]
-    descends: bool = False
-
-
-_ORDERS = {
-    Sort.ADDED: _Order({"added_at": moment_in}, _ByMoment, descends=True),
-    Sort.TITLE: _Order({"title_key": _text_in}, _ByText),
-    Sort.SITE: _Order({"host": _text_in, "added_at": moment_in}, _BySite),
-    Sort.PUBLISHED: _Order({"published": _text_in}, _ByText, descends=True),
-    Sort.TIME: _Order({"words": _number_in}, _ByNumber),
-}
 
 
 class _Part(NamedTuple):
@@ -145,9 +79,8 @@ class _Shape:
     looks_up: bool
 
     @property
-    def order(self) -> _Order:
-        order = _ORDERS[self.wanted.sort]
-        return replace(order, descends=not order.descends) if self.wanted.is_reversed else order
+    def order(self) -> HoldingOrder:
+        return order_of(self.wanted)
 
     def after(self, keys: list[Any], media_id: ColumnElement[UUID]) -> ColumnElement[bool]:
         """Whether something comes after the page before."""
@@ -189,7 +122,7 @@ def list_items(
 
     Raises NotFound for a library that they don't belong to, InvalidRequest for a cursor of another list.
     """
-    values = wanted.values() if cursor is None else wanted.values() | _place_of(wanted, cursor)
+    values = wanted.values() if cursor is None else wanted.values() | place_in(wanted, cursor)
     if wanted.library_id is not None:
         access.require_member(session, wanted.library_id, viewer)
         values["library_id"] = wanted.library_id
@@ -212,7 +145,7 @@ def list_items(
     rows = session.all(statement, viewer=viewer, **values)
     more = len(rows) > most
     rows = rows[:most]
-    return Page([view_of(row.item) for row in rows], _cursor_after(wanted, rows[-1]) if more else None)
+    return Page([view_of(row.item) for row in rows], cursor_behind(wanted, rows[-1]) if more else None)
 
 
 def count_items(session: Session, viewer: UUID, wanted: Wanted = EVERYTHING) -> dict[MediaStatus, int]:
@@ -257,7 +190,7 @@ def _present(everywhere: bool) -> Query[_Part]:
 
 
 @lru_cache(SHAPES)
-def _walked(shape: _Shape) -> Query[Any]:
+def _walked(shape: _Shape) -> Query[OrderedRow]:
     """One limited walk along each part, then merged: the cost does not grow with the libraries' size."""
     walks = [_walk(shape, place) for place in range(shape.walks or 0)]
     if shape.wanted.sort is Sort.TITLE:
@@ -269,7 +202,7 @@ def _walked(shape: _Shape) -> Query[Any]:
 
 
 @lru_cache(SHAPES)
-def _sorted_whole(shape: _Shape) -> Query[Any]:
+def _sorted_whole(shape: _Shape) -> Query[OrderedRow]:
     """For a viewer of many libraries: everything they hold, once, sorted."""
     own = shelf.alias("own")
     held = library_media.join(memberships, memberships.c.library_id == library_media.c.library_id).outerjoin(
@@ -293,7 +226,7 @@ def _sorted_whole(shape: _Shape) -> Query[Any]:
 
 def _latest(
     shape: _Shape, query: Select[Any], media_id: Any, keys: list[Any], *, resumed: bool = False
-) -> Query[Any]:
+) -> Query[OrderedRow]:
     """The next items that a query holds, each once and in order."""
     grouped = query.add_columns(*_labelled(keys)).group_by(media_id)
     if resumed:
@@ -402,30 +335,3 @@ def _counted(wanted: Wanted) -> Query[_StatusTotal]:
     )
     total = select(media.c.processing_status, func.count().label("total")).where(media.c.id.in_(items))
     return Query(total.group_by(media.c.processing_status), _StatusTotal)
-
-
-def _cursor_after(wanted: Wanted, row: Any) -> str:
-    keys = [key.isoformat() if isinstance(key, datetime) else key for key in row[1:]]
-    return cursor_after(*_order_named(wanted), *keys, row.item.id.hex)
-
-
-def _order_named(wanted: Wanted) -> list[str]:
-    """What a cursor begins with, so that it is used for its own order only."""
-    if wanted.sort is Sort.ADDED and not wanted.is_reversed:
-        return []
-    return [f"-{wanted.sort}" if wanted.is_reversed else str(wanted.sort)]
-
-
-def _place_of(wanted: Wanted, cursor: str) -> dict[str, Any]:
-    """Where the page before ended. Raises InvalidRequest for a cursor of another list."""
-    named = _order_named(wanted)
-    columns = _ORDERS[wanted.sort].columns.values()
-    try:
-        given = cursor_parts(cursor)
-        if given[: len(named)] != named:
-            raise ValueError(given)
-        *keys, last_id = given[len(named) :]
-        place = [find(key) for find, key in zip(columns, keys, strict=True)]
-        return {"last_id": UUID(hex=last_id)} | {f"place_{n}": key for n, key in enumerate(place)}
-    except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise InvalidRequest(NOT_OURS) from error
