@@ -9,7 +9,7 @@ import pytest
 from nexus.app import App
 from nexus.extract import TimeSpan
 from nexus.media.recordings.spoken import read_spans, spoken_at
-from nexus.web.views.links import moment_address
+from nexus.web.links import moment_address
 from tests.kit.http import Caller, Site, data
 from tests.kit.sign_ins import cookie_of
 from tests.kit.transcripts import VTT

@@ -11,7 +11,7 @@ from nexus.media.searching.excerpts import Excerpt
 from nexus.media.searching.finding import SearchHit, SearchPage
 from nexus.web.api.schemas import EXAMPLE_ID, CapabilitiesOut, MediaOut
 from nexus.web.http.envelope import Answer
-from nexus.web.views.links import passage_address
+from nexus.web.links import passage_address
 
 #: Where something is in a text: the first character, and the first after it.
 Place = tuple[int, int]

@@ -15,6 +15,7 @@ from nexus.editorial.quote_moments import quote_moments
 from nexus.errors import InvalidRequest
 from nexus.media import queries
 from nexus.states.story import CORRECT, STORY, StoryStatus
+from nexus.web.api import atom_feed, story_formats
 from nexus.web.api.schemas import EventOut
 from nexus.web.api.story_schemas import (
     CorrectionBody,
@@ -29,7 +30,6 @@ from nexus.web.http.auth import Gate
 from nexus.web.http.context import Cursor, Limit, Nexus, Viewer, admit_caller
 from nexus.web.http.envelope import answer_bare, editorial_answers, refuse_editorially
 from nexus.web.http.routing import Router
-from nexus.web.views import atom_feed, story_formats
 
 router = Router(refuse=refuse_editorially, tags=["jobs"])
 

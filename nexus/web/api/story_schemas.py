@@ -17,7 +17,7 @@ from nexus.editorial.quote_moments import QuoteMoments
 from nexus.editorial.wording import Sections, Wording
 from nexus.web.api.schemas import Body, EventOut
 from nexus.web.http.envelope import CamelAnswer, Moment
-from nexus.web.views.links import moment_address
+from nexus.web.links import moment_address
 
 _CLAIM = "The harbour was closed on Monday."
 _QUOTE = "The port authority closed the harbour on Monday morning."

@@ -16,9 +16,9 @@ from nexus.editorial.wording import Wording, wording_of
 from nexus.errors import ApiError, Conflict, NotFound, Unsupported
 from nexus.errors import InvalidRequest as Invalid
 from nexus.states.story import StoryStatus
+from nexus.web.api import story_formats
 from nexus.web.api.stories import Verb
 from nexus.web.http.context import Cursor, Nexus, PageViewer
-from nexus.web.views import story_formats
 from nexus.web.views.render import go, page, page_router
 from nexus.web.views.stories import (
     edited_sections,

@@ -12,8 +12,8 @@ from nexus.extract import Extractor
 from nexus.media.searching.finding import SearchHit
 from nexus.search.marks import Span
 from nexus.states.media import Kind
+from nexus.web.links import passage_address
 from nexus.web.views.items import ShownItem, show_item
-from nexus.web.views.links import passage_address
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from nexus.editorial.stories import OPEN
 from nexus.editorial.wording import Sections, Wording
 from nexus.states.machine import Verdict
 from nexus.states.story import CORRECT, STORY, StoryStatus
+from nexus.web.api import story_formats
 from nexus.web.api.schemas import actor_of
-from nexus.web.views import story_formats
+from nexus.web.links import moment_address
 from nexus.web.views.filters import clock_time
 from nexus.web.views.histories import ACTORS, ShownEvent
 from nexus.web.views.items import Badge, safe_link
-from nexus.web.views.links import moment_address
 
 STORY_BADGES = {
     StoryStatus.DRAFT: Badge("Draft", "draft"),

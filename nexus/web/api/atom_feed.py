@@ -14,7 +14,7 @@ from markupsafe import Markup
 from nexus.draft import StoryClaim
 from nexus.editorial.queries import ListedStory
 from nexus.editorial.wording import Sections
-from nexus.web.views.story_formats import HEADINGS, corrected, doubt_about
+from nexus.web.api.story_formats import HEADINGS, corrected, doubt_about
 
 ATOM = "http://www.w3.org/2005/Atom"
 #: Characters that XML can't hold.
