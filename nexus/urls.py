@@ -56,6 +56,7 @@ RECORDING_TYPES = {
     ".ogv": "video/ogg",
     ".opus": "audio/ogg",
     ".wav": "audio/wav",
+    ".weba": "audio/webm",
     ".webm": "video/webm",
 }
 

@@ -196,6 +196,10 @@ class ProviderBlocked(WorkError):
     lasting = True
     retry_after = 900.0
 
+    def __init__(self, message: str | None = None, asked_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = max(asked_seconds or 0.0, ProviderBlocked.retry_after)
+
 
 class TranscriptionQuota(WorkError):
     """Your transcription allowance for today is used up. Nexus continues when you have some again."""

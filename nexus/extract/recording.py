@@ -6,6 +6,9 @@ from typing import Annotated, NamedTuple
 
 from nexus.extract.results import MANY, ParserResult
 
+#: How the media types of recordings begin.
+SOUND_TYPES = ("audio/", "video/")
+
 
 class TimedChapter(NamedTuple):
     seconds: float

@@ -24,7 +24,9 @@ def rank_captions(captions: Sequence[tuple[str, bool]], languages: Sequence[str]
 
     def rank(place: int) -> tuple[int, bool, int]:
         language, is_automatic = captions[place]
-        return _rank(language, languages, spoken), is_automatic, place
+        known = rank_language(language, languages)
+        unknown = _SPOKEN if _base(language) in spoken else _OTHER
+        return unknown if known is None else known, is_automatic, place
 
     return sorted(range(len(captions)), key=rank)
 
@@ -34,15 +36,22 @@ def reads_language(language: str | None, languages: Sequence[str]) -> bool:
     return not language or any(_base(language) == _base(one) for one in languages)
 
 
-def _rank(language: str, languages: Sequence[str], spoken: set[str]) -> int:
-    """British English will do for somebody who reads English, but after what they asked for."""
+def rank_language(language: str, languages: Sequence[str]) -> int | None:
+    """Return the place of a language among those that a person reads; None if they don't read it.
+
+    British English will do for somebody who reads English, but after what they asked for.
+    """
     for place, one in enumerate(languages):
-        if one.lower() == language.lower():
+        if _plain(one) == _plain(language):
             return 2 * place
         if _base(one) == _base(language):
             return 2 * place + 1
-    return _SPOKEN if _base(language) in spoken else _OTHER
+    return None
+
+
+def _plain(language: str) -> str:
+    return language.lower().replace("_", "-")
 
 
 def _base(language: str) -> str:
-    return language.lower().replace("_", "-").partition("-")[0]
+    return _plain(language).partition("-")[0]

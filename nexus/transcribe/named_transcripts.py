@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -13,6 +13,7 @@ from nexus.errors import ExtractionFailed, FetchFailed
 from nexus.extract import Fetched, Hints, Workbench
 from nexus.extract.recording import NamedTranscript, Recording
 from nexus.transcribe import Transcript
+from nexus.transcribe.choosing import rank_language
 
 log = logging.get_logger(__name__)
 
@@ -57,14 +58,19 @@ def named_transcript(bench: Workbench, recording: Recording, languages: Sequence
 
 def in_order(recording: Recording, languages: Sequence[str]) -> list[NamedTranscript]:
     """Return the transcripts that are named for a recording, each address once, the best first."""
-    wanted = [one.lower() for one in languages]
 
     def rank(named: NamedTranscript) -> tuple[int, int]:
-        language = (named.language or recording.language or "").lower().replace("_", "-")
+        language = named.language or recording.language or ""
+        known = rank_language(language, languages)
+        # One whose language nobody named may be in the right one.
+        unknown = 2 * len(languages) + bool(language)
         kind = format_of(named)
-        return _language_rank(language, wanted), _FORMATS.index(kind) if kind else len(_FORMATS)
+        return unknown if known is None else known, _FORMATS.index(kind) if kind else len(_FORMATS)
 
-    return sorted(_each_once(recording.transcripts), key=rank)
+    first: dict[str, NamedTranscript] = {}
+    for named in recording.transcripts:
+        first.setdefault(named.url, named)
+    return sorted(first.values(), key=rank)
 
 
 def format_of(named: NamedTranscript) -> str | None:
@@ -75,20 +81,6 @@ def format_of(named: NamedTranscript) -> str | None:
     ending = _name_of(named.url).rpartition(".")[2].lower()
     ending = _ENDINGS.get(ending, ending)
     return ending if ending in _FORMATS else given
-
-
-def _language_rank(language: str, wanted: Sequence[str]) -> int:
-    """Exactly the language, then a relative of it; one that nobody named may be the right one."""
-    for place, one in enumerate(wanted):
-        if language == one:
-            return 2 * place
-        if language.partition("-")[0] == one.partition("-")[0]:
-            return 2 * place + 1
-    return 2 * len(wanted) + bool(language)
-
-
-def _each_once(named: Iterable[NamedTranscript]) -> list[NamedTranscript]:
-    return list({one.url: one for one in reversed(list(named))}.values())[::-1]
 
 
 def _read(bench: Workbench, named: NamedTranscript, recording: Recording) -> Transcript:

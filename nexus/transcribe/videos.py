@@ -22,7 +22,7 @@ from nexus.errors import (
     WorkError,
 )
 from nexus.extract import Extraction, Hints, Source, Workbench
-from nexus.extract.recording import Recording
+from nexus.extract.recording import SOUND_TYPES, Recording
 from nexus.transcribe import Transcript
 from nexus.transcribe.chapters import named_chapters
 from nexus.transcribe.merging import fill_in
@@ -41,7 +41,6 @@ PAGE = "nexus.transcribe.page_recording:read_recording_page"
 PLAYER = "nexus.transcribe.youtube_facts:read_player"
 WATCH_PAGE = "nexus.transcribe.youtube_facts:read_watch_page"
 JSON = "application/json"
-SOUND = ("audio/", "video/")
 #: Where providers say what a video is, even while they give no captions to this address.
 OEMBEDS = {"youtube": youtube_oembed, "vimeo": vimeo_oembed}
 
@@ -170,7 +169,7 @@ def _look_at_page(source: Source) -> _Finding:
         page = source.bench.fetch(url)
     except (FetchWrongType, FetchTooLarge) as error:
         said = (error.content_type or "").partition(";")[0].strip().lower()
-        kind = said if said.startswith(SOUND) else urls.recording_type(url)
+        kind = said if said.startswith(SOUND_TYPES) else urls.recording_type(url)
         if kind is None:
             raise
         return _Finding(_file(url, kind))

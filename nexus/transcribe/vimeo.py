@@ -62,9 +62,7 @@ def _ask_player(bench: Workbench, config: str) -> Recording:
         answer = bench.fetch_data(config, ACCEPT)
         return bench.read_as(Recording, f"{__name__}:read_config", answer.body, answer.hints())
     except FetchRateLimited as error:
-        blocked = ProviderBlocked(BLOCKED)
-        blocked.retry_after = max(error.retry_after or 0.0, ProviderBlocked.retry_after)
-        raise blocked from error
+        raise ProviderBlocked(BLOCKED, error.retry_after) from error
     except FetchFailed as error:
         if error.transient:
             raise

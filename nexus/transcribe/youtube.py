@@ -187,9 +187,12 @@ def _explained() -> Iterator[None]:
     except CouldNotRetrieveTranscript as error:
         raise _told(error) from error
     except FetchRateLimited as error:
-        raise _blocked(error.retry_after) from error
+        raise ProviderBlocked(BLOCKED, error.retry_after) from error
     except FetchHttp4xx as error:
-        raise _refusal(error.http_status) from error
+        if error.http_status in REFUSED:
+            raise ProviderBlocked(BLOCKED) from error
+        gone = error.http_status in GONE
+        raise VideoUnavailable() if gone else TranscriptUnavailable(UNREADABLE) from error
     except (FetchBadAnswer, FetchTooLarge, FetchRedirects) as error:
         raise TranscriptUnavailable(UNREADABLE) from error
     except (FetchFailed, TranscriptUnavailable):
@@ -200,25 +203,13 @@ def _explained() -> Iterator[None]:
         raise TranscriptUnavailable(UNREADABLE) from error
 
 
-def _refusal(status: int | None) -> WorkError:
-    if status in REFUSED:
-        return _blocked(None)
-    return VideoUnavailable() if status in GONE else TranscriptUnavailable(UNREADABLE)
-
-
-def _blocked(retry_after: float | None) -> ProviderBlocked:
-    error = ProviderBlocked(BLOCKED)
-    error.retry_after = max(retry_after or 0.0, ProviderBlocked.retry_after)
-    return error
-
-
 def _told(error: CouldNotRetrieveTranscript) -> WorkError:
     import youtube_transcript_api as library  # noqa: PLC0415 loaded by now
 
     if isinstance(error, library.VideoUnplayable):
         return _unplayable(str(error.reason))
     if isinstance(error, library.RequestBlocked | library.FailedToCreateConsentCookie):
-        return _blocked(None)
+        return ProviderBlocked(BLOCKED)
     kinds: dict[type[Exception], WorkError] = {
         library.AgeRestricted: VideoAgeRestricted(),
         library.VideoUnavailable: VideoUnavailable(),

@@ -111,7 +111,7 @@ def test_a_description_becomes_paragraphs_without_markup() -> None:
         ([("en-US", False), ("fr", False)], ["en"], 0),
         ([("pt", False), ("de", False), ("de", True)], ["en"], 1),
         ([("de", True), ("pt", False)], ["en"], 0),
-        ([("zh-Hans", False), ("zh_TW", False)], ["zh-tw"], 0),
+        ([("zh-Hans", False), ("zh_TW", False)], ["zh-tw"], 1),
     ],
 )
 def test_captions_are_chosen_by_language_then_by_who_wrote_them(

@@ -11,8 +11,8 @@ from nexus.extract import Hints
 from nexus.extract.feeds import parts
 from nexus.extract.feeds.dates import feed_date
 from nexus.extract.feeds.results import MOST_ENTRIES, FeedEntry, FeedReading
+from nexus.extract.recording import SOUND_TYPES
 
-_SOUNDS = ("audio/", "video/")
 _VERSION = "jsonfeed.org/version/"
 
 
@@ -84,7 +84,7 @@ def _json_date(item: Mapping[str, Any]) -> str | None:
 def _attached(item: Mapping[str, Any], base: str | None) -> Mapping[str, Any]:
     given = item.get("attachments")
     for one in given if isinstance(given, list) else []:
-        is_sound = isinstance(one, dict) and str(one.get("mime_type")).lower().startswith(_SOUNDS)
+        is_sound = isinstance(one, dict) and str(one.get("mime_type")).lower().startswith(SOUND_TYPES)
         if is_sound and parts.web_address(one.get("url"), base):
             return dict(one)
     return {}

@@ -14,25 +14,12 @@ from nexus.extract.feeds import parts
 from nexus.extract.feeds.dates import feed_date
 from nexus.extract.feeds.extras import ItemExtras, read_extras
 from nexus.extract.feeds.results import MOST_ENTRIES, FeedEntry, FeedReading
+from nexus.extract.recording import SOUND_TYPES
+from nexus.urls import recording_type
 
 _PLAIN = "text/plain"
 _PAGE_MARKS = (b"<!doctype html", b"<html")
 _LOOKED_AT = 2048
-_SOUNDS = ("audio/", "video/")
-_SOUND_FILES = (
-    ".mp3",
-    ".m4a",
-    ".aac",
-    ".ogg",
-    ".oga",
-    ".opus",
-    ".flac",
-    ".wav",
-    ".mp4",
-    ".m4v",
-    ".webm",
-    ".mov",
-)
 MOST_SEASONS = 100_000
 _PERIODS = {"hourly": 3600, "daily": 86400, "weekly": 604800, "monthly": 2592000, "yearly": 31536000}
 LONGEST_PACE = 31536000
@@ -185,13 +172,9 @@ def _enclosure(entry: Any, base: str | None) -> Mapping[str, Any] | None:
         address = parts.web_address(one.get("href"), base)
         if address is None:
             continue
-        if str(one.get("type") or "").lower().startswith(_SOUNDS) or _is_sound_file(address):
+        if str(one.get("type") or "").lower().startswith(SOUND_TYPES) or recording_type(address):
             return one
     return None
-
-
-def _is_sound_file(address: str) -> bool:
-    return address.partition("?")[0].lower().endswith(_SOUND_FILES)
 
 
 def _picture(entry: Any, base: str | None) -> str | None:

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, func, select
 
+from nexus import urls
 from nexus.db.feeds import episodes
 from nexus.db.recordings import recordings
 from nexus.db.session import Query, Session
@@ -34,23 +35,7 @@ _SOUND = re.compile(r"(audio|video)/(?![^/]*\+xml$)[a-z0-9!#$&^_.+-]{1,60}", re.
 #: Other names of such types, and what sites say if they don't know: then the feed or the address decides.
 _ALSO = {"application/ogg": "audio/ogg", "application/mp4": "video/mp4"}
 _UNTOLD = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
-_BY_NAME = {
-    "aac": "audio/aac",
-    "flac": "audio/flac",
-    "m4a": "audio/mp4",
-    "m4v": "video/mp4",
-    "mov": "video/quicktime",
-    "mp3": "audio/mpeg",
-    "mp4": "video/mp4",
-    "oga": "audio/ogg",
-    "ogg": "audio/ogg",
-    "ogv": "video/ogg",
-    "opus": "audio/ogg",
-    "wav": "audio/wav",
-    "weba": "audio/webm",
-    "webm": "video/webm",
-}
-_NAME = re.compile(r"\.([a-z0-9]{2,4})(?:[?#]|$)", re.IGNORECASE)
+_ENDING = re.compile(r"(\.[a-z0-9]{2,4})(?:[?#]|$)", re.IGNORECASE)
 GONE = "The recording can't be had at the moment. {} You can still open the original."
 
 
@@ -163,8 +148,8 @@ def _type_of(stream: Stream, place: SoundPlace) -> str:
     """Return the type of what a site answers. Raises FetchFailed for anything but audio and video."""
     said = _ALSO.get(stream.content_type, stream.content_type)
     if said in _UNTOLD:
-        named = _NAME.search(stream.url) or _NAME.search(place.url or "")
-        said = _BY_NAME.get(named[1].lower(), "") if named else ""
+        ending = _ENDING.search(stream.url) or _ENDING.search(place.url or "")
+        said = urls.RECORDING_TYPES.get(ending[1].lower(), "") if ending else ""
         known = (place.type or "").partition(";")[0].strip().lower()
         said = _ALSO.get(known, known) if _SOUND.fullmatch(_ALSO.get(known, known)) else said
     if not _SOUND.fullmatch(said):

@@ -32,6 +32,7 @@ from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
 from nexus.media.files import Files
 from nexus.media.recordings import speech
+from nexus.media.recordings.sound import ACCEPT_SOUND
 from nexus.media.recordings.speech import Attempt, HeardPiece, SoundCopy
 from nexus.storage import CHUNK, StorageError
 from nexus.storage.names import sound_path
@@ -44,7 +45,6 @@ log = logging.get_logger(__name__)
 
 #: How often to check that the item is still there, and still this attempt's.
 LOOK_SECONDS = 1.0
-ACCEPT_SOUND = "audio/*, application/ogg, video/*;q=0.9, */*;q=0.1"
 #: What the copy of the sound is called in the store. Nobody is ever shown it.
 SOUND_TYPE = "application/octet-stream"
 #: How many recordings a process listens to at once, and how many more it gets ready.
