@@ -142,11 +142,10 @@ def _import(desk: ImportDesk, batch_id: UUID, screen: Shown) -> None:
             desk.staging.discard(batch_id)
             say.hint(NOTHING)
             raise typer.Exit(INTERRUPTED if interrupted and not failed else 1)
-        for line in failed:
-            desk.staging.remove(batch_id, line.source_id)
-        if desk.state.status is not AttemptStatus.PAUSED:
-            raise Refused("Nothing is left to import.")
-        desk.resume()
+        try:
+            desk.resume_without_failed(batch_id)
+        except InvalidState as error:
+            raise Refused(error.message) from error
 
 
 def _follow(desk: ImportDesk, screen: Shown) -> bool:

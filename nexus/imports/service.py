@@ -14,7 +14,7 @@ from uuid import UUID
 
 from nexus.errors import ApiError, Conflict, InvalidRequest, InvalidState, NexusError, NotReady
 from nexus.imports.attempts import IDLE, AttemptState, Registry
-from nexus.imports.progress import FileProgress, ImportProgress
+from nexus.imports.progress import FileOutcome, FileProgress, ImportProgress
 from nexus.imports.runner import ImportRun
 from nexus.imports.staging import StagedShares, Staging
 from nexus.imports.workspaces import Workspaces
@@ -166,6 +166,19 @@ class ImportDesk:
                 raise self._refusal(LOST if paused else "No import is paused.")
             self._go(self._run)
         return resumed.state
+
+    def resume_without_failed(self, batch_id: UUID) -> AttemptState:
+        """Take out the files that can't be imported, and continue with the others.
+
+        Raises InvalidState if there are no others, and as `resume` does.
+        """
+        failed = {line.source_id for line in self.progress.of(FileOutcome.FAILED)}
+        for source in self.staging.get(batch_id).sources:
+            if source.id in failed:
+                self.staging.remove(batch_id, source.id)
+        if failed and not self.staging.get(batch_id).sources:
+            raise InvalidState("Nothing is left to import.")
+        return self.resume()
 
     def leave(self, batch_id: UUID) -> Leave:
         """Say what leaving a batch would cost, even after it went into its library. Raises NotFound.

@@ -224,6 +224,16 @@ class Staging:
         self._tell()
         return batch
 
+    def move(self, batch_id: UUID, source_id: UUID, places: int) -> None:
+        """Move a file up in the order, or down. One that is first or last stays there."""
+        with self.still:
+            batch = self.get(batch_id)
+            order = [source.id for source in batch.sources]
+            place = order.index(batch.source(source_id).id)
+            other = min(max(place + places, 0), len(order) - 1)
+            order.insert(other, order.pop(place))
+            self.reorder(batch_id, order)
+
     def discard(self, batch_id: UUID) -> None:
         """Forget a batch, and discard the attempt that is paused on it."""
         with self.still:

@@ -582,6 +582,18 @@ def test_removing_the_last_failed_file_ends_the_attempt(
     assert logged == []
 
 
+def test_an_import_without_the_files_that_failed_says_if_nothing_is_left(
+    desk: ImportDesk, book_files: dict[str, Path]
+) -> None:
+    book_files["one.pdf"].write_bytes(b"%PDF-1.4 nothing else")
+    batch_id = staged(desk, {"one.pdf": book_files["one.pdf"]})
+    desk.start(batch_id)
+    assert finished(desk) is AttemptStatus.PAUSED
+    with pytest.raises(InvalidState, match="Nothing is left to import"):
+        desk.resume_without_failed(batch_id)
+    assert desk.state.status is AttemptStatus.IDLE
+
+
 def test_a_file_that_changes_during_an_import_is_named_and_read_again(
     app: App,
     desk: ImportDesk,
@@ -921,6 +933,17 @@ def test_staged_files_are_reordered_only_by_the_exact_list(
         with pytest.raises(InvalidRequest):
             desk.staging.reorder(batch_id, wrong)
     assert [s.id for s in desk.staging.get(batch_id).sources] == ids[::-1]
+
+
+def test_a_staged_file_moves_up_and_down_as_far_as_there_are_others(
+    desk: ImportDesk, book_files: dict[str, Path]
+) -> None:
+    batch_id = staged(desk, book_files)
+    first, second, *others, last = (source.id for source in desk.staging.get(batch_id).sources)
+    desk.staging.move(batch_id, first, -1)
+    desk.staging.move(batch_id, first, 1)
+    desk.staging.move(batch_id, last, 1)
+    assert [source.id for source in desk.staging.get(batch_id).sources] == [second, first, *others, last]
 
 
 def test_staging_is_closed_while_an_import_runs_and_open_while_it_is_paused(

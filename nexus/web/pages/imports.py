@@ -13,7 +13,6 @@ from fastapi.responses import Response
 from nexus.app import App
 from nexus.errors import ApiError, CancellationFailed, Conflict, InvalidRequest, NotReady
 from nexus.imports import targets
-from nexus.imports.progress import FileOutcome
 from nexus.imports.service import ImportDesk
 from nexus.imports.staging import Batch
 from nexus.libraries import catalog
@@ -89,15 +88,14 @@ def import_remove(request: Request, nexus: Nexus, viewer: PageViewer, source_id:
 def import_move(
     request: Request, nexus: Nexus, viewer: PageViewer, source_id: UUID, by: Literal["up", "down"]
 ) -> Response:
-    def swap(desk: ImportDesk, batch: Batch) -> None:
-        order = [source.id for source in batch.sources]
-        at = order.index(batch.source(source_id).id)
-        other = at - 1 if by == "up" else at + 1
-        if 0 <= other < len(order):
-            order[at], order[other] = order[other], order[at]
-            desk.staging.reorder(batch.id, order)
-
-    return _act(request, nexus, viewer, swap, f"{HOME}#source-{source_id}")
+    places = -1 if by == "up" else 1
+    return _act(
+        request,
+        nexus,
+        viewer,
+        lambda desk, batch: desk.staging.move(batch.id, source_id, places),
+        f"{HOME}#source-{source_id}",
+    )
 
 
 @router.post("/start")
@@ -125,15 +123,7 @@ def import_resume(request: Request, nexus: Nexus, viewer: PageViewer) -> Respons
 @router.post("/resume-without")
 def import_resume_without(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
     """Take out what can't be imported, and import the rest."""
-
-    def go_on(desk: ImportDesk, batch: Batch) -> None:
-        failed = {line.source_id for line in desk.progress.of(FileOutcome.FAILED)}
-        for source in batch.sources:
-            if source.id in failed:
-                desk.staging.remove(batch.id, source.id)
-        desk.resume()
-
-    return _act(request, nexus, viewer, go_on)
+    return _act(request, nexus, viewer, lambda desk, batch: desk.resume_without_failed(batch.id))
 
 
 @router.post("/discard")

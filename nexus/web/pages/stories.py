@@ -16,6 +16,7 @@ from nexus.editorial.wording import Wording, wording_of
 from nexus.errors import ApiError, Conflict, NotFound, Unsupported
 from nexus.errors import InvalidRequest as Invalid
 from nexus.states.story import StoryStatus
+from nexus.web.api import stories as stories_api
 from nexus.web.api import story_formats
 from nexus.web.api.stories import Verb
 from nexus.web.http.context import Cursor, Nexus, PageViewer
@@ -127,10 +128,7 @@ def story_export(
     story_id: UUID,
     format: Literal["markdown", "json"] = "markdown",  # noqa: A002
 ) -> Response:
-    with nexus.sessions.read() as session:
-        story = editorial.visible_story(session, story_id, viewer)
-        moments = quote_moments(session, story, viewer)
-    return story_formats.exported(story, moments, format)
+    return stories_api.export_story(nexus, viewer, story_id, format)
 
 
 @router.post("/{story_id}/correct")
