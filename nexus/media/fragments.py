@@ -191,14 +191,12 @@ def read_text_page(session: Session, found: View, cursor: str | None = None, mos
     shown = _with_pictures(session, found, rows)
     if found.row.kind in PLAYABLE:
         times = {row.position: row.spans for row in session.all(_TIMES, place=after, last=last, **of)}
-        return TextPage(
-            [_timed(row, times.get(row.position)) for row in shown], following, found.capabilities
-        )
+        timed = [
+            TimedFragmentRow(*row, read_spans(times[row.position])) if row.position in times else row
+            for row in shown
+        ]
+        return TextPage(timed, following, found.capabilities)
     return TextPage([*shown], following, found.capabilities)
-
-
-def _timed(row: FragmentRow, kept: str | None) -> FragmentRow | TimedFragmentRow:
-    return row if kept is None else TimedFragmentRow(*row, read_spans(kept))
 
 
 def _with_pictures(session: Session, found: View, rows: list[FragmentRow]) -> list[FragmentRow]:

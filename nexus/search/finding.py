@@ -58,7 +58,10 @@ def find_items(
     if question.is_empty:
         return Findings([], terms, has_words=False)
     scope = narrow(session, scope, terms)
-    words = _better([*find_words(session, scope, terms), *titles])
+    hits = sorted([*find_words(session, scope, terms), *titles], key=lambda hit: hit.score)
+    words = list(
+        {hit.passage.key: hit for hit in hits}.values()
+    )  # each passage with the better of its scores
     near = _near(session, scope, meaning, words) if meaning else []
     return Findings(group_items(fuse(words, near)), terms, has_words=bool(words))
 
@@ -80,12 +83,6 @@ def passage_texts(session: Session, scope: SearchScope, passages: Iterable[Chunk
     keys = listed(session, (passage.key for passage in passages))
     rows = session.all(_texts(scope.shape), numbers=keys, **scope.values)
     return {row.key: row.text for row in rows}
-
-
-def _better(hits: list[WordHit]) -> list[WordHit]:
-    """Each passage once, with the better of its scores."""
-    best = {hit.passage.key: hit for hit in sorted(hits, key=lambda hit: hit.score)}
-    return list(best.values())
 
 
 def _near(

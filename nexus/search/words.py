@@ -6,11 +6,10 @@ and change little. Candidates are scored with all words, in Python, so every dat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from nexus.db.session import Session
-from nexus.search.bm25 import Indexes, IndexFigures, Scorer
+from nexus.search.bm25 import Indexes, Scorer
 from nexus.search.candidates import RANKED, SCORED, CandidateRow, WordIndex
 from nexus.search.scope import ChunkPlace, SearchScope
 from nexus.search.terms import Term, Terms
@@ -51,15 +50,12 @@ def find_words(session: Session, scope: SearchScope, terms: Terms) -> list[WordH
     index = word_index(session)
     figures = index.figures(session, terms.wanted)
     scorer = Scorer(terms.wanted, figures)
-    candidates = _candidates(session, index, scope, _rarest_first(terms.wanted, figures))
+    counted = zip(figures.found_in, terms.wanted, strict=True)
+    rarest_first = sorted(((count, term) for count, term in counted if count), key=lambda pair: pair[0])
+    candidates = _candidates(session, index, scope, rarest_first)
     scored = [(scorer.score(Indexes(row.head, row.words, row.length)), row) for row in candidates]
     scored.sort(key=lambda pair: (-pair[0], pair[1].media_id, pair[1].position))
     return [WordHit(row.passage, score) for score, row in scored[:WANTED]]
-
-
-def _rarest_first(terms: Sequence[Term], figures: IndexFigures) -> list[tuple[int, Term]]:
-    found = zip(figures.found_in, terms, strict=True)
-    return sorted(((count, term) for count, term in found if count), key=lambda pair: pair[0])
 
 
 def _candidates(

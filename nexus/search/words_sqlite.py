@@ -123,15 +123,11 @@ class SqliteWords:
         return " AND ".join(f"({condition})" for condition in conditions)
 
     def figures(self, session: Session, terms: Sequence[Term]) -> IndexFigures:
-        found = [self._found_in(session, term) for term in terms]
+        found = [one.number for term in terms for one in session.all(_COUNT, match=self.any_of([term]))]
         row = session.first(_TOTALS)
         # The block of an index that never had a row is empty.
         rows, *tokens = (_numbers(row.block) if row and row.block else []) or [0]
         return IndexFigures(rows, sum(tokens) / max(rows, 1), tuple(found))
-
-    def _found_in(self, session: Session, term: Term) -> int:
-        row = session.first(_COUNT, match=self.any_of([term]))
-        return row.number if row else 0
 
     def newest_best(self, session: Session, scope: SearchScope, condition: str) -> list[CandidateRow]:
         return session.all(_newest_best(scope.shape), match=condition, **scope.values)

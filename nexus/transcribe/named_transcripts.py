@@ -10,7 +10,7 @@ import msgspec
 
 from nexus import logging
 from nexus.errors import ExtractionFailed, FetchFailed
-from nexus.extract import Fetched, Hints, Workbench
+from nexus.extract import Hints, Workbench
 from nexus.extract.recording import NamedTranscript, Recording
 from nexus.transcribe import Transcript
 from nexus.transcribe.choosing import rank_language
@@ -85,16 +85,13 @@ def format_of(named: NamedTranscript) -> str | None:
 
 def _read(bench: Workbench, named: NamedTranscript, recording: Recording) -> Transcript:
     fetched = bench.fetch_data(named.url, ACCEPT)
-    found = bench.read_as(Transcript, TRANSCRIPT_READER, fetched.body, _hints(named, fetched))
+    # The feed is believed before the server: many serve everything as plain text.
+    said = (named.type or fetched.content_type_header or "").partition(";")[0].strip().lower()
+    hints = Hints(fetched.url, said or None, fetched.charset, _name_of(named.url))
+    found = bench.read_as(Transcript, TRANSCRIPT_READER, fetched.body, hints)
     source = "Captions of the page" if named.kind else "Transcript from the podcast"
     language = named.language or found.language or recording.language
     return msgspec.structs.replace(found, source=source, language=language)
-
-
-def _hints(named: NamedTranscript, fetched: Fetched) -> Hints:
-    """Trust the feed before the server: many serve everything as plain text."""
-    said = (named.type or fetched.content_type_header or "").partition(";")[0].strip().lower()
-    return Hints(fetched.url, said or None, fetched.charset, _name_of(named.url))
 
 
 def _name_of(url: str) -> str:

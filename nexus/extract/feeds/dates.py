@@ -64,7 +64,8 @@ def _from_text(raw: str) -> datetime | None:
         return datetime.fromtimestamp(seconds, UTC)
     for read in (datetime.fromisoformat, parsedate_to_datetime, _from_form):
         with suppress(ValueError, OverflowError, TypeError, IndexError):
-            return _in_utc(read(raw))
+            found = read(raw)
+            return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     return None
 
 
@@ -76,19 +77,13 @@ def _from_form(raw: str) -> datetime:
     for form in _FORMS:
         with suppress(ValueError):
             found = datetime.strptime(plain, form).replace(tzinfo=UTC)
-            return found - _shift(offset) if offset else found
+            if offset is None:
+                return found
+            shift = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+            return found + shift if offset[1] == "-" else found - shift
     raise ValueError
 
 
 def _full_day(found: re.Match[str]) -> str:
     hour = int(found[1]) % 12 + (12 if found[4].lower() == "p" else 0)
     return f"{hour:02}:{found[2]}{found[3] or ''}"
-
-
-def _shift(offset: re.Match[str]) -> timedelta:
-    shift = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
-    return -shift if offset[1] == "-" else shift
-
-
-def _in_utc(found: datetime) -> datetime:
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -34,7 +34,9 @@ def read_site(data: bytes, hints: Hints) -> SiteFeeds:
     root = etree.HTML(html, _PAGES) if html.strip() else None
     if root is None:
         return SiteFeeds()
-    named = dict.fromkeys([*_channel(html, hints.url), *_alternates(root, _base_of(root, hints.url))])
+    element = root.find(".//base[@href]")
+    base = None if element is None else web_address(element.get("href"), hints.url)
+    named = dict.fromkeys([*_channel(html, hints.url), *_alternates(root, base or hints.url)])
     best = sorted(named, key=lambda one: bool(_COMMENTS.search(f"{one.url} {one.title}")))
     return SiteFeeds(one_line(root.findtext(".//title"), 500), tuple(best[:MOST_PARTS]))
 
@@ -68,8 +70,3 @@ def _channel(html: str, url: str | None) -> Iterator[NamedFeed]:
     found = _CHANNEL.search(html) if _YOUTUBE.match(url or "") else None
     if found:
         yield NamedFeed(CHANNEL_FEED.format(found[1] or found[2]))
-
-
-def _base_of(root: etree._Element, url: str | None) -> str | None:
-    element = root.find(".//base[@href]")
-    return (web_address(element.get("href"), url) if element is not None else None) or url

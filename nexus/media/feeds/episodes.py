@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
+import msgspec
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from nexus import urls
@@ -20,6 +21,7 @@ from nexus.extract.recording import NamedTranscript, Recording, TimedChapter
 from nexus.media.addresses import Known
 from nexus.media.recordings.facts import find_recording, keep_recording
 from nexus.states.media import Kind
+from nexus.transcribe.merging import fill_in
 
 #: For the case that others keep making the episode and deleting it again.
 MOST_TRIES = 5
@@ -140,12 +142,10 @@ def update_episode(session: Session, feed: FeedRow, item: FeedItemRow) -> None:
         number=item.number,
     )
     session.run(_PLAYS_FROM, media_id=item.media_id, enclosure_url=item.enclosure_url)
-    keep_recording(session, item.media_id, told if known is None else _merged(known.recording, told))
-
-
-def _merged(known: Recording, told: Recording) -> Recording:
-    values = {name: getattr(told, name) or getattr(known, name) for name in Recording.__struct_fields__}
-    return Recording(**{**values, "seconds": known.seconds or told.seconds})
+    if known is not None:
+        seconds = known.recording.seconds or told.seconds
+        told = msgspec.structs.replace(fill_in(told, known.recording), seconds=seconds)
+    keep_recording(session, item.media_id, told)
 
 
 def _find(session: Session, feed: FeedRow, item: FeedItemRow) -> Known | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -103,7 +103,10 @@ def _filled(session: Session, viewer: UUID, number: int, filters: Filters) -> _F
     }
     for name, day in (("before", filters.before), ("after", filters.after)):
         if day is not None:
-            values |= {f"{name}_day{number}": day.isoformat(), f"{name}{number}": _midnight(day)}
+            values |= {
+                f"{name}_day{number}": day.isoformat(),
+                f"{name}{number}": datetime.combine(day, time(), UTC),
+            }
     shape = _FilterShape(
         number,
         kinds,
@@ -182,10 +185,6 @@ def _conditions(shape: _FilterShape, held: FromClause) -> list[ColumnElement[boo
     return conditions
 
 
-def _of_item(held: FromClause, condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    return exists(select(media.c.id).where(media.c.id == held.c.media_id, condition).correlate(held))
-
-
 def _written_by(held: FromClause, names: list[str]) -> ColumnElement[bool]:
     text = revisions.alias("held_text")
     said = exists(
@@ -197,7 +196,7 @@ def _written_by(held: FromClause, names: list[str]) -> ColumnElement[bool]:
         )
         .correlate(held, media)
     )
-    return _of_item(held, said)
+    return exists(select(media.c.id).where(media.c.id == held.c.media_id, said).correlate(held))
 
 
 def _dated(held: FromClause, day: str, moment: str, *, is_before: bool) -> ColumnElement[bool]:
@@ -228,7 +227,3 @@ def _loosely(text: str) -> str:
         for char in UNSTORABLE.sub("", text)
     )
     return f"%{''.join(letters)}%"
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)

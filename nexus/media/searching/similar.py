@@ -19,9 +19,8 @@ from nexus.media.searching.found_order import Ranked
 from nexus.media.searching.narrowing import ALL_HELD, search_scope
 from nexus.media.workbench import Tools
 from nexus.search.finding import find_similar
-from nexus.search.fusing import TITLE_SHARE, FoundItem, fuse, group_items
+from nexus.search.fusing import TITLE_SHARE, fuse, group_items
 from nexus.search.questions import STOP_WORDS
-from nexus.search.scope import SearchScope
 from nexus.search.terms import Term, Terms
 from nexus.search.words import find_words, word_index
 
@@ -68,8 +67,9 @@ def more_like(tools: Tools, viewer: UUID, media_id: UUID, most: int = SIMILAR) -
         like = get_media(session, media_id, viewer)
         scope = search_scope(session, viewer, ALL_HELD, ())
         assert scope is not None, "there are no filters"  # noqa: S101
-        near = _by_meaning(tools, session, scope, media_id)
-        others = near or _by_words(session, scope, like)
+        model = searched_model(tools, session)
+        near = [] if model is None else find_similar(session, scope, tools.codes, model, media_id)
+        others = near or group_items(fuse(find_words(session, scope, _telling(session, like)), []))
         least = LEAST * max((one.score for one in others), default=0.0)
         ranked = [
             (Ranked(one.media_id, one.score / (1 + TITLE_SHARE)), one)
@@ -79,21 +79,13 @@ def more_like(tools: Tools, viewer: UUID, media_id: UUID, most: int = SIMILAR) -
         return Similar(like, show_hits(session, viewer, ranked[:most], Terms(())), bool(near))
 
 
-def _by_meaning(tools: Tools, session: Session, scope: SearchScope, media_id: UUID) -> list[FoundItem]:
-    model = searched_model(tools, session)
-    return [] if model is None else find_similar(session, scope, tools.codes, model, media_id)
-
-
-def _by_words(session: Session, scope: SearchScope, like: View) -> list[FoundItem]:
-    terms = _telling(session, like)
-    return group_items(fuse(find_words(session, scope, terms), [])) if terms.wanted else []
-
-
 def _telling(session: Session, like: View) -> Terms:
     """The words that are frequent in a text, and rare in others."""
     rows = session.all(_WORDS, media_id=like.row.id, number=like.row.revision)
     texts = [[*row.head.split(), *row.words.split()] for row in rows]
-    times = Counter(token for tokens in texts for token in tokens if _says_something(token))
+    times = Counter(
+        token for tokens in texts for token in tokens if len(token) > SHORTEST and token not in STOP_WORDS
+    )
     inside = Counter(token for tokens in texts for token in {*tokens})
     terms = [Term(((token,),)) for token, _ in times.most_common(WEIGHED)]
     figures = word_index(session).figures(session, terms)
@@ -105,7 +97,3 @@ def _telling(session: Session, like: View) -> Terms:
             telling.append((times[token] * math.log(1 + figures.chunks / max(found, 1)), term))
     telling.sort(key=lambda pair: -pair[0])
     return Terms(tuple(term for _, term in telling[:TELLING]))
-
-
-def _says_something(token: str) -> bool:
-    return len(token) > SHORTEST and token not in STOP_WORDS

@@ -8,6 +8,7 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy
@@ -99,7 +100,7 @@ def _with_av(file: BinaryIO) -> Decoded:
     except (av.error.FFmpegError, IndexError, StopIteration, ValueError, OSError) as error:
         raise NoSound from error
     seconds = box.duration / av.time_base if box.duration and box.duration > 0 else None
-    return Decoded(_beginning_with(first, blocks), seconds)
+    return Decoded(chain([first], blocks), seconds)
 
 
 def _av_blocks(av: Any, box: Any, stream: Any) -> Iterator[Samples]:
@@ -109,8 +110,3 @@ def _av_blocks(av: Any, box: Any, stream: Any) -> Iterator[Samples]:
             yield from (each.to_ndarray().reshape(-1) for each in resampler.resample(frame))
     with suppress(av.error.FFmpegError):
         yield from (each.to_ndarray().reshape(-1) for each in resampler.resample(None))
-
-
-def _beginning_with(first: Samples, rest: Iterator[Samples]) -> Iterator[Samples]:
-    yield first
-    yield from rest
