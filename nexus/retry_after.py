@@ -1,4 +1,4 @@
-"""How long another machine makes others wait: its Retry-After header, and the limits of such waits."""
+"""How long another machine may ask to wait, and its Retry-After header."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 
 #: The longest wait that a Retry-After header may ask for, in seconds.
 LONGEST_WAIT = 3600.0
-#: A provider that blocks this address is left alone for so long at most.
+#: The longest wait for a provider that blocks this address.
 LONGEST_BLOCK = timedelta(days=1)
 
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from nexus.errors import WorkError
-from nexus.retry_after import LONGEST_BLOCK
+from nexus.retry_after import LONGEST_BLOCK, LONGEST_WAIT
 
 MAX_TRIES = 3
-#: Even if a site asks to be left alone for longer.
-LONGEST_WAIT = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -41,4 +39,5 @@ def backoff(seconds: float, tries: int) -> timedelta:
 def _wait(error: WorkError, seconds: float, tries: int) -> timedelta:
     """Return the backoff, or the wait that the other side asked for if that is longer."""
     asked = timedelta(seconds=error.retry_after or 0)
-    return max(backoff(seconds, tries), min(asked, LONGEST_BLOCK if error.lasting else LONGEST_WAIT))
+    longest = LONGEST_BLOCK if error.lasting else timedelta(seconds=LONGEST_WAIT)
+    return max(backoff(seconds, tries), min(asked, longest))

@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from nexus.errors import FetchBusy, FetchFailed, FetchHttp4xx, ProviderBlocked
-from nexus.work.retry import LONGEST_WAIT, MAX_TRIES, Again, decide
+from nexus.retry_after import LONGEST_WAIT
+from nexus.work.retry import MAX_TRIES, Again, decide
 
 
 def test_a_site_that_blocks_this_address_is_left_alone_for_a_day_at_most() -> None:
@@ -15,9 +16,9 @@ def test_a_site_that_blocks_this_address_is_left_alone_for_a_day_at_most() -> No
 
 def test_other_sites_are_left_alone_for_an_hour_at_most() -> None:
     busy = FetchBusy()
-    busy.retry_after = 10 * LONGEST_WAIT.total_seconds()
+    busy.retry_after = 10 * LONGEST_WAIT
     again = decide(busy, 1, 5.0)
     assert again is not None
-    assert again.wait == LONGEST_WAIT
+    assert again.wait.total_seconds() == LONGEST_WAIT
     assert decide(FetchFailed(), MAX_TRIES, 5.0) is None
     assert decide(FetchHttp4xx(), 1, 5.0) is None
