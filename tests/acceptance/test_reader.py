@@ -320,6 +320,17 @@ def test_a_foreign_script_reads_from_its_own_side(shelf_page: Page, shelf: Shelf
     assert abs(line.evaluate(right)) < 2
 
 
+def test_an_author_in_a_foreign_script_stands_before_the_dot_as_others_do(
+    shelf_page: Page, shelf: Shelf
+) -> None:
+    read(shelf_page, shelf, "rich")
+    author = shelf_page.locator(".author")
+    author.evaluate("(name) => (name.textContent = 'عائشة')")
+    left = "(name) => { const range = document.createRange(); range.selectNodeContents(name);"
+    left += " return range.getBoundingClientRect().left - name.getBoundingClientRect().left; }"
+    assert abs(author.evaluate(left)) < 2
+
+
 def test_an_invalid_place_in_the_text_is_refused_kindly(shelf_page: Page, shelf: Shelf) -> None:
     read(shelf_page, shelf, "article")
     here = path(shelf_page)
