@@ -112,10 +112,11 @@ class SitePace:
             self._leave(target.site, name)
 
     def rest(self, target: Target, seconds: float) -> None:
-        """Send no requests to this host and port for a while."""
+        """Send no requests to this host and port for a while, or for longer if an earlier answer asked for that."""
 
         def act(state: SiteState, now: float) -> None:
-            state.rests[str(target.port)] = now + seconds
+            port = str(target.port)
+            state.rests[port] = max(state.rests.get(port, 0.0), now + seconds)
 
         self._change(target.site, act)
 

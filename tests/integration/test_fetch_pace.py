@@ -239,6 +239,17 @@ def test_a_site_that_sends_retry_after_is_left_alone(
     assert isinstance(fetcher.get(hostile_site.url()), Download)
 
 
+def test_a_site_is_left_alone_for_the_longest_of_what_it_has_asked_for(time: SetTime) -> None:
+    pace = SitePace(2, 0, System(clock=time, sleep=time.sleep))
+    deadline = FetchDeadline(30, 30, time)
+    with pace.place(target("a.test"), deadline), pace.place(target("a.test"), deadline):
+        pace.rest(target("a.test"), 60)
+        pace.rest(target("a.test"), 5)
+    time.time += 10
+    with pytest.raises(FetchBusy, match="asked Nexus to wait"), pace.place(target("a.test"), deadline):
+        pass
+
+
 def test_retry_after_of_one_site_does_not_delay_another(
     hostile_site: Hostile, time: SetTime, make: Callable[..., Fetcher]
 ) -> None:
