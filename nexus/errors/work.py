@@ -261,7 +261,7 @@ class FetchRateLimited(FetchFailed):
 
 
 class FetchHttp4xx(FetchFailed):
-    """The site refused to show this page. Open the original to see whether it still exists."""
+    """The site does not have this page, or refuses to show it. Open the original."""
 
     code = "E_FETCH_HTTP_4XX"
     transient = False
@@ -274,7 +274,7 @@ class FeedGone(FetchHttp4xx):
 
 
 class FetchBlockedAddress(FetchFailed):
-    """The address is in a private network, which Nexus does not fetch from. Add a public address."""
+    """Nexus does not fetch from this address. Add a public address, without a port."""
 
     code = "E_FETCH_BLOCKED_ADDRESS"
     transient = False
@@ -295,14 +295,14 @@ class FetchRedirects(FetchFailed):
 
 
 class FetchWrongType(FetchFailed):
-    """There is no page or PDF at this address. Add the address of an article."""
+    """There is no page, PDF or EPUB at this address. Add the address of an article."""
 
     code = "E_FETCH_WRONG_TYPE"
     transient = False
 
 
 class FetchInsecure(FetchFailed):
-    """The site's certificate is not valid. Check it in a browser; Nexus does not fetch without a valid one."""
+    """Nexus could not connect to the site securely. Check that it opens in a browser."""
 
     code = "E_FETCH_INSECURE"
     transient = False

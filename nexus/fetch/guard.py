@@ -20,6 +20,7 @@ MAX_LOCATION = 8192
 HOST_PORT = re.compile(r"[^\s/?#@\\*]+:0*[1-9][0-9]*")
 
 NOT_AN_ADDRESS = "Nexus can't open this address. Use one that starts with http:// or https://."
+PRIVATE = "The address is in a private network, which Nexus does not fetch from. Add a public address."
 CREDENTIALS = "The address contains a user name or password. Add it without them."
 
 
@@ -71,7 +72,7 @@ class Guard:
     def check(self, host: str, port: int, addresses: Iterable[Address]) -> None:
         """Check every address that a name resolves to. Raises FetchBlockedAddress."""
         if (host, port) not in self.allow and not all(map(is_public, addresses)):
-            raise FetchBlockedAddress
+            raise FetchBlockedAddress(PRIVATE)
 
     def _checked(self, parsed: can_ada.URL) -> Target:
         if parsed.protocol not in DEFAULT_PORTS or not parsed.hostname:

@@ -30,6 +30,9 @@ READ_BYTES = 64 * 1024
 #: How long each address of a name is tried if there are several, in seconds.
 ADDRESS_PATIENCE = 5.0
 
+NOT_TRUSTED = (
+    "The site's certificate is not valid. Check it in a browser; Nexus does not fetch without a valid one."
+)
 NO_TLS = "The site offers no secure connection that Nexus supports. Check that it opens in a browser."
 
 Connect = Callable[[Address, int, float], socket.socket]
@@ -118,7 +121,7 @@ class TlsStream(httpcore2.NetworkStream):
             self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
             self._exchange(self._tls.do_handshake)
         except ssl.SSLCertVerificationError as error:
-            raise FetchInsecure from error
+            raise FetchInsecure(NOT_TRUSTED) from error
         except ssl.SSLEOFError as error:
             raise FetchFailed(BROKE_OFF) from error
         except (ssl.SSLError, ValueError) as error:  # ValueError: no certificate could hold this name

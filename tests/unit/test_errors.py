@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nexus import errors
-from nexus.errors import ApiError, NexusError, WorkError, describe
+from nexus.errors import (
+    ApiError,
+    FetchBlockedAddress,
+    FetchHttp4xx,
+    FetchInsecure,
+    NexusError,
+    WorkError,
+    describe,
+)
 
 
 def drawn(error: type[NexusError], indent: str = "", branch: str = "") -> Iterator[tuple[str, str]]:
@@ -37,6 +45,12 @@ def test_tree_in_the_docstring_is_the_tree_of_classes() -> None:
         assert f"{line} ".startswith(f"{name} ")
         if name not in roots:
             assert " ".join(line.removeprefix(name).split()) == said
+
+
+def test_what_is_said_of_all_failures_with_a_code_is_true_of_every_cause() -> None:
+    """The sentence heads a list of failures that have only their code in common."""
+    causes = {FetchHttp4xx: "refused", FetchBlockedAddress: "private network", FetchInsecure: "certificate"}
+    assert [error for error, cause in causes.items() if cause in describe(error)] == []
 
 
 def test_every_error_says_what_happened_and_is_exported() -> None:
