@@ -153,6 +153,18 @@ def test_selected_items_are_copied_and_moved(browser: httpx2.Client, me: Caller)
     assert again.endswith("&done=moved&count=0&refused=1"), "it is not there any more"
 
 
+def test_nothing_is_copied_while_there_is_only_one_library(browser: httpx2.Client, me: Caller) -> None:
+    me.add()
+    assert "copy-selected" not in browser.get("/").text
+    me.library("Research")
+    assert "copy-selected" in browser.get("/").text
+
+
+def test_the_shortcuts_say_that_the_slash_searches(browser: httpx2.Client) -> None:
+    pages = ["/", "/admin/jobs", "/admin/add-article", "/admin/stories"]
+    assert [page for page in pages if "/ Search" not in said(browser.get(page))] == []
+
+
 def test_moving_needs_an_open_library_and_one_to_go_to(browser: httpx2.Client, me: Caller) -> None:
     research, item = me.library("Research"), str(me.add())
     assert browser.post("/items/move-selected", data={"to": research, "chosen": [item]}).status_code == 400

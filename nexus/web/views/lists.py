@@ -87,7 +87,9 @@ class LibraryMenu:
 
     @property
     def targets(self) -> list[MyLibrary]:
-        """Where items of this list can be copied to."""
+        """Where items of this list can be copied to. The only library holds them all."""
+        if len(self.libraries) < 2:
+            return []
         return [one for one in self.libraries if one.role is Role.ADMIN and one != self.current]
 
 
