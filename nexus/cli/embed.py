@@ -51,7 +51,7 @@ def index_again(data_dir: Path | None, *, as_json: bool) -> None:
         say.as_json(done._asdict())
         return
     if done.words:
-        say.line("The index of words was made again.")
+        say.line("The index of words was rebuilt.")
     if done.items:
         found = say.amount(done.items, "item is", "items are")
         say.line(f"{found} found by words again. A worker makes the vectors that are missing.")

@@ -126,7 +126,7 @@ def _from_file(
         raise Refused(f"This file can't be read: {path}: {error.strerror}.", MISUSED) from error
     done = requests.subscribe_to_outlines(app.tools, app.queue, viewer, data, wishes, library_id)
     if done.known:
-        say.hint(f"{say.amount(len(done.known), 'feed was', 'feeds were')} there already.")
+        say.hint(f"{say.amount(len(done.known), 'feed was', 'feeds were')} already there.")
     for address in done.refused:
         say.problem(f"{address}: this is not the address of a feed.")
     return done

@@ -55,7 +55,7 @@ def status(
         bool, typer.Option("--archived", help="Only what you archived, which is left out otherwise.")
     ] = False,
     sort: Annotated[ListOrder, typer.Option(help="What to sort by.")] = ListOrder.ADDED,
-    reverse: Annotated[bool, typer.Option("--reverse", help="Show the other end first.")] = False,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Reverse the order.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="The most items to list.")] = 20,
     user: User = None,
     data_dir: DataDir = None,

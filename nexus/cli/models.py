@@ -41,7 +41,7 @@ def _is_whole(found: InstalledModel) -> bool:
     try:
         require_whole(found.folder, found.digests)
     except WrongModel as error:
-        say.line(f"The model {error}. It is made again.")
+        say.line(f"The model {error}. It is being rebuilt.")
         return False
     return True
 

@@ -31,7 +31,7 @@ def refresh_items(
         viewer = acting_user(app.settings, user)
         chosen = _outdated(app, viewer) if outdated else list(dict.fromkeys(media_ids))
         if not chosen:
-            say.hint("Everything was read by the extractors installed now.")
+            say.hint("Nothing is outdated: every item was read by an extractor that is installed now.")
         results = [_tell(app, viewer, media_id, as_json=as_json) for media_id in chosen]
     if not all(results):
         raise typer.Exit(FAILED)

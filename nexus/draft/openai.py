@@ -63,7 +63,7 @@ UNKNOWN_FORMAT = frozenset({400, 422})
 HOPELESS = frozenset({"context_length_exceeded", "model_not_found", "content_policy_violation"})
 NO_CREDIT = "insufficient_quota"
 
-NOT_A_MODEL = "The model's address does not answer like a model. Check it: most end in /v1."
+NOT_A_MODEL = "No model answers at this address. Check it: most end in /v1."
 DECLINED = "The model declined to draft this article. Set another model, or write the story by hand."
 
 

@@ -141,7 +141,7 @@ def walk_story(session: Session, story_id: UUID, verb: str, revision: int, actor
         return None
     if row.stale:
         raise Conflict(CHANGED)
-    raise InvalidState(f"A story that is {row.state} can't be changed so.")
+    raise InvalidState(f"This can't be done in the story's present state ({row.state}).")
 
 
 def slug(headline: str, story_id: UUID) -> str:

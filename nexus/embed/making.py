@@ -54,7 +54,7 @@ def make_model(say: Callable[[str], None]) -> InstalledModel:
             return _make(Path(workshop), place, say)
     except OSError as error:
         raise NotMade(
-            f"The model can't be written to {place}: {error.strerror}. Make room, or check its rights."
+            f"The model can't be written to {place}: {error.strerror}. Free some space, or check its permissions."
         ) from None
 
 
@@ -82,7 +82,7 @@ def _make(workshop: Path, place: Path, say: Callable[[str], None]) -> InstalledM
     found = find_installed()
     if found is None:
         raise NotMade(
-            f"The model was written to {place}, but can't be read there. Check the folder's rights."
+            f"The model was written to {place}, but can't be read there. Check the folder's permissions."
         )
     return found
 
@@ -114,7 +114,7 @@ def _run(command: list[str], failed: str, environment: dict[str, str]) -> None:
         raise NotMade(f"{failed}: it took too long. Try again.") from None
     if ran.returncode:
         last = (ran.stderr.strip() or ran.stdout.strip()).splitlines()[-1:]
-        raise NotMade(f"{failed}, then try again. The last word was: {''.join(last)}")
+        raise NotMade(f"{failed}, then try again. The last output was: {''.join(last)}")
 
 
 def _open_to_all(place: Path, made: Path) -> None:

@@ -38,9 +38,7 @@ CHARACTERS_PER_TOKEN = 4
 MOST_BYTES = 32 * 1024 * 1024
 #: Nobody waits longer than this for a search.
 QUERY_SECONDS = 10.0
-NOT_A_MODEL = (
-    "The embedding model's address does not answer like one. Check NEXUS_EMBED_BASE_URL: most end in /v1."
-)
+NOT_A_MODEL = "No embedding model answers at its address. Check NEXUS_EMBED_BASE_URL: most end in /v1."
 
 
 class _Vector(msgspec.Struct):

@@ -111,7 +111,7 @@ class Conflict(ApiError):
 
 
 class TooManySubscriptions(Conflict):
-    """You subscribe to as many feeds as you may. Unsubscribe from some of them first."""
+    """You have reached the limit of feeds to subscribe to. Unsubscribe from some of them first."""
 
     code = "E_TOO_MANY_SUBSCRIPTIONS"
 
@@ -176,7 +176,7 @@ class SignUploadFailed(ApiError):
 
 
 class SourceUnavailable(ApiError):
-    """The recording can't be had from its site at the moment. Open the original, or try again later."""
+    """The recording can't be fetched from its site at the moment. Open the original, or try again later."""
 
     code = "E_SOURCE_UNAVAILABLE"
     status = 502

@@ -45,7 +45,7 @@ class TranscriptionTurn(TranscriptionFailed):
 
 
 class TranscriptionBusy(TranscriptionFailed):
-    """Nexus transcribes another recording at the moment. This one is next, or soon."""
+    """Nexus is transcribing another recording. This one is next, or soon."""
 
     code = "E_TRANSCRIPTION_BUSY"
     transient = True

@@ -99,14 +99,14 @@ class TextUnreadable(ExtractionFailed):
 
 
 class TranscriptUnreadable(ExtractionFailed):
-    """This is not a transcript that Nexus can read. Bring it as WebVTT, SRT, JSON or plain text in UTF-8."""
+    """This is not a transcript that Nexus can read. Save it as WebVTT, SRT, JSON or plain text in UTF-8."""
 
     code = "E_TRANSCRIPT_UNREADABLE"
     stage = "transcribe"
 
 
 class FeedUnreadable(ExtractionFailed):
-    """What this address answers is not a feed. Open it in a browser, and look for the feed on its site."""
+    """This address does not lead to a feed. Open it in a browser, and look for the feed on its site."""
 
     code = "E_FEED_UNREADABLE"
 
@@ -175,13 +175,13 @@ class TranscriptUnavailable(WorkError):
 
 
 class VideoUnavailable(TranscriptUnavailable):
-    """This video is private or was removed. Check that it opens in a browser, or drop a transcript here."""
+    """This video is private or was removed. Check that it opens in a browser, or add a transcript."""
 
     code = "E_VIDEO_UNAVAILABLE"
 
 
 class VideoAgeRestricted(TranscriptUnavailable):
-    """This video is for adults who are signed in, so Nexus can't get its captions. Drop a transcript here."""
+    """This video is for adults who are signed in, so Nexus can't get its captions. Add a transcript."""
 
     code = "E_VIDEO_AGE_RESTRICTED"
 
@@ -330,7 +330,7 @@ class FetchInfected(FetchFailed):
 
 
 class FetchNoRoom(FetchFailed):
-    """Your files and pictures take up all the room that you have. Delete some, then refresh this item."""
+    """Your files and pictures use up all your storage. Delete some, then refresh this item."""
 
     code = "E_FETCH_NO_ROOM"
     transient = False
@@ -368,7 +368,7 @@ class PicturesTooMany(PictureRefused):
 
 
 class PictureNoRoom(PictureRefused):
-    """Your files and pictures take up all the room that you have. Delete some, then refresh this item."""
+    """Your files and pictures use up all your storage. Delete some, then refresh this item."""
 
     code = "E_PICTURE_NO_ROOM"
 

@@ -45,7 +45,7 @@ JSON = "application/json"
 OEMBEDS = {"youtube": youtube_oembed, "vimeo": vimeo_oembed}
 
 
-NO_SOUND = "It has no transcript, and its site does not give Nexus its sound. Drop a transcript here."
+NO_SOUND = "It has no transcript, and its site does not give Nexus its sound. Add a transcript."
 
 
 @dataclass

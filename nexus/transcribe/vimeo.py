@@ -25,9 +25,9 @@ MOST = 500
 BLOCKED = "Vimeo blocks requests from this address at the moment. Nexus tries again later on its own."
 NOT_SHOWN = (
     "Vimeo shows this video on chosen sites or to chosen people only, so Nexus can't get its captions. "
-    "Drop a transcript here."
+    "Add a transcript."
 )
-UNREADABLE = "Vimeo's answer can't be read. Look for a newer Nexus, or drop a transcript here."
+UNREADABLE = "Vimeo's answer can't be read. Look for a newer Nexus, or add a transcript."
 
 
 def vimeo_oembed(source: Source) -> str:

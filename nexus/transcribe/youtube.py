@@ -44,11 +44,11 @@ PAGE, JSON, CAPTIONS = "text/html", "application/json", "text/xml, application/x
 NO_CAPTIONS = "<transcript/>"
 
 BLOCKED = "YouTube blocks requests from this address at the moment. Nexus tries again later on its own."
-UNREADABLE = "YouTube's answer can't be read. Look for a newer Nexus, or drop a transcript here."
-FOR_ITS_PLAYER = "YouTube gives the captions of this video to its own player only. Drop a transcript here."
+UNREADABLE = "YouTube's answer can't be read. Look for a newer Nexus, or add a transcript."
+FOR_ITS_PLAYER = "YouTube gives the captions of this video to its own player only. Add a transcript."
 NOT_SHOWN = (
     "YouTube does not play this video here: it may be for members or for some countries only, or not have begun. "
-    "Retry later, or drop a transcript here."
+    "Retry later, or add a transcript."
 )
 #: Looked for in what YouTube says. The library asks for English.
 _REASONS: tuple[tuple[str, type[WorkError], str | None], ...] = (

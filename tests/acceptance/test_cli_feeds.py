@@ -55,7 +55,7 @@ def test_opml_goes_in_and_comes_out(terminal: Terminal, pages: Pages, tmp_path: 
     assert terminal.run("subscribe", str(listing)).code == 0
     assert f'xmlUrl="{pages.url("/feed")}"' in terminal.run("feeds", "--opml").out
     again = terminal.run("subscribe", str(listing))
-    assert (again.code, "1 feed was there already" in again.err) == (0, True)
+    assert (again.code, "1 feed was already there" in again.err) == (0, True)
     terminal.environment["NEXUS_SUBSCRIPTIONS_PER_USER"] = "1"
     urls = [pages.url("/feed"), pages.url("/other")]
     outlined = "".join(f'<outline xmlUrl="{url}"/>' for url in urls)

@@ -126,7 +126,7 @@ def test_what_a_first_poll_has_brought_appears_by_itself(
     page.goto(f"{live_site.url}/following")
     import_feed(page, sites.url("/held/blog"))
     page.locator(".feed .item-title a").click()
-    expect(page.get_by_text("Nexus reads it in a moment.")).to_be_visible()
+    expect(page.get_by_text("Nexus will read it in a moment.")).to_be_visible()
     sites.gate.set()
     expect(page.get_by_text("Story 3", exact=True)).to_be_visible()
     expect(page.get_by_text("Last read")).to_be_visible()
@@ -190,7 +190,7 @@ def test_a_feed_that_is_gone_says_so(page: Page, live_site: LiveSite, sites: Pag
     expect(page.locator(".feed .badge")).to_have_text("Gone")  # without a reload
     page.locator(".feed .item-title a").click()
     expect(page).to_have_url(re.compile("/following/[0-9a-f-]{36}$"))
-    expect(page.locator(".failure")).to_contain_text("no more")
+    expect(page.locator(".failure")).to_contain_text("no longer exists")
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     assert violations(page) == []
     page.goto(f"{live_site.url}/following")

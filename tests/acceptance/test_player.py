@@ -266,7 +266,7 @@ def test_a_recording_that_is_gone_says_so_and_plays_once_it_is_back(
 ) -> None:
     visit(page, live_site, make(about(sounds.url("/later.wav"))))
     toggle(page, "Play")
-    expect(page.get_by_role("alert")).to_contain_text("The recording can't be had at the moment.")
+    expect(page.get_by_role("alert")).to_contain_text("The recording can't be fetched at the moment.")
     sounds["/later.wav"] = Published(tone(5))
     toggle(page, "Play")
     expect(page.locator("#player")).to_have_class(re.compile("is-playing"))

@@ -112,7 +112,7 @@ def test_the_page_of_a_failed_video_takes_a_file_or_a_pasted_text(
     browser = site.anyone(Cookie=cookie_of(app.sessions, me.user), Origin=site.url)
     address = f"/items/{silent}"
     shown = browser.get(address).text
-    assert "Bring its transcript" in shown
+    assert "Add its transcript" in shown
     assert "Paste the text of the page" not in shown
     wrong = browser.post(f"{address}/transcript", files={"file": ("a.vtt", b"<b>nothing")})
     assert wrong.status_code == 400

@@ -66,7 +66,7 @@ def test_a_recording_without_a_transcript_offers_to_transcribe_it(
 ) -> None:
     page = see(add_recording(app, me.user, about(SOUND)))
     assert HERE in page
-    assert "Bring its transcript" in page
+    assert "Add its transcript" in page
     assert 'id="player"' in page
 
 
@@ -111,7 +111,7 @@ def test_a_video_whose_sound_nexus_cannot_get_offers_no_transcription(
     page = see(add_recording(app, me.user, about(None), url="https://www.youtube.com/watch?v=dQw4w9WgXcQ"))
     assert HERE not in page
     assert "make speech" not in page
-    assert "Bring its transcript" in page
+    assert "Add its transcript" in page
 
 
 def test_the_notes_of_an_episode_are_on_its_page(app: App, me: Caller, see: See) -> None:
@@ -184,10 +184,10 @@ class TestBlocked:
 
     def test_its_page_says_until_when_it_waits_and_what_to_do(self, see: See, blocked: UUID) -> None:
         page = see(blocked)
-        assert "youtube.com is refusing Nexus its transcripts" in page
+        assert "youtube.com does not give Nexus its transcripts" in page
         assert "Nexus tries again at <time" in page
-        assert "If you have its transcript, bring it" in page
-        assert "Bring its transcript" in page.partition("</details>")[0]
+        assert "If you have its transcript, add it" in page
+        assert "Add its transcript" in page.partition("</details>")[0]
 
     def test_the_api_says_whom_it_waits_for_and_why(
         self, app: App, me: Caller, clock: SetClock, blocked: UUID

@@ -43,5 +43,5 @@ def require_share(session: Session, share: SubscriptionShare, viewer: UUID) -> N
     (own,) = session.all(_OWN, user_id=viewer)
     if own.how_many > share.most:
         raise TooManySubscriptions(
-            f"You subscribe to {share.most} feeds, which is as many as you may. Unsubscribe from some of them first."
+            f"You subscribe to {share.most} feeds, which is the limit. Unsubscribe from some of them first."
         )

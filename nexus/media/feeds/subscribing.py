@@ -288,7 +288,7 @@ def change_subscription(
         move = _PAUSE if is_paused else _RESUME
         moved = move(session, subscription_id, actor=str(viewer))
         if isinstance(moved, Missed) and moved.verdict is Verdict.REFUSE:
-            raise InvalidState("This feed is gone. Resume it to look whether it is back, or unsubscribe.")
+            raise InvalidState("This feed is gone. Resume it to check whether it is back, or unsubscribe.")
 
 
 def ask_for_poll(
@@ -304,7 +304,7 @@ def ask_for_poll(
     if found.polled_at is not None and session.now - found.polled_at < LEAST_PAUSE:
         left = LEAST_PAUSE - (session.now - found.polled_at)
         raise RateLimited(
-            "This feed was asked less than a minute ago. Wait a moment, then try again.",
+            "This feed was polled less than a minute ago. Wait a moment, then try again.",
             int(left.total_seconds()) + 1,
         )
     given = {"subscription_id": subscription_id, "now": session.now, "request_id": request_id}

@@ -43,7 +43,7 @@ def bring_transcript(tools: Tools, media_id: UUID, viewer: UUID, data: bytes, hi
             "Only videos and episodes have transcripts. Paste the text of this item instead."
         )
     if len(data) > MOST_TRANSCRIPT:
-        raise FileTooLarge(f"A transcript has at most {MOST_TRANSCRIPT // 2**20} MiB. Bring a smaller one.")
+        raise FileTooLarge(f"A transcript has at most {MOST_TRANSCRIPT // 2**20} MiB. Use a smaller one.")
     recording = None if known is None else known.recording
     try:
         found = tools.read_at_once(viewer, Transcript, TRANSCRIPT_READER, data, hints)

@@ -36,7 +36,7 @@ _SOUND = re.compile(r"(audio|video)/(?![^/]*\+xml$)[a-z0-9!#$&^_.+-]{1,60}", re.
 _ALSO = {"application/ogg": "audio/ogg", "application/mp4": "video/mp4"}
 _UNTOLD = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
 _ENDING = re.compile(r"(\.[a-z0-9]{2,4})(?:[?#]|$)", re.IGNORECASE)
-GONE = "The recording can't be had at the moment. {} You can still open the original."
+GONE = "The recording can't be fetched at the moment. {} You can still open the original."
 
 
 class SoundPlace(NamedTuple):
@@ -153,7 +153,7 @@ def _type_of(stream: Stream, place: SoundPlace) -> str:
         known = (place.type or "").partition(";")[0].strip().lower()
         said = _ALSO.get(known, known) if _SOUND.fullmatch(_ALSO.get(known, known)) else said
     if not _SOUND.fullmatch(said):
-        raise FetchFailed("Its address answers with something else than audio or video.")
+        raise FetchFailed("Its address leads to something other than audio or video.")
     return said
 
 

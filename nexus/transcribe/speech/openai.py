@@ -40,9 +40,7 @@ MOST_BYTES = 8 * 1024 * 1024
 MOST_SEGMENTS = 6000
 #: How often to check whether somebody still waits for the answer.
 LOOK_SECONDS = 0.5
-NOT_A_MODEL = (
-    "The speech model's address does not answer like one. Check NEXUS_SPEECH_BASE_URL: most end in /v1."
-)
+NOT_A_MODEL = "No speech model answers at its address. Check NEXUS_SPEECH_BASE_URL: most end in /v1."
 _PARAGRAPHS = re.compile(r"\n\s*\n|\r\n\s*\r\n")
 
 

@@ -96,6 +96,6 @@ class FoundPage(Answer):
 class SimilarOut(Answer):
     items: list[FoundOut]
     by: Literal["words", "words_and_meaning"] = Field(
-        description="`words` if the item has no vectors to compare: then its most telling words are looked for."
+        description="`words` if the item has no vectors to compare: then its most distinctive words are searched for."
     )
     capabilities: CapabilitiesOut

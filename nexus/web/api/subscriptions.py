@@ -58,7 +58,7 @@ def subscribe(nexus: Nexus, viewer: Viewer, body: SubscribeBody, request: Reques
     """The feed behind the address is looked up first, and polled for the first time soon after.
 
     For admins of the library. `E_NO_FEED`: there is none. `E_FEED_UNREACHABLE`: the site gives no answer.
-    `E_TOO_MANY_SUBSCRIPTIONS`: you subscribe to as many as you may.
+    `E_TOO_MANY_SUBSCRIPTIONS`: you have reached the limit.
     """
     made = requests.subscribe_to_address(
         nexus.tools, nexus.queue, viewer, body.url, body.wishes(), body.library_id, request_id(request)

@@ -38,7 +38,7 @@ async def _whole_body(request: Request) -> bytes:
     "/{media_id}/transcript",
     responses=answers(Data[EnteredOut], 403, 404, 413),
     openapi_extra=_BODY,
-    summary="Bring its transcript",
+    summary="Add its transcript",
 )
 @waits_for_store
 def put_transcript(

@@ -50,7 +50,7 @@ async def _wanted(
             "shortest to read first. Without a text an item has no title, date or length."
         ),
     ] = Sort.ADDED,
-    reverse: Annotated[bool, Query(description="The other end first.")] = False,
+    reverse: Annotated[bool, Query(description="Reverses the order.")] = False,
 ) -> Wanted:
     """Raises InvalidRequest for a status or a moment that does not exist."""
     if status is not None and status not in set(MediaStatus):

@@ -23,7 +23,7 @@ _TROUBLE = {
     S.ACTIVE: "The last poll failed",
     S.FAILING: "The last polls failed. Nexus keeps trying, less and less often",
     S.PAUSED: "The last poll failed",
-    S.GONE: "This feed is no more, so Nexus has stopped polling it",
+    S.GONE: "This feed no longer exists, so Nexus has stopped polling it",
 }
 
 

@@ -19,7 +19,7 @@ OUTCOMES = {
     FileOutcome.PARSING: Badge("Extracting", "working"),
     FileOutcome.PARSED: Badge("Extracted", "ready"),
     FileOutcome.SPLIT: Badge("Prepared", "ready"),
-    FileOutcome.DUPLICATE: Badge("Already in a library", "waiting"),
+    FileOutcome.DUPLICATE: Badge("Duplicate", "waiting"),
     FileOutcome.FAILED: Badge("Failed", "failed"),
     FileOutcome.COMMITTED: Badge("Imported", "ready"),
 }
