@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Dialog, Locator, Page, expect
 
-from tests.kit.browser import LiveSite, signed_in
+from tests.kit.browser import LiveSite, add_failed, opened, signed_in
 from tests.kit.http import Caller
 from tests.kit.job_calls import TEXT, enter_job
 from tests.kit.story_calls import draft_story
@@ -118,6 +118,17 @@ def test_pasted_text_is_offered_again_after_leaving(page: Page, live_site: LiveS
     page.get_by_role("button", name="Use this text").click()
     expect(page.locator("h1")).to_have_text("Boats")
     expect_nothing_kept(page)
+
+
+def test_the_text_of_an_item_is_saved_without_a_warning(page: Page) -> None:
+    opened(page, add_failed(page, "never/walled"))
+    page.get_by_text("Paste the text of the page").click()
+    page.get_by_label("Text of the page").press_sequentially("Boats")
+    asked: list[Dialog] = []
+    page.on("dialog", asked.append)  # nobody answers
+    page.get_by_role("button", name="Use this text").click()
+    expect(page.locator("#prose")).to_contain_text("Boats")
+    assert asked == []
 
 
 def test_text_typed_into_a_page_with_an_offer_does_not_replace_what_is_offered(

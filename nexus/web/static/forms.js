@@ -203,6 +203,9 @@
     if (detail.successful && detail.elt.matches("form")) forget(keyOf(detail.elt));
   });
   document.addEventListener("htmx:afterSwap", offerAll);
+  document.addEventListener("htmx:beforeOnLoad", ({ detail }) => {
+    if (detail.xhr.getResponseHeader("HX-Redirect")) leaving = true; // it was saved, so nothing is left to ask about
+  });
 
   // ── Leaving ──
 
