@@ -36,17 +36,21 @@ class SignCodes:
         """How many bytes all codes take."""
         return sum(known.size for known in self._models.values())
 
-    def refresh(self, session: Session, model: str) -> bool:
+    def refresh(self, session: Session, model: str, vector_bytes: int) -> bool:
         """Take in what was committed since the last question; the first one reads everything. False if it is too much.
 
-        Threads that ask meanwhile wait, so that nobody misses anything.
+        Vectors of another length can't be compared with the question, and are left out. Threads that ask meanwhile
+        wait, so that nobody misses anything.
         """
         with self._lock:
-            known = self._models.setdefault(model, _Columns())
+            known = self._models.get(model)
+            if known is None or known.vector_bytes != vector_bytes:
+                known = self._models[model] = _Columns(vector_bytes)
             if known.is_too_large:
                 return False
             for stored in followed_vectors(session, model, known.place):
-                known.append(stored)
+                if fitting := [row for row in stored if len(row.vector) == vector_bytes]:
+                    known.append(fitting)
                 if self.memory > self._most_bytes:
                     known.give_up()
                     return False
@@ -87,6 +91,7 @@ class SignCodes:
 class _Columns:
     """Columns of numbers and codes, with room to grow: more of them do not disturb a reader of the first ones."""
 
+    vector_bytes: int
     length: int = 0
     is_too_large: bool = False
     place: VectorPlace = field(default_factory=VectorPlace)

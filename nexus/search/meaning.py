@@ -128,7 +128,7 @@ def find_meaning(
 ) -> list[MeaningHit] | None:
     """Return the chunks in scope that are nearest to a vector, nearest first. None if there are too many vectors for
     the memory: then compare what was found by words."""
-    if not codes.refresh(session, model):
+    if not codes.refresh(session, model, len(vector)):
         return None
     numbers = codes.nearest(model, vector, COMPARED)
     near = _compared(session, vector, numbers)
@@ -158,7 +158,8 @@ def item_vector(session: Session, scope: SearchScope, model: str, media_id: UUID
         return None
     import numpy as np  # noqa: PLC0415 slow to load, and not everybody searches by meaning
 
-    middle = _matrix([row.vector for row in rows]).sum(axis=0)
+    fitting = [row.vector for row in rows if len(row.vector) == len(rows[0].vector)]
+    middle = _matrix(fitting).sum(axis=0)
     return bytes((middle / (np.linalg.norm(middle) or 1.0)).astype("<f4").tobytes())
 
 

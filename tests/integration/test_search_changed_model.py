@@ -18,7 +18,7 @@ from nexus.embed.openai import OpenAiModel
 from nexus.errors import EmbeddingCrashed
 from nexus.media.searching.finding import Asked, search_items
 from nexus.media.searching.similar import more_like
-from nexus.media.searching.vectors import keep_sets
+from nexus.media.searching.vectors import FLOAT_BYTES, keep_sets
 from nexus.media.workbench import Tools
 from nexus.search.codes import SignCodes
 from tests.kit.clock import SetClock
@@ -107,7 +107,7 @@ def test_codes_of_a_model_that_is_gone_make_room_for_those_of_the_next(
 ) -> None:
     one_set = SignCodes(1 << 20)
     with app.sessions.read() as session:
-        one_set.refresh(session, old.model)
+        one_set.refresh(session, old.model, old.dimension * FLOAT_BYTES)
     tools = replace(changed(app, old), codes=SignCodes(one_set.memory))
     keep_sets(app.sessions, "letters/2")
     clock.forward(seconds=1)

@@ -7,14 +7,14 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from sqlalchemy import delete, text
+from sqlalchemy import bindparam, delete, text
 
 from nexus.app import App
 from nexus.db.session import Statement
 from nexus.db.tables import media
 from nexus.media.searching.indexing import unembedded_texts
 from nexus.search.codes import SignCodes
-from nexus.search.finding import AskedMeaning, find_items
+from nexus.search.finding import AskedMeaning, find_items, find_similar
 from nexus.search.meaning import find_meaning
 from nexus.search.questions import parse_question
 from nexus.search.words_postgres import refresh_counts
@@ -117,6 +117,21 @@ def test_above_its_memory_meaning_orders_what_words_found(app: App, viewer: UUID
             found = find_items(session, everything_of_viewer(viewer), parse_question("boat"), asked).items
         assert [item.media_id for item in found] == [items[subject], items[1 - subject]]
     assert codes.held(MODEL) == 0
+
+
+def test_vectors_of_another_length_do_not_keep_others_from_being_found(app: App, viewer: UUID) -> None:
+    odd, found = _add(app, viewer, [1, 2])
+    codes, scope = SignCodes(ROOMY), everything_of_viewer(viewer)
+    shorten = Statement(
+        text("UPDATE vectors SET vector = substr(vector, 1, 12) WHERE media_id = :odd").bindparams(
+            bindparam("odd", type_=media.c.id.type)
+        )
+    )
+    with app.sessions.begin() as session:
+        session.run(shorten, odd=odd)
+        assert find_similar(session, scope, codes, MODEL, odd) == []
+    assert _nearest(app, viewer, codes, 2) == found
+    assert _nearest(app, viewer, codes, 1) == found
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)  # SQLite counts when it is asked.
