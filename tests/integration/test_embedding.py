@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +18,7 @@ from nexus.db import migrate
 from nexus.db.chunks import ABOUT, embedding_progress, indexing
 from nexus.db.session import Statement
 from nexus.db.tables import revisions, usage
-from nexus.embed import MissingModel
+from nexus.embed import Embedded, MissingModel
 from nexus.errors import EmbeddingCrashed, EmbeddingUnusable
 from nexus.libraries.quota import Operation
 from nexus.media import versions
@@ -100,6 +101,24 @@ def test_an_embedded_item_is_ready_with_one_vector_for_each_chunk(
 def test_tokens_are_recorded_for_the_user(app: App, user: UUID, model: CountingModel) -> None:
     embed_item(with_model(app, model), readable(app, user, "one text"))
     assert [int(row.n) for row in all_rows(app, _USED)] == [len("A title") + len("one text")]
+
+
+class _WiderModel(CountingModel):
+    """Another model under the name of the first."""
+
+    def embed(self, texts: Sequence[str], progress: Callable[[int], None] = lambda _: None) -> Embedded:
+        made = super().embed(texts, progress)
+        return made._replace(vectors=[vector + bytes(4) for vector in made.vectors])
+
+
+def test_vectors_of_another_dimension_than_earlier_ones_are_refused(
+    app: App, user: UUID, model: CountingModel
+) -> None:
+    embed_item(with_model(app, model), readable(app, user, "one text"))
+    second = readable(app, user, "another text")
+    assert embed_item(with_model(app, _WiderModel()), second) == "failed"
+    assert "28 numbers, but earlier ones have 27" in (row_of(app.sessions, second).last_error_message or "")
+    assert vectors_of(app, second) == []
 
 
 def test_an_allowance_that_is_used_up_postpones_without_using_up_a_try(

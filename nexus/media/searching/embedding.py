@@ -18,8 +18,8 @@ from nexus.db.chunks import indexing
 from nexus.db.rows import IndexingRow, MediaRow
 from nexus.db.session import Query, Session
 from nexus.db.tables import media
-from nexus.embed import Embedder
-from nexus.errors import WorkError
+from nexus.embed import Embedded, Embedder
+from nexus.errors import EmbeddingFailed, EmbeddingUnusable, WorkError
 from nexus.libraries import quota
 from nexus.media import lifecycle
 from nexus.media.lifecycle import EMBEDDING
@@ -47,7 +47,7 @@ _STATUS = Query(select(media.c.processing_status).where(media.c.id == bindparam(
 _GIVE_UP = ERRANDS.let_go(error_code=bindparam("code", type_=indexing.c.error_code.type))
 
 
-class Embedding(Handler[MediaRow, Made | WorkError]):
+class Embedding(Handler[MediaRow, Made | EmbeddingFailed]):
     """Items that have just become readable. Several at once, so that short texts fill the model's batches together."""
 
     kind = EMBEDDING
@@ -77,11 +77,11 @@ class Embedding(Handler[MediaRow, Made | WorkError]):
     ) -> list[Claim[MediaRow]]:
         return [_claimed(row) for row in lifecycle.claim_unembedded(session, user_id, most, lease)]
 
-    def do(self, claim: Claim[MediaRow]) -> Made | WorkError:
+    def do(self, claim: Claim[MediaRow]) -> Made | EmbeddingFailed:
         row = claim.subject
         return _made(self._tools, row.id, row.created_by_user_id, claim.hold.attempt)
 
-    def settle(self, ended: Sequence[EndedAttempt[MediaRow, Made | WorkError]]) -> list[str]:
+    def settle(self, ended: Sequence[EndedAttempt[MediaRow, Made | EmbeddingFailed]]) -> list[str]:
         return [self._settled(one.claim, one.result) for one in ended]
 
     def put_down(
@@ -90,10 +90,10 @@ class Embedding(Handler[MediaRow, Made | WorkError]):
         vectors.end_progress(session, hold.work.id)
         return lifecycle.put_down(session, hold.work.id, hold.attempt, again, error, actor)
 
-    def _settled(self, claim: Claim[MediaRow], result: Made | WorkError) -> str:
+    def _settled(self, claim: Claim[MediaRow], result: Made | EmbeddingFailed) -> str:
         row, attempt = claim.subject, claim.hold.attempt
         with self._tools.sessions.begin() as session:
-            if isinstance(result, WorkError):
+            if isinstance(result, EmbeddingFailed):
                 again = decide(result, claim.tries, self._tools.backoff_seconds)
                 if not self.put_down(session, claim.hold, again, result, WORKER):
                     return "stale"
@@ -104,7 +104,7 @@ class Embedding(Handler[MediaRow, Made | WorkError]):
         return "ready"
 
 
-class Indexing(ErrandHandler[IndexingRow, IndexingRow, Made | WorkError | None]):
+class Indexing(ErrandHandler[IndexingRow, IndexingRow, Made | EmbeddingFailed | None]):
     """What was asked for apart from an item's status. A result of None says that there was nothing to embed."""
 
     kind = INDEXING
@@ -118,7 +118,7 @@ class Indexing(ErrandHandler[IndexingRow, IndexingRow, Made | WorkError | None])
     def take(self, session: Session, row: IndexingRow) -> Claim[IndexingRow]:  # noqa: ARG002
         return Claim(Hold(Work(INDEXING, row.id), row.attempt), row.tries, row, None)
 
-    def do(self, claim: Claim[IndexingRow]) -> Made | WorkError | None:
+    def do(self, claim: Claim[IndexingRow]) -> Made | EmbeddingFailed | None:
         row = claim.subject
         cut_uncut(self._tools.sessions, row.media_id)
         with self._tools.sessions.read() as session:
@@ -130,10 +130,10 @@ class Indexing(ErrandHandler[IndexingRow, IndexingRow, Made | WorkError | None])
     def give_up(self, session: Session, hold: Hold, error: WorkError) -> bool:
         return session.run(_GIVE_UP, code=error.code, **held_by(hold)) > 0
 
-    def settle_one(self, claim: Claim[IndexingRow], result: Made | WorkError | None) -> str:
+    def settle_one(self, claim: Claim[IndexingRow], result: Made | EmbeddingFailed | None) -> str:
         row = claim.subject
         with self._tools.sessions.begin() as session:
-            if isinstance(result, WorkError):
+            if isinstance(result, EmbeddingFailed):
                 again = decide(result, claim.tries, self._tools.backoff_seconds)
                 if not self.put_down(session, claim.hold, again, result, WORKER):
                     return "stale"
@@ -152,7 +152,7 @@ def present_embedder(tools: Tools) -> Embedder | None:
     return embedder if embedder is not None and embedder.missing is None else None
 
 
-def _made(tools: Tools, media_id: UUID, user_id: UUID, attempt: int) -> Made | WorkError:
+def _made(tools: Tools, media_id: UUID, user_id: UUID, attempt: int) -> Made | EmbeddingFailed:
     """Make the vectors that an item lacks. Texts from before there were chunks get them first."""
     embedder = tools.embedder
     assert embedder is not None, "claimed without an embedder"  # noqa: S101
@@ -160,16 +160,28 @@ def _made(tools: Tools, media_id: UUID, user_id: UUID, attempt: int) -> Made | W
         cut_uncut(tools.sessions, media_id)
         with tools.sessions.read() as session:
             lacking = unembedded_texts(session, media_id, embedder.model)
+            known = vectors.dimension_of(session, embedder.model)
         if not lacking:
             return Made(embedder.model, {}, 0)
         expected = sum(len(one.text) for one in lacking) // TOKEN_LENGTH
         quota.require_embedding(tools.sessions, tools.limits, user_id, expected)
         watch = _watch(tools, media_id, attempt, len(lacking))
         done = embedder.embed([one.text for one in lacking], watch)
-    except WorkError as error:
+        _require_dimension(done, known)
+    except EmbeddingFailed as error:
         return error
     by_chunk = {one.id: vector for one, vector in zip(lacking, done.vectors, strict=True)}
     return Made(embedder.model, by_chunk, done.tokens)
+
+
+def _require_dimension(done: Embedded, known: int | None) -> None:
+    """A server may have another model by now under the same name, whose vectors can't be compared with earlier ones."""
+    found = len(done.vectors[0]) // vectors.FLOAT_BYTES
+    if known not in {None, found}:
+        raise EmbeddingUnusable(
+            f"The embedding model's vectors have {found} numbers, but earlier ones have {known}. If the server has "
+            "another model now, set its name in NEXUS_EMBED_MODEL and restart Nexus."
+        )
 
 
 def _watch(tools: Tools, media_id: UUID, attempt: int, total: int) -> Callable[[int], None]:

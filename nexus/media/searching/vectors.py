@@ -188,6 +188,11 @@ def vector_sets_of(session: Session) -> list[VectorSet]:
     return session.all(_SETS)
 
 
+def dimension_of(session: Session, model: str) -> int | None:
+    """Return how many numbers the vectors of a model have; None if it has made none."""
+    return next((one.dimension for one in session.all(_SETS) if one.model == model), None)
+
+
 def searched_set(sets: Sequence[VectorSet], present: str) -> VectorSet | None:
     """Return the set that is searched: that of the present model if it is whole, else the newest whole one, else that
     of the present model as far as it has come."""
