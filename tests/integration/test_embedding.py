@@ -111,14 +111,16 @@ class _WiderModel(CountingModel):
         return made._replace(vectors=[vector + bytes(4) for vector in made.vectors])
 
 
-def test_vectors_of_another_dimension_than_earlier_ones_are_refused(
+def test_vectors_of_another_dimension_than_earlier_ones_are_refused_and_paid_for(
     app: App, user: UUID, model: CountingModel
 ) -> None:
     embed_item(with_model(app, model), readable(app, user, "one text"))
+    (before,) = all_rows(app, _USED)
     second = readable(app, user, "another text")
     assert embed_item(with_model(app, _WiderModel()), second) == "failed"
     assert "28 numbers, but earlier ones have 27" in (row_of(app.sessions, second).last_error_message or "")
     assert vectors_of(app, second) == []
+    assert [int(row.n) for row in all_rows(app, _USED)] == [int(before.n) + len("A titleanother text")]
 
 
 def test_an_allowance_that_is_used_up_postpones_without_using_up_a_try(

@@ -97,6 +97,7 @@ class Embedding(Handler[MediaRow, Made | EmbeddingFailed]):
                 again = decide(result, claim.tries, self._tools.backoff_seconds)
                 if not self.put_down(session, claim.hold, again, result, WORKER):
                     return "stale"
+                _record_tokens(session, row.id, row.created_by_user_id, result.tokens_used)
                 return "failed" if again is None else "released"
             if not lifecycle.mark_embedded(session, row.id, attempt):
                 return "stale"
@@ -137,6 +138,7 @@ class Indexing(ErrandHandler[IndexingRow, IndexingRow, Made | EmbeddingFailed | 
                 again = decide(result, claim.tries, self._tools.backoff_seconds)
                 if not self.put_down(session, claim.hold, again, result, WORKER):
                     return "stale"
+                _record_tokens(session, row.media_id, row.user_id, result.tokens_used)
                 return "given up" if again is None else "released"
             if not ERRANDS.finish(session, claim.hold):
                 return "stale"
@@ -178,10 +180,12 @@ def _require_dimension(done: Embedded, known: int | None) -> None:
     """A server may have another model by now under the same name, whose vectors can't be compared with earlier ones."""
     found = len(done.vectors[0]) // vectors.FLOAT_BYTES
     if known not in {None, found}:
-        raise EmbeddingUnusable(
+        error = EmbeddingUnusable(
             f"The embedding model's vectors have {found} numbers, but earlier ones have {known}. If the server has "
             "another model now, set its name in NEXUS_EMBED_MODEL and restart Nexus."
         )
+        error.tokens_used = done.tokens
+        raise error
 
 
 def _watch(tools: Tools, media_id: UUID, attempt: int, total: int) -> Callable[[int], None]:
@@ -201,8 +205,13 @@ def _watch(tools: Tools, media_id: UUID, attempt: int, total: int) -> Callable[[
 def _write(session: Session, media_id: UUID, user_id: UUID, made: Made) -> None:
     vectors.write_vectors(session, media_id, made)
     vectors.end_progress(session, media_id)
-    if made.tokens:
-        quota.record_usage(session, user_id, quota.Operation.EMBED_TOKENS, made.tokens, media_id)
+    _record_tokens(session, media_id, user_id, made.tokens)
+
+
+def _record_tokens(session: Session, media_id: UUID, user_id: UUID, tokens: int) -> None:
+    """Of what failed, too: a server has counted them."""
+    if tokens:
+        quota.record_usage(session, user_id, quota.Operation.EMBED_TOKENS, tokens, media_id)
 
 
 def _claimed(row: MediaRow) -> Claim[MediaRow]:
