@@ -62,6 +62,10 @@ class Embedder(Protocol):
         """What has to be installed first, or None. Cheap, and looked up each time: it may have been installed since."""
         ...
 
+    def find_flaw(self) -> MissingModel | None:
+        """Return why it can't be used, or None. Reads the files of a model whole; asks no server."""
+        ...
+
     def embed(self, texts: Sequence[str], progress: Callable[[int], None] = tell_nobody) -> Embedded:
         """Embed texts for searching in them. Waits its turn, and leaves the processor to others.
 

@@ -17,7 +17,7 @@ from typing import Any
 from nexus.embed import MissingModel
 from nexus.embed.child import MODEL_FILE, TOKENIZER_FILE
 from nexus.embed.model_pair import ModelFolder, ModelPair, PairedModel
-from nexus.errors import EmbeddingBadModel
+from nexus.errors import EmbeddingBadModel, EmbeddingFailed
 from nexus.inference.child import WrongModel, file_digest
 from nexus.inference.host import UnfitModel
 
@@ -57,6 +57,14 @@ class FolderModel(PairedModel):
         for name in NEEDED:
             if not (self._folder / name).is_file():
                 return MissingModel(f"NEXUS_EMBED_FOLDER names {self._folder}, which has no {name}.", None)
+        return None
+
+    def find_flaw(self) -> MissingModel | None:
+        """Loads the model, since only that tells whether it is one."""
+        try:
+            self.embed_query("x")
+        except EmbeddingFailed as error:
+            return MissingModel(str(error), None)
         return None
 
     @contextmanager

@@ -10,6 +10,7 @@ from nexus.embed import MissingModel
 from nexus.embed.installed import DIMENSION, MODEL, MOST_TOKENS, InstalledModel, find_installed
 from nexus.embed.model_pair import ModelFolder, ModelPair, PairedModel
 from nexus.errors import EmbeddingNoModel
+from nexus.inference.child import WrongModel, require_whole
 from nexus.inference.host import UnfitModel
 
 
@@ -29,11 +30,21 @@ class LocalModel(PairedModel):
 
     @property
     def missing(self) -> MissingModel | None:
-        found, command = find_installed(), f"{own_name()} models install"
+        found = find_installed()
         if found is None:
-            return MissingModel("The model for search by meaning is not installed.", command)
+            return MissingModel("The model for search by meaning is not installed.", _install())
         if self._unfit is not None and self._unfit[0] == found:
-            return MissingModel(f"The model for search by meaning {self._unfit[1]}.", command)
+            return _damaged(self._unfit[1])
+        return None
+
+    def find_flaw(self) -> MissingModel | None:
+        missing, found = self.missing, find_installed()
+        if missing is not None or found is None:
+            return missing
+        try:
+            require_whole(found.folder, found.digests)
+        except WrongModel as error:
+            return _damaged(str(error))
         return None
 
     @contextmanager
@@ -58,3 +69,11 @@ class LocalModel(PairedModel):
         if old is not None:
             old.close()
         return pair
+
+
+def _damaged(how: str) -> MissingModel:
+    return MissingModel(f"The model for search by meaning {how}.", _install())
+
+
+def _install() -> str:
+    return f"{own_name()} models install"

@@ -109,6 +109,9 @@ class OpenAiModel:
     def embed_query(self, text: str) -> bytes:
         return self._ask((text,), min(self._seconds, QUERY_SECONDS)).vectors[0]
 
+    def find_flaw(self) -> MissingModel | None:
+        return None
+
     def close(self) -> None:
         """Nothing is open between two requests."""
 

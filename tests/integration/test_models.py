@@ -241,8 +241,13 @@ def test_the_doctor_says_what_to_do_about_a_missing_model(places: Path, tmp_path
     assert found.verdict is CheckVerdict.NOTE
     assert "found by their words alone" in found.says
     assert found.advice.endswith("models install")
-    put_model(places)
+    model = put_model(places)
     assert check_embedding_model(make_settings("", tmp_path, embed="local")).verdict is CheckVerdict.OK
+    (model / "tokenizer.json").write_text("{}")
+    found = check_embedding_model(make_settings("", tmp_path, embed="local"))
+    assert found.verdict is CheckVerdict.PROBLEM
+    assert "tokenizer.json is not what it was" in found.says
+    assert found.advice.endswith("models install")
 
 
 def test_the_doctor_misses_files_in_a_folder_that_was_chosen(tmp_path: Path) -> None:
@@ -251,6 +256,15 @@ def test_the_doctor_misses_files_in_a_folder_that_was_chosen(tmp_path: Path) -> 
     assert found.verdict is CheckVerdict.PROBLEM
     assert "has no model.onnx" in found.says
     assert "NEXUS_EMBED_FOLDER" in found.advice
+
+
+def test_the_doctor_tries_a_model_in_a_folder_that_was_chosen(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    copytree(made_model().folder, own)
+    chosen = make_settings("", tmp_path, embed="folder", embed_folder=own)
+    assert check_embedding_model(chosen).verdict is CheckVerdict.OK
+    (own / "tokenizer.json").write_text("{}")
+    assert check_embedding_model(chosen).verdict is CheckVerdict.PROBLEM
 
 
 @pytest.mark.parametrize(("chosen", "says"), [("off", "NEXUS_EMBED is off"), ("openai", "text-embedding-3")])

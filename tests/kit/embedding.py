@@ -66,6 +66,9 @@ class CountingModel:
             raise self.errors.pop(0)
         return vector_of(text)
 
+    def find_flaw(self) -> MissingModel | None:
+        return self.missing
+
     def close(self) -> None:
         """Nothing runs."""
 
