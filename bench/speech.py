@@ -28,7 +28,7 @@ from nexus.transcribe.speech.local import LocalSpeech, weights_folder
 
 CLIP = Path(__file__).parents[1] / "tests" / "kit" / "sounds" / "lighthouse.opus"
 MINUTES = float(os.environ.get("NEXUS_BENCH_SPEECH_MINUTES", "10"))
-MOST_RATIO, MOST_GROWTH = 1.15, 1.2
+MOST_RATIO, MOST_GROWTH = 1.15, 1.1
 HOURS, SHORT_HOURS = 10, 0.5
 MIB = 1024 * 1024
 
@@ -45,7 +45,7 @@ print(time.process_time() - began, words)
 
 
 def ask(_: Place) -> list[Line]:
-    """The memory is that of the process that decodes, over ten hours and over a quarter of one."""
+    """The memory is that of the process that decodes, over ten hours and over half an hour."""
     if importlib.util.find_spec("faster_whisper") is None:
         raise NoData("The extra is not installed. Run: make speech")
     with tempfile.TemporaryDirectory() as folder:

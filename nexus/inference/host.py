@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,7 +188,9 @@ class ModelHost:
 class ChildProcess:
     """A process that has nothing but its socket, in a session of its own, so that Ctrl-C does not reach it."""
 
-    def __init__(self, program: str, document: IO[bytes] | None = None) -> None:
+    def __init__(
+        self, program: str, document: IO[bytes] | None = None, environment: Mapping[str, str] = ENVIRONMENT
+    ) -> None:
         self.line, theirs = socket.socketpair()
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         places = [str(Path(entry).absolute()) if Path(entry).exists() else entry for entry in sys.path]
@@ -196,7 +198,7 @@ class ChildProcess:
             try:
                 self.process = subprocess.Popen(  # noqa: S603
                     [sys.executable, "-P", "-X", "utf8", "-c", program, str(theirs.fileno()), *places],
-                    env=ENVIRONMENT | kept,
+                    env={**environment, **kept},
                     cwd="/",
                     stdin=document or subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

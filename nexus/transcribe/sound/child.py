@@ -80,14 +80,22 @@ def cut_pieces(blocks: Iterator[Samples], order: SoundOrder) -> Iterator[bytes]:
         held.append(wanted)
         size += len(wanted)
         while size >= most:
-            whole = numpy.concatenate(held)
-            cut = _quietest(whole[:most], least)
-            yield _packed(start, whole[:cut])
-            start, held, size = start + cut, [whole[cut:].copy()], size - cut
+            piece, rest = _cut(start, held, least, most)
+            held = [rest]
+            yield piece
+            start, size = start + size - len(rest), len(rest)
     if size:
         yield _packed(start, numpy.concatenate(held))
     end = _milliseconds(start + size)
     yield PIECE.pack(end, end)
+
+
+def _cut(start: int, held: list[Samples], least: int, most: int) -> tuple[bytes, Samples]:
+    """Return the answer with the next piece, and what is left. Only the rest stays in memory."""
+    whole = numpy.concatenate(held)
+    held.clear()
+    cut = _quietest(whole[:most], least)
+    return _packed(start, whole[:cut]), whole[cut:].copy()
 
 
 def _quietest(samples: Samples, least: int) -> int:
@@ -103,8 +111,11 @@ def _quietest(samples: Samples, least: int) -> int:
 
 
 def _packed(start: int, samples: Samples) -> bytes:
-    small = (numpy.nan_to_num(samples).clip(-1, 1) * 32767).astype("<i2")
-    return PIECE.pack(_milliseconds(start), _milliseconds(start + len(samples))) + small.tobytes()
+    scaled = numpy.nan_to_num(samples)
+    scaled.clip(-1, 1, out=scaled)
+    scaled *= 32767
+    times = PIECE.pack(_milliseconds(start), _milliseconds(start + len(samples)))
+    return times + scaled.astype("<i2").tobytes()
 
 
 def _milliseconds(samples: int) -> int:

@@ -13,7 +13,7 @@ from typing import BinaryIO, Self
 from nexus import logging
 from nexus.errors import SoundTooLong, SoundUnreadable, TranscriptionCrashed, TranscriptionMemory
 from nexus.inference import frames
-from nexus.inference.host import ChildProcess, ask_nobody, ending_of, start_code
+from nexus.inference.host import ENVIRONMENT, ChildProcess, ask_nobody, ending_of, start_code
 from nexus.transcribe.sound import (
     MOST_HOURS,
     PIECE,
@@ -29,6 +29,9 @@ log = logging.get_logger(__name__)
 
 START = start_code("nexus.transcribe.sound.child:run_decoder")
 MIB = 1024 * 1024
+#: Left to itself, glibc soon takes pieces from its heap, and may keep as much again that is free. Large blocks that it
+#: gives back at once keep the process as small after ten hours as after one.
+SMALL = {**ENVIRONMENT, "GLIBC_TUNABLES": f"glibc.malloc.mmap_threshold={MIB}"}
 #: How long starting the process and loading the decoders may take, and how long one piece may, apart from what is
 #: skipped before it. Both are many times what is usual.
 START_SECONDS, PIECE_SECONDS = 60.0, 60.0
@@ -73,7 +76,7 @@ class OpenSound:
         )
         try:
             os.lseek(self.file.fileno(), 0, os.SEEK_SET)
-            self._child = ChildProcess(START, self.file)
+            self._child = ChildProcess(START, self.file, SMALL)
         except OSError as error:
             raise TranscriptionCrashed from error
         try:
