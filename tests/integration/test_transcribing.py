@@ -91,6 +91,7 @@ def test_a_recording_becomes_the_text_of_its_pieces_with_their_times(app: App, u
     assert text.splitlines() == [f"{length} milliseconds" for length in model.heard]
     assert sum(model.heard) == SECONDS * 1000
     assert all(2000 <= length <= 4000 for length in model.heard[:-1])
+    assert recording_of(app, media_id).seconds == SECONDS, "nobody else says how long it is"
 
 
 def test_nothing_of_a_transcription_is_left_when_its_text_is_written(app: App, url: str) -> None:

@@ -137,6 +137,11 @@ _NO_SOUND = Statement(
     .where(recordings.c.media_id == bindparam("media_id"), recordings.c.audio_path.is_not(None))
     .values(audio_path=null(), audio_sha256=null())
 )
+_MEASURE = Statement(
+    update(recordings)
+    .where(recordings.c.media_id == bindparam("media_id"), recordings.c.seconds.is_(None))
+    .values(seconds=bindparam("length"))
+)
 
 
 def is_held(session: Session, attempt: Attempt) -> bool:
@@ -189,6 +194,13 @@ def add_piece(session: Session, attempt: Attempt, piece: HeardPiece, user_id: UU
     seconds = quota.Operation.TRANSCRIBE_SECONDS
     quota.record_usage(session, user_id, seconds, piece.whole_seconds, attempt.media_id)
     tell_speech_progress(session, attempt, piece.ends_ms, total_ms)
+
+
+def keep_length(session: Session, attempt: Attempt, seconds: float) -> None:
+    """Write how long a recording is that was heard to its end, unless somebody has said so. Raises
+    TranscriptionStopped."""
+    _require_held(session, attempt)
+    session.run(_MEASURE, media_id=attempt.media_id, length=seconds)
 
 
 def tell_speech_progress(session: Session, attempt: Attempt, done_ms: int, total_ms: int) -> None:

@@ -230,6 +230,9 @@ class Hearing:
                 with self.sessions.begin() as session:
                     speech.add_piece(session, self.attempt, made, self.user_id, total_ms)
                 heard.append(made)
+            if sound.seconds:
+                with self.sessions.begin() as session:
+                    speech.keep_length(session, self.attempt, sound.seconds)
         return [cue for piece in heard for cue in piece.spoken]
 
 
