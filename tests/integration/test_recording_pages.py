@@ -167,6 +167,22 @@ def test_a_page_says_which_minute_is_being_transcribed(app: App, me: Caller, see
     assert '<progress max="100" value="20"' in page
 
 
+def test_a_recording_that_failed_is_not_being_transcribed(
+    app: App, me: Caller, see: See, ears: CountingEars
+) -> None:
+    media_id = add_recording(app, me.user, about(SOUND))
+    with app.sessions.begin() as session:
+        speech.tell_speech_progress(session, Attempt(media_id, 1), done_ms=60_000, total_ms=120_000)
+    page = see(media_id)
+    assert "Transcribing: minute" not in page
+    assert HERE in page
+    with app.sessions.begin() as session:
+        speech.tell_speech_progress(session, Attempt(media_id, 1), done_ms=120_000, total_ms=120_000)
+    page = see(media_id)
+    assert "heard nobody speak" in page
+    assert HERE not in page
+
+
 class TestBlocked:
     """The site of a video refuses to answer this address."""
 

@@ -9,7 +9,10 @@ from uuid import UUID
 from sqlalchemy import bindparam, select
 
 from nexus.db.recordings import speech_progress, timings
+from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session
+from nexus.db.tables import media
+from nexus.states.media import MediaStatus
 
 MINUTE_MS = 60_000
 
@@ -46,10 +49,17 @@ _ALL = Query(
     select(timings.c.position, timings.c.spans).where(*_OF_TEXT).order_by(timings.c.position), _Timed
 )
 _PROGRESS = Query(
-    select(speech_progress.c.done_ms, speech_progress.c.total_ms).where(
-        speech_progress.c.media_id == bindparam("media_id")
-    ),
+    select(speech_progress.c.done_ms, speech_progress.c.total_ms)
+    .join(media, media.c.id == speech_progress.c.media_id)
+    .where(media.c.id == bindparam("media_id"), media.c.processing_status != MediaStatus.FAILED.value),
     TranscribedSoFar,
+)
+_HEARD_OUT = Query(
+    select(speech_progress.c.media_id.label("id")).where(
+        speech_progress.c.media_id == bindparam("media_id"),
+        speech_progress.c.done_ms >= speech_progress.c.total_ms,
+    ),
+    IdRow,
 )
 
 
@@ -76,3 +86,8 @@ def fragment_at(session: Session, media_id: UUID, number: int, seconds: float) -
 def transcribed_so_far(session: Session, media_id: UUID) -> TranscribedSoFar | None:
     """Return how far a transcription has come; None if none is under way."""
     return session.first(_PROGRESS, media_id=media_id)
+
+
+def was_heard_out(session: Session, media_id: UUID) -> bool:
+    """Whether a model has heard a recording that has no transcript to its end: then nobody speaks in it."""
+    return session.first(_HEARD_OUT, media_id=media_id) is not None

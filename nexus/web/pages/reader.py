@@ -22,7 +22,7 @@ from nexus.media.recordings.facts import RecordingRow, find_recording
 from nexus.media.recordings.heard import heard_so_far
 from nexus.media.recordings.listening import is_queued
 from nexus.media.recordings.sound import sound_place
-from nexus.media.recordings.timings import fragment_at, times_between, transcribed_so_far
+from nexus.media.recordings.timings import fragment_at, times_between, transcribed_so_far, was_heard_out
 from nexus.media.searching.vectors import progress_of
 from nexus.states.capabilities import PLAYABLE, UNRENDERABLE
 from nexus.states.media import FILE_KINDS
@@ -89,6 +89,7 @@ def item(
         known = find_recording(session, media_id) if found.row.kind in PLAYABLE else None
         player = _player(session, found, known, viewer)
         transcribed = show_transcription(transcribed_so_far(session, media_id))
+        heard_out = was_heard_out(session, media_id)
         has_pdf = _pdf(session, found) is not None
         asked = refresh.present(session, media_id, viewer)
         events = _events(session, media_id, viewer)
@@ -103,7 +104,7 @@ def item(
         frames=(player.frame.origin,) if player and player.frame else (),
         player=player,
         notes=show_notes(known),
-        hearing=offer_hearing(found, known, nexus.tools.ears.model),
+        hearing=offer_hearing(found, known, nexus.tools.ears.model, heard_out=heard_out),
         times=times,
         transcribed=transcribed,
         blocked=is_blocked(found, events),

@@ -180,13 +180,17 @@ class HearingOffer(NamedTuple):
     command: str | None = None
 
 
-def offer_hearing(view: View, known: RecordingRow | None, model: SpeechModel | None) -> HearingOffer | None:
+def offer_hearing(
+    view: View, known: RecordingRow | None, model: SpeechModel | None, *, heard_out: bool
+) -> HearingOffer | None:
     """Return None for anything but an untranscribed recording, and for one whose sound is only in the player of a
     site."""
     if view.row.is_entered or view.row.last_error_code not in UNTRANSCRIBED:
         return None
     if known is None or known.audio_url is None:
         return None
+    if heard_out and view.row.last_error_code == TranscriptUnavailable.code:
+        return HearingOffer(False, "Nexus has listened to all of it, and heard nobody speak.")
     missing = missing_speech(model)
     if missing is not None:
         return HearingOffer(False, missing.why, missing.command)
