@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, case, exists, literal_column, null, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, exists, literal_column, null, or_, select, update
 
 from nexus import urls
 from nexus.db.feeds import POLL_WAITING, episodes, feed_items, feeds, subscriptions
@@ -161,8 +161,9 @@ _DESCRIBE = Statement(
 _other = feeds.alias("other")
 #: An episode that is being made holds its feed: it is there once this has the feed.
 _LOCK_FEED = Query(select(feeds.c.id).where(feeds.c.id == bindparam("feed_id")).with_for_update(), IdRow)
-#: A feed that has episodes stays at its address: those who subscribe to the new one must not get what the old one has
-#: made, because anybody can redirect to a podcast of others. That an address is now asked by https changes nothing.
+#: A feed that has episodes or other subscriptions stays at its address: those who subscribe to the new one must not get
+#: what the old one has told, because anybody can redirect to a podcast of others. That an address is now asked by https
+#: changes nothing.
 _MOVE = Statement(
     update(feeds)
     .where(
@@ -170,7 +171,14 @@ _MOVE = Statement(
         feeds.c.url == bindparam("from_url"),
         or_(
             bindparam("is_same", type_=feeds.c.is_podcast.type),
-            ~exists(select(episodes.c.media_id).where(episodes.c.feed_id == feeds.c.id).correlate(feeds)),
+            and_(
+                ~exists(select(episodes.c.media_id).where(episodes.c.feed_id == feeds.c.id).correlate(feeds)),
+                ~exists(
+                    select(subscriptions.c.id)
+                    .where(subscriptions.c.feed_id == feeds.c.id, subscriptions.c.id != bindparam("row_id"))
+                    .correlate(feeds)
+                ),
+            ),
         ),
         ~exists(select(_other.c.id).where(_other.c.url == bindparam("to_url"))),
     )
@@ -190,6 +198,13 @@ _FOLLOW = Statement(
         ),
     )
     .values(feed_id=bindparam("to_feed"), etag=null(), last_modified=null())
+)
+#: What the old address told and the new one does not is no episode of the new one. Read again, it looks as if it had
+#: changed.
+_FORGET_SOUND = Statement(
+    update(feed_items)
+    .where(feed_items.c.id == bindparam("item_id", type_=feed_items.c.id.type))
+    .values(enclosure_url=null(), wanted_at=null(), digest=literal_column("''"))
 )
 _EPISODES = Query(
     select(feed_items).where(
@@ -225,7 +240,7 @@ def _write_result(
     if isinstance(result, WorkError):
         return write_failure(session, hold, due, result)
     if isinstance(result, NothingNew):
-        written = _write_nothing_new(session, hold, due, result)
+        written = _write_nothing_new(session, hold, due)
     else:
         written = _write_reading(session, hold, due, result)
     if written is not None and due.row.status is SubscriptionStatus.FAILING:
@@ -265,14 +280,13 @@ def write_failure(session: Session, hold: Hold, due: DueFeed, error: WorkError) 
     return WrittenPoll(f"failed: {error.code}", due.has_wanted, run_after)
 
 
-def _write_nothing_new(session: Session, hold: Hold, due: DueFeed, result: NothingNew) -> WrittenPoll | None:
+def _write_nothing_new(session: Session, hold: Hold, due: DueFeed) -> WrittenPoll | None:
     row = due.row
     interval = pace.next_interval(row.interval_seconds, brought=False, asked=None)
     run_after = session.now + pace.with_jitter(interval)
     values = {"interval_seconds": interval, "run_after": run_after, "keeps": due.has_wanted}
     if session.run(_NOTHING_NEW, now=session.now, **values, **held_by(hold)) == 0:
         return None
-    _follow(session, due, result.moved_to)
     return WrittenPoll("unchanged", due.has_wanted, run_after)
 
 
@@ -298,7 +312,8 @@ def _write_reading(session: Session, hold: Hold, due: DueFeed, result: CheckedFe
     }
     if session.run(_READ, now=now, **values, **held_by(hold)) == 0:
         return None
-    _follow(session, due, answer.moved_to)
+    if _follow(session, due, answer.moved_to):
+        session.run_many(_FORGET_SOUND, [{"item_id": item_id} for item_id in arrived.missing])
     _describe(session, row, about, has_items=bool(result.items))
     taken = {key.media_id: key.id for key, _ in arrived.changed if key.media_id is not None}
     present = [taken[media_id] for media_id in sorted(taken) if catalog.lock_media(session, media_id)]
@@ -336,20 +351,22 @@ def _update_episodes(session: Session, row: SubscriptionRow, item_ids: list[UUID
         update_episode(session, feed, item)
 
 
-def _follow(session: Session, due: DueFeed, moved_to: str | None) -> None:
-    """The feed has another address from now on."""
+def _follow(session: Session, due: DueFeed, moved_to: str | None) -> bool:
+    """The feed has another address from now on. Returns whether that is one of another feed."""
     try:
         moved_to = moved_to and urls.identify_article(moved_to).canonical_url
     except InvalidUrl:
-        return
+        return False
     if moved_to is None or moved_to == due.url:
-        return
+        return False
     feed_id = due.row.feed_id
     known = session.first(_FEED, row_id=due.row.id)
     if known is None or session.first(_LOCK_FEED, feed_id=feed_id) is None:
-        return
+        return False
     is_same = moved_to == due.url.replace("http://", "https://", 1)
     given = {"feed_id": feed_id, "from_url": due.url, "to_url": moved_to, "is_same": is_same}
-    if session.run(_MOVE, **given) == 0:
+    if session.run(_MOVE, row_id=due.row.id, **given) == 0:
         to_feed = hold_feed(session, moved_to, is_podcast=known.is_podcast)
         session.run(_FOLLOW, row_id=due.row.id, to_feed=to_feed)
+        return True
+    return not is_same

@@ -98,8 +98,6 @@ class ToldItem(NamedTuple):
 class NothingNew:
     """The feed says what it said before."""
 
-    moved_to: str | None
-
 
 def fetch_feed(
     tools: Tools, user: UUID, url: str, etag: str | None = None, last_modified: str | None = None
@@ -111,14 +109,15 @@ def fetch_feed(
     try:
         answer = tools.fetcher.get_data(url, ACCEPT_FEED, etag=etag, last_modified=last_modified)
         if isinstance(answer, NotModified):
-            if answer.url in {url, answer.moved_to}:
-                return NothingNew(answer.moved_to)
-            # The address leads elsewhere now, and what it leads to may be older than what was read.
+            if answer.url == url:
+                return NothingNew()
+            # The address leads elsewhere now. What is there has to be read: anybody can call their own feed by the
+            # version of another.
             answer = tools.fetcher.get_data(url, ACCEPT_FEED)
     except FetchFailed as error:
         raise (FeedGone() if error.http_status == GONE else error) from error
     if isinstance(answer, NotModified):
-        return NothingNew(None)
+        return NothingNew()
     read = partial(tools.sandbox.read_as, user=user)
     return _where_it_is_now(tools, read, read_answer(answer, read))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -16,6 +17,7 @@ from nexus.media.feeds import arrivals, pace, requests
 from nexus.media.feeds.arrivals import MOST_NEW, PREVIEW_LIFE
 from nexus.media.feeds.polling import POLL
 from nexus.media.feeds.previews import ItemState, list_previews
+from nexus.media.feeds.taking import take_item
 from nexus.media.recordings.facts import find_recording
 from nexus.queue import Work
 from nexus.queue.local import LocalQueue
@@ -408,6 +410,52 @@ def test_a_feed_that_moves_gives_its_episodes_to_nobody_else(reader: Reader, clo
     other.poll(subscribed)
     (taken,) = other.items(subscribed)
     assert taken.media_id not in {None, made.media_id}
+
+
+def taken_by_another(reader: Reader) -> UUID | None:
+    """The one episode of the feed, as somebody else gets it who subscribes to it now."""
+    other = Reader(reader.app, reader.pages, new_user(reader.app))
+    subscribed = other.subscribe()
+    other.poll(subscribed)
+    (taken,) = other.items(subscribed)
+    return taken.media_id
+
+
+def take(reader: Reader, subscription_id: UUID) -> UUID | None:
+    """Take in the item "one" of a subscription; None if there is nothing to play."""
+    item = next(row for row in reader.items(subscription_id) if row.title == "one")
+    try:
+        with reader.app.sessions.begin() as session:
+            return take_item(session, {}, subscription_id, item.id, reader.user).media_id
+    except InvalidRequest:
+        return None
+
+
+@pytest.mark.parametrize("words", ["the same", "other"])
+def test_what_another_feed_told_makes_no_episodes_where_it_moves(
+    reader: Reader, clock: SetClock, words: str
+) -> None:
+    """Anybody can redirect to a podcast, also with the version that it has at the moment."""
+    false = episode("one", enclosure="https://cdn.example.net/false.mp3", link=None)
+    reader.publish(false, path="/false", ETag='"1"')
+    subscribed = [reader.subscribe("/false", takes_first=0)]
+    with reader.app.sessions.begin() as session:
+        library = catalog.create_library(session, reader.user, "Other")
+    subscribed.append(reader.subscribe("/false", takes_first=0, library_id=library))
+    for each in subscribed:
+        reader.poll(each)
+    reader.publish(episode("one" if words == "the same" else "zero"), ETag='"1"')
+    reader.pages["/false"] = Answer(b"", status=301, headers={"Location": "/feed"})
+    clock.forward(days=2)
+    reader.poll(subscribed[0])
+    assert reader.view(subscribed[0]).url == reader.pages.url("/feed")
+    reader.publish(episode("one"), ETag='"2"')
+    taken = [take(Reader(reader.app, reader.pages, reader.user), each) for each in subscribed]
+    right = taken_by_another(reader)
+    assert right is not None
+    row = row_of(reader.app.sessions, right)
+    assert row.external_playback_url == "https://cdn.example.com/one.mp3"
+    assert taken[1] != right
 
 
 def test_episodes_of_a_feed_that_has_moved_are_kept_up_to_date(reader: Reader, clock: SetClock) -> None:
