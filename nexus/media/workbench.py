@@ -141,7 +141,7 @@ class Bench:
         self._attempt = attempt
         #: The newest revision, if it is enough to ask whether it has changed.
         self._known = known
-        #: Who has the text read: in whose turn, and in whose room its file is.
+        #: Who has the text read: in whose turn, on whose allowance, and in whose room its file is.
         self._reader = reader or media.created_by_user_id
         #: The item that usage is recorded with.
         self._charged_for: UUID | None = media.id
@@ -236,19 +236,17 @@ class Bench:
             tools.limits,
             tools.ears,
             Attempt(self._media.id, self._attempt),
-            self._media.created_by_user_id,
+            self._reader,
         )
         found = hearing.hear(recording)
         self.sound = None if found is None or hearing.copy is None else hearing.copy.path
         return found
 
     def require_transcription(self, seconds: float) -> None:
-        user = self._media.created_by_user_id
-        quota.require_transcription(self._tools.sessions, self._tools.limits, user, seconds)
+        quota.require_transcription(self._tools.sessions, self._tools.limits, self._reader, seconds)
 
     def record_transcription(self, seconds: float) -> None:
-        user = self._media.created_by_user_id
-        quota.record_transcription(self._tools.sessions, user, seconds, self._charged_for)
+        quota.record_transcription(self._tools.sessions, self._reader, seconds, self._charged_for)
 
     def keep(self, fetched: Fetched) -> None:
         """Store an answer under a number of this attempt's own, so that a late one can't overwrite a later one's.

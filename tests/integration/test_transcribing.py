@@ -8,16 +8,19 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from nexus.app import App
+from nexus.app import App, kernel_for
 from nexus.errors import TranscriptionCrashed
 from nexus.extract import Hints
 from nexus.libraries import access
 from nexus.libraries.catalog import hold_media
-from nexus.libraries.quota import Operation
-from nexus.media import deletions
+from nexus.libraries.quota import Operation, check_quota
+from nexus.media import deletions, refresh
 from nexus.media.lifecycle import retry_media
 from nexus.media.recordings import speech
 from nexus.media.recordings.own_transcripts import bring_transcript
+from nexus.media.refresh import REFRESH
+from nexus.queue import Work
+from nexus.queue.local import LocalQueue
 from nexus.settings import Settings
 from nexus.states.media import MediaStatus
 from nexus.transcribe.speech import MissingSpeech
@@ -313,6 +316,22 @@ def test_an_allowance_that_is_used_up_waits_and_goes_on(app: App, url: str, cloc
     run_item(replace(tools, limits={}), media_id)
     assert status_of(app.sessions, media_id) is MediaStatus.READY_FOR_READING
     assert sum(model.heard) == SECONDS * 1000
+
+
+def test_a_refresh_is_on_the_allowance_of_whoever_asks_for_it(app: App, url: str) -> None:
+    """Otherwise anybody who has the same recording could use up the allowance of the first to add it."""
+    first, other = uuid4(), uuid4()
+    tools, media_id = hearing_tools(app, CountingEars()), new_video(app, first)
+    run_item(tools, media_id)
+    with app.sessions.begin() as session:
+        hold_media(session, access.ensure_user(session, other), media_id)
+    refreshed, _ = refresh.request(app.sessions, LocalQueue(), media_id, other, None)
+    assert kernel_for(tools).run(Work(REFRESH, refreshed)) == "unchanged"
+    for user in (first, other):
+        with app.sessions.begin() as session:
+            limits = {Operation.TRANSCRIBE_SECONDS: SECONDS}
+            assert check_quota(session, limits, user, Operation.TRANSCRIBE_SECONDS, 0)
+            assert not check_quota(session, limits, user, Operation.TRANSCRIBE_SECONDS, 1)
 
 
 @pytest.mark.parametrize(

@@ -117,11 +117,16 @@ _SOUND = Query(
     ),
     _SoundRow,
 )
+_of = media.alias("of")
 _KEPT_SOUNDS = Query(
     select(func.count().label("sounds"))
     .select_from(recordings)
     .join(media, media.c.id == recordings.c.media_id)
-    .where(recordings.c.audio_path.is_not(None), media.c.created_by_user_id == bindparam("user_id")),
+    .where(
+        recordings.c.audio_path.is_not(None),
+        media.c.created_by_user_id
+        == select(_of.c.created_by_user_id).where(_of.c.id == bindparam("media_id")).scalar_subquery(),
+    ),
     _KeptSounds,
 )
 _KEEP_SOUND = Statement(
@@ -157,9 +162,9 @@ def kept_sound(session: Session, media_id: UUID) -> SoundCopy | None:
     return SoundCopy(row.audio_path, row.audio_sha256)
 
 
-def may_keep_sound(session: Session, user_id: UUID) -> bool:
-    """Whether the store has few enough sounds of recordings that a user has added."""
-    (found,) = session.all(_KEPT_SOUNDS, user_id=user_id)
+def may_keep_sound(session: Session, media_id: UUID) -> bool:
+    """Whether the store has few enough sounds of recordings that the user has added who added this one."""
+    (found,) = session.all(_KEPT_SOUNDS, media_id=media_id)
     return found.sounds < MOST_KEPT_SOUNDS
 
 

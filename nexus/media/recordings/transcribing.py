@@ -190,9 +190,9 @@ class Hearing:
         return digest.hexdigest() == copy.sha256
 
     def _store(self, file: BinaryIO, sha256: str) -> None:
-        """Keep a copy for later attempts, unless the user has many already. Without one, they fetch the sound again."""
+        """Keep a copy for later attempts, unless there are many already. Without one, they fetch the sound again."""
         with self.sessions.read() as session:
-            if not speech.may_keep_sound(session, self.user_id):
+            if not speech.may_keep_sound(session, self.attempt.media_id):
                 return
         path = sound_path(self.attempt.media_id, uuid4().hex, self.files.prefix)
         file.seek(0)
