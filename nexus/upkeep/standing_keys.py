@@ -34,6 +34,7 @@ def _standing(settings: Settings) -> list[str]:
         and "ssl_certfile" not in parse_qs(urlsplit(settings.redis_url).query),
         "S3": settings.storage == "s3" and bool(settings.s3_secret_key),
         "Supabase": settings.storage == "supabase",
+        "the identity provider": bool(settings.oidc_client_secret),
         "the model that drafts": bool(settings.llm_api_key),
         "the model that embeds": bool(settings.embed_api_key),
         "the model that transcribes": bool(settings.speech_api_key),

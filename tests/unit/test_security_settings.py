@@ -84,6 +84,7 @@ def test_a_secret_in_the_environment_of_prod_is_noted(
         ({"storage": "s3", "s3_secret_key": "hush"}, ("S3",)),
         ({"storage": "s3"}, ()),
         ({"storage": "supabase", "llm_api_key": "hush"}, ("Supabase", "the model that drafts")),
+        ({"oidc_client_secret": "hush"}, ("the identity provider",)),
         (
             {"embed_api_key": "a", "speech_api_key": "b"},
             ("the model that embeds", "the model that transcribes"),
