@@ -17,7 +17,8 @@ from nexus.db.session import Session, Sessions
 from nexus.editorial import drafts, job_lists, jobs, queries, step_claims, steps
 from nexus.editorial.steps import STEP, Step, StepOutcome
 from nexus.errors import InvalidRequest, InvalidState, JobNotReady, NotFound, RateLimited
-from nexus.libraries import access
+from nexus.libraries import access, audit
+from nexus.libraries.audit import AuditEvent
 from nexus.media.queries import MOST
 from nexus.media.workbench import Tools
 from nexus.queue import Queue, Work
@@ -265,8 +266,11 @@ def remove_jobs(tools: Tools, viewer: UUID, job_ids: Sequence[UUID]) -> None:
     """Remove jobs; their stories stay. Raises NotFound, and removes none then."""
     with tools.sessions.begin() as session:
         for job_id in job_ids:
-            queries.visible_job(session, job_id, viewer)
+            job = queries.visible_job(session, job_id, viewer)
             jobs.remove_job(session, job_id, str(viewer))
+            audit.record(
+                session, AuditEvent.JOB_REMOVED, viewer, library_id=job.library_id, subject_id=job_id
+            )
 
 
 def _begin_again(

@@ -42,6 +42,7 @@ class AuditEvent(StrEnum):
     SETTING_CHANGED = "setting_changed"
     SUBSCRIBED = "subscribed"
     UNSUBSCRIBED = "unsubscribed"
+    JOB_REMOVED = "job_removed"
 
 
 class AuditEntry(NamedTuple):
@@ -53,7 +54,7 @@ class AuditEntry(NamedTuple):
     #: None for the command line.
     address: str | None
     library_id: UUID | None
-    #: The item, person, invitation or token that it is about.
+    #: The item, person, invitation, token, subscription or job that it is about.
     subject_id: UUID | None
     about: str | None
 

@@ -18,6 +18,7 @@ from nexus.worker.threads import Forgetting
 from tests.kit.clock import SetClock
 from tests.kit.http import Caller, Site, data, problem
 from tests.kit.http_imports import TEXT, open_batch, stage_file, wait_for_import
+from tests.kit.job_calls import enter_job
 from tests.kit.media import new_file
 from tests.kit.users import new_user
 
@@ -116,6 +117,13 @@ def test_deletions_are_recorded_where_they_happen(app: App, me: Caller, you: Cal
     data(me.delete(f"/libraries/{library}"))
     [entry] = read(me, event="library_deleted")
     assert (entry["library_id"], entry["about"]) == (library, "Shared")
+
+
+def test_who_removed_a_job_is_recorded(me: Caller) -> None:
+    job_id = enter_job(me)
+    me.delete(f"/api/ingestion-jobs/{job_id}").raise_for_status()
+    assert told(me, event="job_removed") == [("job_removed", job_id)]
+    assert read(me, event="job_removed")[0]["library_id"] is not None
 
 
 def test_an_entry_is_there_only_with_the_change(app: App) -> None:
