@@ -141,7 +141,7 @@ class Bench:
         self._attempt = attempt
         #: The newest revision, if it is enough to ask whether it has changed.
         self._known = known
-        #: Who has the text read: in whose turn, on whose allowance, and in whose room its file is.
+        #: Who has the text read: in whose turn, in whose room its file is, and whose allowance is used.
         self._reader = reader or media.created_by_user_id
         #: The item that usage is recorded with.
         self._charged_for: UUID | None = media.id

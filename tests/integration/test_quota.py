@@ -13,15 +13,18 @@ from nexus.db.tables import media, usage
 from nexus.errors import InvalidUrl, RateLimited, TranscriptUnavailable
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.libraries import access
+from nexus.libraries.catalog import hold_media
 from nexus.libraries.quota import Operation, check_quota, record_usage
+from nexus.media import refresh
 from nexus.media.add import add_url
 from nexus.media.runner import Outcome
 from nexus.media.workbench import Tools
+from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind, MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.media import history_of, new_media, row_of, walk_media_to
 from tests.kit.settings import make_settings
-from tests.kit.work import extract_item
+from tests.kit.work import extract_item, refresh_item
 
 TWO = {Operation.INGEST_URLS: 2}
 _USAGE = Statement(
@@ -169,6 +172,21 @@ class TestTranscription:
         assert extract_item(limited(app, 100), media_id) is Outcome.FAILED
         assert used(app, user)[-1] == ("TRANSCRIBE_SECONDS", 91, media_id, clock())
         assert row_of(app.sessions, media_id).failure_stage == "transcribe"
+
+
+def test_a_transcription_for_a_refresh_is_charged_to_the_user_who_asked_for_it(app: App) -> None:
+    """Nobody uses up the allowance of whoever added the item."""
+    user, media_id = something_to_hear(app, Kind.VIDEO)
+    AVAILABLE_EXTRACTORS[Kind.VIDEO] = transcribe
+    tools = limited(app, 100)
+    assert extract_item(tools, media_id) is Outcome.READABLE
+    before, other = used(app, user), uuid4()
+    with app.sessions.begin() as session:
+        hold_media(session, access.ensure_user(session, other), media_id)
+    refresh.request(app.sessions, LocalQueue(), media_id, other, None)
+    assert refresh_item(tools, media_id) == "unchanged"
+    assert used(app, user) == before
+    assert [row[:3] for row in used(app, other)] == [("TRANSCRIBE_SECONDS", 91, media_id)]
 
 
 def something_to_hear(app: App, kind: Kind) -> tuple[UUID, UUID]:

@@ -8,18 +8,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from nexus.app import App, kernel_for
+from nexus.app import App
 from nexus.errors import TranscriptionCrashed
 from nexus.extract import Hints
 from nexus.libraries import access
 from nexus.libraries.catalog import hold_media
-from nexus.libraries.quota import Operation, check_quota
+from nexus.libraries.quota import Operation
 from nexus.media import deletions, refresh
 from nexus.media.lifecycle import retry_media
 from nexus.media.recordings import speech
 from nexus.media.recordings.own_transcripts import bring_transcript
-from nexus.media.refresh import REFRESH
-from nexus.queue import Work
 from nexus.queue.local import LocalQueue
 from nexus.settings import Settings
 from nexus.states.media import MediaStatus
@@ -46,6 +44,7 @@ from tests.kit.speech import (
     tone,
 )
 from tests.kit.transcripts import VTT
+from tests.kit.work import refresh_item
 
 SECONDS = 10
 SOUND = file_of(tone(SECONDS))
@@ -184,6 +183,17 @@ def test_each_second_is_counted_once_however_often_the_work_is_interrupted(app: 
     assert seconds_used(app, media_id) == SECONDS
 
 
+def test_what_is_heard_for_a_refresh_is_charged_to_the_user_who_asked_for_it(app: App, url: str) -> None:
+    model, media_id, other = CountingEars(), new_video(app), uuid4()
+    tools = hearing_tools(app, model)
+    assert run_item(tools, media_id) == "readable"
+    with app.sessions.begin() as session:
+        hold_media(session, access.ensure_user(session, other), media_id)
+    refresh.request(app.sessions, LocalQueue(), media_id, other, None)
+    assert refresh_item(tools, media_id) == "unchanged"
+    assert (seconds_used(app, media_id), seconds_used(app, media_id, other)) == (2 * SECONDS, SECONDS)
+
+
 def test_others_have_their_turn_while_a_long_recording_is_heard(app: App, url: str) -> None:
     model, media_id = CountingEars(), new_video(app)
     tools = hearing_tools(app, model, replace(LIMITS, turn_seconds=-1.0))
@@ -316,22 +326,6 @@ def test_an_allowance_that_is_used_up_waits_and_goes_on(app: App, url: str, cloc
     run_item(replace(tools, limits={}), media_id)
     assert status_of(app.sessions, media_id) is MediaStatus.READY_FOR_READING
     assert sum(model.heard) == SECONDS * 1000
-
-
-def test_a_refresh_is_on_the_allowance_of_whoever_asks_for_it(app: App, url: str) -> None:
-    """Otherwise anybody who has the same recording could use up the allowance of the first to add it."""
-    first, other = uuid4(), uuid4()
-    tools, media_id = hearing_tools(app, CountingEars()), new_video(app, first)
-    run_item(tools, media_id)
-    with app.sessions.begin() as session:
-        hold_media(session, access.ensure_user(session, other), media_id)
-    refreshed, _ = refresh.request(app.sessions, LocalQueue(), media_id, other, None)
-    assert kernel_for(tools).run(Work(REFRESH, refreshed)) == "unchanged"
-    for user in (first, other):
-        with app.sessions.begin() as session:
-            limits = {Operation.TRANSCRIBE_SECONDS: SECONDS}
-            assert check_quota(session, limits, user, Operation.TRANSCRIBE_SECONDS, 0)
-            assert not check_quota(session, limits, user, Operation.TRANSCRIBE_SECONDS, 1)
 
 
 @pytest.mark.parametrize(

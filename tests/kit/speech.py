@@ -49,7 +49,7 @@ _PIECES = Statement(
 )
 _RECORDING = Statement(select(recordings).where(recordings.c.media_id == bindparam("media_id")))
 _USED = Statement(
-    select(usage.c.amount).where(
+    select(usage.c.user_id, usage.c.amount).where(
         usage.c.operation == Operation.TRANSCRIBE_SECONDS.value, usage.c.media_id == bindparam("media_id")
     )
 )
@@ -153,9 +153,11 @@ def recording_of(app: App, media_id: UUID) -> Any:
         return session.first(_RECORDING, media_id=media_id)
 
 
-def seconds_used(app: App, media_id: UUID) -> int:
+def seconds_used(app: App, media_id: UUID, user: UUID | None = None) -> int:
+    """By this user, or by all."""
     with app.sessions.read() as session:
-        return sum(row.amount for row in session.all(_USED, media_id=media_id))
+        rows = session.all(_USED, media_id=media_id)
+        return sum(row.amount for row in rows if user in {None, row.user_id})
 
 
 def sounds_in_store(app: App, media_id: UUID) -> list[str]:

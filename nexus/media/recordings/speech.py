@@ -117,16 +117,13 @@ _SOUND = Query(
     ),
     _SoundRow,
 )
-_of = media.alias("of")
+_ITEM = media.alias("item")
 _KEPT_SOUNDS = Query(
     select(func.count().label("sounds"))
     .select_from(recordings)
     .join(media, media.c.id == recordings.c.media_id)
-    .where(
-        recordings.c.audio_path.is_not(None),
-        media.c.created_by_user_id
-        == select(_of.c.created_by_user_id).where(_of.c.id == bindparam("media_id")).scalar_subquery(),
-    ),
+    .join(_ITEM, _ITEM.c.created_by_user_id == media.c.created_by_user_id)
+    .where(recordings.c.audio_path.is_not(None), _ITEM.c.id == bindparam("media_id")),
     _KeptSounds,
 )
 _KEEP_SOUND = Statement(
@@ -163,7 +160,7 @@ def kept_sound(session: Session, media_id: UUID) -> SoundCopy | None:
 
 
 def may_keep_sound(session: Session, media_id: UUID) -> bool:
-    """Whether the store has few enough sounds of recordings that the user has added who added this one."""
+    """Whether the store has few enough sounds of recordings from the user who added this one."""
     (found,) = session.all(_KEPT_SOUNDS, media_id=media_id)
     return found.sounds < MOST_KEPT_SOUNDS
 

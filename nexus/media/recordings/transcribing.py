@@ -131,7 +131,10 @@ class Watch:
 
 @dataclass
 class Hearing:
-    """One attempt. `copy` is the sound in the store, which its caller removes once nobody needs it."""
+    """One attempt. `copy` is the sound in the store, which its caller removes once nobody needs it.
+
+    What is heard counts towards the allowance of `user_id`.
+    """
 
     sessions: Sessions
     files: Files
