@@ -29,7 +29,13 @@ from nexus.libraries.quota import Allowances
 from nexus.media import revisions
 from nexus.media.feeds.share import SubscriptionShare
 from nexus.media.files import Files, discard_object
-from nexus.media.recordings.facts import find_recording, keep_recording, know_as, name_item
+from nexus.media.recordings.facts import (
+    find_recording,
+    keep_recording,
+    know_as,
+    name_item,
+    renew_recording,
+)
 from nexus.media.recordings.speech import Attempt
 from nexus.media.recordings.transcribing import Ears, Hearing
 from nexus.media.shares import has_room
@@ -221,7 +227,10 @@ class Bench:
 
     def keep_recording(self, found: Recording) -> None:
         with self._tools.sessions.begin() as session:
-            keep_recording(session, self._media.id, found)
+            if self._attempt is None:
+                renew_recording(session, self._media.id, found, self._reader)
+            else:
+                keep_recording(session, self._media.id, found)
             name_item(session, self._media.id, found)
 
     def know_as(self, provider: str, provider_id: str) -> None:

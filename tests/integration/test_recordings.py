@@ -1,15 +1,23 @@
 """What is known about videos and episodes: what is kept of it, and which item is which video."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
-from nexus.app import App
+from nexus.app import App, kernel_for
 from nexus.db.rows import MediaRow
+from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.extract.recording import NamedTranscript, Recording, TimedChapter
+from nexus.libraries import access
+from nexus.libraries.catalog import hold_media, remove_media
+from nexus.media import refresh
 from nexus.media.recordings.facts import find_recording, keep_recording, know_as, name_item
+from nexus.media.refresh import REFRESH
+from nexus.queue import Work
+from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind
 from tests.kit.media import new_media, row_of
+from tests.kit.work import extract_item
 
 VIDEO = "https://video.example/one"
 
@@ -56,6 +64,39 @@ def test_a_title_that_is_there_stays(app: App) -> None:
     keep(app, media_id, Recording(title="First"))
     assert keep(app, media_id, Recording(title="Second")).title == "Second"
     assert media_row(app, media_id).title == "First"
+
+
+def test_a_refresh_leaves_the_words_that_others_have_saved(app: App) -> None:
+    """The owner of a page can't rewrite the notes that somebody saved, because somebody else refreshes it."""
+    first, other, said = uuid4(), uuid4(), "First"
+
+    def extract(source: Source) -> Extraction:
+        found = Recording(notes=f"<p>{said}</p>", audio_url=f"https://video.example/{said}.mp3")
+        source.bench.keep_recording(found)
+        return Extraction.plain("On tides", "It ebbs.")
+
+    def known() -> tuple[str | None, str | None]:
+        with app.sessions.read() as session:
+            row = find_recording(session, media_id)
+        assert row is not None
+        return row.notes, row.audio_url
+
+    def refreshed_by(user: UUID) -> None:
+        asked, _ = refresh.request(app.sessions, LocalQueue(), media_id, user, None)
+        kernel_for(app.tools).run(Work(REFRESH, asked))
+
+    AVAILABLE_EXTRACTORS[Kind.VIDEO] = extract
+    media_id = new_media(app, first, VIDEO, "video")
+    extract_item(app.tools, media_id)
+    with app.sessions.begin() as session:
+        hold_media(session, access.ensure_user(session, other), media_id)
+    said = "Second"
+    refreshed_by(other)
+    assert known() == ("<p>First</p>", "https://video.example/Second.mp3")
+    with app.sessions.begin() as session:
+        remove_media(session, access.default_library(session, first), media_id, first)
+    refreshed_by(other)
+    assert known() == ("<p>Second</p>", "https://video.example/Second.mp3")
 
 
 def test_nothing_is_kept_that_a_database_cant_hold_or_a_page_should_not_show(app: App) -> None:

@@ -8,16 +8,19 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, exists, select, update
+import msgspec
+from sqlalchemy import bindparam, exists, literal_column, select, update
 
 from nexus import urls
 from nexus.db.drivers import is_taken
 from nexus.db.recordings import recordings
+from nexus.db.rows import IdRow
 from nexus.db.session import Query, Session, Sessions, Statement
-from nexus.db.tables import UNSTORABLE, media
+from nexus.db.tables import UNSTORABLE, library_media, media, memberships
 from nexus.db.upserts import upsert
 from nexus.extract.recording import NamedTranscript, Recording, TimedChapter
 from nexus.extract.safe_html import is_safe
+from nexus.libraries.access import Role
 from nexus.states.media import Kind
 
 #: How much anybody may claim about a recording. The rest is cut off.
@@ -71,6 +74,21 @@ _KEEP = upsert(
 )
 
 
+#: What people read of a recording.
+_WORDS = ("title", "author", "site", "published", "language", "notes", "chapters")
+_OTHERS = Query(
+    select(library_media.c.library_id.label("id"))
+    .where(
+        library_media.c.media_id == bindparam("media_id"),
+        library_media.c.library_id.not_in(
+            select(memberships.c.library_id).where(
+                memberships.c.user_id == bindparam("viewer"), memberships.c.role == Role.ADMIN.value
+            )
+        ),
+    )
+    .limit(literal_column("1")),
+    IdRow,
+)
 _NAME = Statement(
     update(media)
     .where(media.c.id == bindparam("media_id"), media.c.title.is_(None))
@@ -106,6 +124,19 @@ def keep_recording(session: Session, media_id: UUID, found: Recording) -> None:
     values["chapters"] = json.dumps(stored.chapters)
     values["transcripts"] = json.dumps([one._asdict() for one in stored.transcripts])
     session.run(_KEEP, media_id=media_id, looked_at=session.now, **values)
+
+
+def renew_recording(session: Session, media_id: UUID, found: Recording, viewer: UUID) -> None:
+    """Write what a refresh has found out for a viewer, in place of what was known before.
+
+    If libraries hold the item that the viewer does not administer, the words that are known stay: what somebody saved
+    does not change because somebody else asked. Addresses are those of now for all.
+    """
+    known = find_recording(session, media_id)
+    if known is not None and session.first(_OTHERS, media_id=media_id, viewer=viewer) is not None:
+        words = {name: getattr(known.recording, name) or getattr(found, name) for name in _WORDS}
+        found = msgspec.structs.replace(found, **words)
+    keep_recording(session, media_id, found)
 
 
 def name_item(session: Session, media_id: UUID, found: Recording) -> None:
