@@ -189,6 +189,20 @@ def test_the_account_page_says_what_is_wrong_with_a_token(browser: httpx2.Client
     assert data(me.get("/tokens"))["items"] == []
 
 
+def test_nobody_makes_a_token_at_a_browser_that_was_left_open(
+    browser: httpx2.Client, me: Caller, clock: SetClock
+) -> None:
+    """It would stay when the user ends this sign-in."""
+    assert "Make a token" in browser.get("/account").text
+    clock.forward(minutes=16)
+    refused = browser.post("/account/tokens", data={"name": "Mine now", "scope": "all"})
+    assert (refused.status_code, "Sign in again" in refused.text) == (403, True)
+    assert data(me.get("/tokens"))["items"] == []
+    shown = browser.get("/account").text
+    assert "Make a token" not in shown
+    assert "Make an address" in shown
+
+
 def test_addresses_of_feeds_are_taken_back_one_by_one(site: Site, browser: httpx2.Client, me: Caller) -> None:
     addresses = [
         shown_secret(browser.post("/account/tokens", data={"name": name, "scope": "feed"}))

@@ -75,6 +75,8 @@ def make_token_by_form(
     scope: Annotated[str, Form()] = "",
 ) -> Response:
     """The page that answers shows the token, and no other ever will."""
+    if scope != Scope.FEED:
+        _require_proven(nexus, browser)
     try:
         with nexus.sessions.begin() as session:
             token, secret = tokens.make(session, viewer, name, scope)
@@ -94,9 +96,10 @@ def revoke_token_by_form(request: Request, nexus: Nexus, viewer: PageViewer, tok
 
 
 def _require_proven(nexus: App, browser: SignIn | None) -> None:
-    """Raises Forbidden: somebody else at the user's browser could lock the user out of the others."""
+    """Raises Forbidden: somebody else at the user's browser could lock the user out of the others, or make a token that
+    stays when this sign-in has ended."""
     if not sign_ins.is_proven(browser, nexus.sessions.clock()):
-        raise Forbidden("Sign in again on your account page before you sign out other browsers.")
+        raise Forbidden("Sign in again on your account page first, to show that it is you.")
 
 
 def _sign_in_again(nexus: App, browser: SignIn | None) -> str:
@@ -134,7 +137,7 @@ def _account(
         "account.html",
         status,
         own=browser and browser.id,
-        may_end=sign_ins.is_proven(browser, nexus.sessions.clock()),
+        is_proven=sign_ins.is_proven(browser, nexus.sessions.clock()),
         again=_sign_in_again(nexus, browser),
         browsers=browsers,
         api_tokens=[token for token in kept if token.scope is not Scope.FEED],
