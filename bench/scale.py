@@ -25,8 +25,8 @@ from nexus.editorial import job_lists
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Source
 from nexus.media import queries
 from nexus.media.lifecycle import EXTRACTION
+from nexus.media.list_filters import Sort, Wanted
 from nexus.media.listing import list_items
-from nexus.media.wanted import Sort, Wanted
 from nexus.settings import Settings
 from nexus.states.media import Kind, MediaStatus
 from nexus.work.turns import Turns

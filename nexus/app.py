@@ -262,7 +262,7 @@ def build_ears(settings: Settings) -> Ears:
 def build_files(settings: Settings, clock: Clock = wall_clock) -> Files:
     """Build the store that the settings choose, with its limits."""
     from nexus.media.files import Files
-    from nexus.media.shares import FileShares
+    from nexus.media.storage_shares import FileShares
     from nexus.scan import Scanner
 
     return Files(

@@ -16,7 +16,7 @@ DAY = ["%Y-%m-%d"]
 
 
 class ListOrder(StrEnum):
-    """What the list can be sorted by; `nexus.media.wanted.Sort` is slow to load."""
+    """What the list can be sorted by; `nexus.media.list_filters.Sort` is slow to load."""
 
     ADDED = "added"
     TITLE = "title"

@@ -19,9 +19,9 @@ from nexus.db.session import Session, Sessions
 from nexus.errors import ApiError, public_code
 from nexus.libraries import catalog
 from nexus.media import queries
+from nexus.media.list_filters import Sort, Wanted
 from nexus.media.listing import count_items, list_items
 from nexus.media.queries import View
-from nexus.media.wanted import Sort, Wanted
 from nexus.settings import Settings
 from nexus.states.media import Kind, MediaStatus
 

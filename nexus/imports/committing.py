@@ -28,7 +28,7 @@ from nexus.libraries.catalog import hold_media
 from nexus.media import revisions
 from nexus.media.files import CONTENT_TYPES, Files
 from nexus.media.lifecycle import mark_all_ready_for_reading, mark_failed, reset_failed, start_all
-from nexus.media.shares import require_room, stand_in_line
+from nexus.media.storage_shares import require_room, stand_in_line
 from nexus.media.texts import Cut, Found, Kept, Readable
 from nexus.states.media import Kind, Stage
 from nexus.storage import StorageError

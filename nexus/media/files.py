@@ -33,7 +33,7 @@ from nexus.errors import (
     ScannerUnreachable,
     StorageFull,
 )
-from nexus.media.shares import FileShares
+from nexus.media.storage_shares import FileShares
 from nexus.scan import MalwareFound, Scanner, ScannerAway
 from nexus.states.media import Kind, MediaStatus
 from nexus.storage import NoRoom, Storage, StorageError

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from nexus.errors import InvalidRequest
 from nexus.media.items import ItemRow
+from nexus.media.list_filters import Sort, Wanted
 from nexus.media.queries import NOT_OURS, cursor_after, cursor_parts, moment_in
-from nexus.media.wanted import Sort, Wanted
 
 
 class _ByMoment(NamedTuple):

@@ -33,9 +33,7 @@ from nexus.db.tables import libraries, library_media, media, memberships
 from nexus.db.value_lists import numbered_values
 from nexus.libraries import access
 from nexus.media.items import HELD_BY_VIEWER, SEEN, item_rows, unplanned
-from nexus.media.list_orders import HoldingOrder, OrderedRow, cursor_behind, order_of, place_in
-from nexus.media.queries import PAGE, SHAPES, Page, View, view_of, written_out
-from nexus.media.wanted import (
+from nexus.media.list_filters import (
     EVERYTHING,
     Sort,
     Wanted,
@@ -45,6 +43,8 @@ from nexus.media.wanted import (
     mark_conditions,
     range_conditions,
 )
+from nexus.media.list_orders import HoldingOrder, OrderedRow, cursor_behind, order_of, place_in
+from nexus.media.queries import PAGE, SHAPES, Page, View, view_of, written_out
 from nexus.states.media import MediaStatus
 
 #: With more parts than this, a list is sorted as a whole instead of walked part by part.

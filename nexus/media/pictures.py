@@ -33,7 +33,7 @@ from nexus.errors import (
 )
 from nexus.extract.pictures import TYPES, read_picture_head
 from nexus.media.files import discard_object
-from nexus.media.shares import has_room
+from nexus.media.storage_shares import has_room
 from nexus.media.workbench import Tools
 from nexus.queue import Work
 from nexus.storage import StorageError

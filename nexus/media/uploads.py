@@ -35,7 +35,7 @@ from nexus.media.enqueue import maybe_enqueue_extraction
 from nexus.media.files import CONTENT_TYPES, Files, discard_object, locked, refusal
 from nexus.media.inspect import inspect_stored, safe_name
 from nexus.media.lifecycle import mark_failed, reset_failed, retry_media
-from nexus.media.shares import require_place, stand_in_line
+from nexus.media.storage_shares import require_place, stand_in_line
 from nexus.queue import Queue
 from nexus.states.media import Kind, MediaStatus, Stage
 from nexus.storage import ObjectMissing, StorageError, UploadTarget

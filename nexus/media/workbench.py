@@ -38,7 +38,7 @@ from nexus.media.recordings.facts import (
 )
 from nexus.media.recordings.speech import Attempt
 from nexus.media.recordings.transcribing import Ears, Hearing
-from nexus.media.shares import has_room
+from nexus.media.storage_shares import has_room
 from nexus.media.texts import Kept
 from nexus.search.codes import SignCodes
 from nexus.states.media import Kind

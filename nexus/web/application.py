@@ -42,9 +42,9 @@ from nexus.web.http.auth import Gate
 from nexus.web.http.envelope import refuse_in_envelope
 from nexus.web.http.metrics import Metrics
 from nexus.web.http.readiness import Readiness
+from nexus.web.http.request_shares import OpenStreams, Shares
 from nexus.web.http.routing import Route
 from nexus.web.http.safety import Hosts, safe_headers
-from nexus.web.http.shares import OpenStreams, Shares
 from nexus.web.http.static_files import StaticFolder
 from nexus.web.http.threads import Threads
 from nexus.web.pages import account as page_account

@@ -14,7 +14,7 @@ from nexus.app import App
 from nexus.media.searching.embedding import present_embedder
 from nexus.media.searching.vectors import keep_sets
 from nexus.search.words_postgres import refresh_counts
-from nexus.upkeep import clean, forgetting
+from nexus.upkeep import clean, retention
 from nexus.work.handler import Claim, Handler
 from nexus.work.turns import Turns
 from nexus.worker.outbox import Outbox
@@ -248,7 +248,7 @@ class Forgetting(Rounds):
         self._app = app
 
     def _forget(self) -> None:
-        forgotten = forgetting.forget_old(self._app.sessions, self._app.settings.audit_days)
+        forgotten = retention.forget_old(self._app.sessions, self._app.settings.audit_days)
         if any(forgotten.values()):
             log.info("forgotten", **forgotten)
 

@@ -12,7 +12,7 @@ from nexus.libraries import audit, catalog, members, sign_ins
 from nexus.libraries.access import Role
 from nexus.libraries.audit import AuditEvent
 from nexus.libraries.sign_ins import Method
-from nexus.upkeep import doctor, forgetting
+from nexus.upkeep import doctor, retention
 from nexus.upkeep.doctor import CheckVerdict, Patient
 from nexus.worker.threads import Forgetting
 from tests.kit.clock import SetClock
@@ -207,7 +207,7 @@ def test_old_entries_are_forgotten(app: App, me: Caller, clock: SetClock) -> Non
     clock.forward(days=1)
     data(me.patch("/me", json={"name": "New"}))
     clock.forward(days=app.settings.audit_days - 1, seconds=1)
-    assert forgetting.forget_old(app.sessions, app.settings.audit_days)["audit_entries"] == 1
+    assert retention.forget_old(app.sessions, app.settings.audit_days)["audit_entries"] == 1
     assert len(read(me)) == 1
 
 

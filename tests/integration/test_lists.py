@@ -21,11 +21,11 @@ from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
 from nexus.media import shelving, versions
 from nexus.media.lifecycle import mark_ready_for_reading, reset_failed
+from nexus.media.list_filters import Sort, Wanted
 from nexus.media.listing import count_items, list_items
 from nexus.media.queries import WALKS, View
 from nexus.media.shelving import Marks
 from nexus.media.texts import Found, title_key
-from nexus.media.wanted import Sort, Wanted
 from nexus.states.media import Kind, MediaStatus
 from nexus.upkeep.promises import PROMISES
 from tests.kit.clock import SetClock

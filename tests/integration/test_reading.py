@@ -15,8 +15,8 @@ from nexus.libraries import catalog
 from nexus.libraries.access import Role
 from nexus.media import history, queries
 from nexus.media.fragments import read_text_page
+from nexus.media.list_filters import Wanted
 from nexus.media.listing import list_items
-from nexus.media.wanted import Wanted
 from nexus.states.media import MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.media import (

@@ -14,11 +14,11 @@ from nexus.extract import AVAILABLE_EXTRACTORS, Extraction, Facts, Source
 from nexus.libraries import catalog, members
 from nexus.libraries.access import Role
 from nexus.media import deletions, refresh, shelving, versions
+from nexus.media.list_filters import Wanted
 from nexus.media.searching import finding
 from nexus.media.searching.finding import Asked, search_items
 from nexus.media.searching.similar import more_like
 from nexus.media.shelving import Marks
-from nexus.media.wanted import Wanted
 from nexus.queue.local import LocalQueue
 from nexus.search.questions import Filters
 from nexus.states.media import Kind

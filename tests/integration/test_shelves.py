@@ -18,10 +18,10 @@ from nexus.libraries.access import Role
 from nexus.media import deletions, queries, shelving, versions
 from nexus.media.bulk import mark_each
 from nexus.media.lifecycle import mark_ready_for_reading
+from nexus.media.list_filters import Wanted
 from nexus.media.listing import list_items
 from nexus.media.shelving import FINISHED, NOTHING, Marks, ReadingPlace, ReadSoFar, Shelved
 from nexus.media.texts import Found
-from nexus.media.wanted import Wanted
 from nexus.states.media import MediaStatus
 from tests.kit.clock import SetClock
 from tests.kit.crowd import Crowd

@@ -27,10 +27,10 @@ from nexus.media.lifecycle import (
     release,
     worker_start_attempt,
 )
+from nexus.media.list_filters import Wanted
 from nexus.media.listing import list_items
 from nexus.media.runner import Extracting, Outcome
 from nexus.media.texts import Found
-from nexus.media.wanted import Wanted
 from nexus.queue import Work
 from nexus.queue.local import LocalQueue
 from nexus.states.media import Kind, MediaStatus

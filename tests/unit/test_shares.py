@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from nexus.errors import RateLimited
-from nexus.web.http.shares import MINUTE, REMEMBERED, Shares
+from nexus.web.http.request_shares import MINUTE, REMEMBERED, Shares
 from nexus.web.http.threads import Lane, taken_in_turn
 
 ME, YOU, THIRD = uuid4(), uuid4(), uuid4()

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, func, select
 from nexus.db.feeds import subscriptions
 from nexus.db.session import Query, Session
 from nexus.errors import TooManySubscriptions
-from nexus.media.shares import stand_in_line
+from nexus.media.storage_shares import stand_in_line
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from nexus.db.chunks import ABOUT, chunks
 from nexus.db.session import Query, Session
 from nexus.db.tables import library_media, memberships
 from nexus.media.items import HELD_BY_VIEWER
+from nexus.media.list_filters import Wanted
 from nexus.media.queries import View, views_of
 from nexus.media.searching.asking import embed_question
 from nexus.media.searching.excerpts import Excerpt, mark_title, read_excerpts
 from nexus.media.searching.found_order import MOST_FOUND, FoundOrder, Ranked, asked_digest, resume_order
 from nexus.media.searching.narrowing import ALL_HELD, search_scope
 from nexus.media.searching.own_titles import find_own_titles
-from nexus.media.wanted import Wanted
 from nexus.media.workbench import Tools
 from nexus.search.finding import AskedMeaning, Findings, find_items
 from nexus.search.fusing import TITLE_SHARE, FoundItem

@@ -16,8 +16,8 @@ from nexus.db.tables import UNSTORABLE, library_media, media, memberships, revis
 from nexus.db.value_lists import in_values, numbered_values, padded_values
 from nexus.libraries import access, catalog
 from nexus.media.items import HELD_BY_VIEWER
+from nexus.media.list_filters import Wanted, holding_conditions, of_kinds
 from nexus.media.queries import SHAPES
-from nexus.media.wanted import Wanted, holding_conditions, of_kinds
 from nexus.search.questions import Filters
 from nexus.search.scope import SearchScope
 from nexus.states.media import Kind

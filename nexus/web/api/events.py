@@ -30,8 +30,8 @@ from nexus.web.api.imports import ImportOut
 from nexus.web.api.schemas import EventOut
 from nexus.web.http.context import AnyViewer, app_of, gate_of
 from nexus.web.http.envelope import refusals
+from nexus.web.http.request_shares import OpenStreams
 from nexus.web.http.routing import Router
-from nexus.web.http.shares import OpenStreams
 
 log = logging.get_logger(__name__)
 router = Router(tags=["events"])

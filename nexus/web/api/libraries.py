@@ -13,8 +13,8 @@ from nexus.libraries import catalog, invitations, members, sizes
 from nexus.libraries.access import Role
 from nexus.libraries.invitations import Invitation, Invitee
 from nexus.media import deletions, queries
+from nexus.media.list_filters import Wanted
 from nexus.media.listing import list_items
-from nexus.media.wanted import Wanted
 from nexus.web.api.library_schemas import (
     LibraryBody,
     LibraryList,

@@ -14,7 +14,7 @@ from nexus.app import App
 from nexus.libraries.sign_ins import SignIn
 from nexus.media import queries
 from nexus.web.http.auth import Gate
-from nexus.web.http.shares import Shares
+from nexus.web.http.request_shares import Shares
 
 log = logging.get_logger(__name__)
 

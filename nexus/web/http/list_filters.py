@@ -10,7 +10,7 @@ from fastapi import Depends, Query
 
 from nexus.db.tables import UNSTORABLE
 from nexus.errors import InvalidRequest
-from nexus.media.wanted import Sort, Wanted
+from nexus.media.list_filters import Sort, Wanted
 from nexus.states.media import Kind, MediaStatus
 
 _ARCHIVED = {"false": False, "true": True, "any": None}

@@ -23,9 +23,9 @@ from nexus.errors import ApiError, Internal, InvalidRequest, NotFound, NotReady,
 from nexus.libraries.audit import called_from
 from nexus.web.http.envelope import Refuse
 from nexus.web.http.metrics import Metrics
+from nexus.web.http.request_shares import Shares
 from nexus.web.http.routing import MOST_BODY
 from nexus.web.http.safety import Headers, Hosts
-from nexus.web.http.shares import Shares
 from nexus.web.http.threads import GONE
 
 log = logging.get_logger(__name__)

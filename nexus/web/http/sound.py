@@ -15,7 +15,7 @@ from nexus.app import App
 from nexus.fetch.ranges import parse_range
 from nexus.media.recordings.sound import Sound, find_sound, open_sound
 from nexus.web.http.files import UNTRUSTED
-from nexus.web.http.shares import OpenStreams
+from nexus.web.http.request_shares import OpenStreams
 from nexus.web.http.threads import taken_in_turn, threads_of
 
 

@@ -14,8 +14,8 @@ from nexus.errors import NotFound
 from nexus.libraries.access import Role
 from nexus.libraries.catalog import MyLibrary
 from nexus.libraries.sizes import LibrarySize
+from nexus.media.list_filters import EVERYTHING, Sort, Wanted
 from nexus.media.queries import View
-from nexus.media.wanted import EVERYTHING, Sort, Wanted
 from nexus.search.questions import LONGEST_QUESTION
 from nexus.states.media import PUBLISHED, Kind, MediaStatus
 from nexus.web.views.items import KINDS

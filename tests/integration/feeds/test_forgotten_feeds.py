@@ -11,7 +11,7 @@ from nexus.db.tables import history
 from nexus.libraries import catalog
 from nexus.media import deletions
 from nexus.media.feeds import requests
-from nexus.upkeep.forgetting import forget_old
+from nexus.upkeep.retention import forget_old
 from tests.kit.feeds import Reader, episode
 
 _COUNTS = Statement(
