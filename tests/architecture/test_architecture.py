@@ -142,6 +142,26 @@ def test_the_search_for_written_statuses_finds_nothing_else(source: str) -> None
     assert not list(written_statuses(ast.parse(source)))
 
 
+def test_only_their_registry_moves_import_attempts() -> None:
+    """They have no table, so no trigger guards their status."""
+    others = {name: tree for name, tree in trees().items() if name != "nexus/imports/attempts.py"}
+    assert [f"{name}:{line}" for name, tree in others.items() for line in moved_attempts(tree)] == []
+    assert list(moved_attempts(ast.parse("state = replace(state, status=AttemptStatus.PAUSED)")))
+    assert list(moved_attempts(ast.parse("self._state = state")))
+
+
+def moved_attempts(tree: ast.AST) -> Iterator[int]:
+    """Lines that make the state of an attempt, or put one in its place."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="AttemptState")):
+                yield node.lineno
+            case ast.Assign(targets=[ast.Attribute(attr="_state")]):
+                yield node.lineno
+            case ast.keyword(arg="status", value=ast.Attribute(value=ast.Name(id="AttemptStatus"))):
+                yield node.value.lineno
+
+
 def test_functions_and_files_stay_short() -> None:
     assert [name for name in trees() if len((ROOT / name).read_text().splitlines()) > LONGEST_FILE] == []
     # A migration is one long list of tables.
