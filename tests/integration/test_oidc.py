@@ -86,7 +86,7 @@ def refused(browser: httpx2.Client, answer: httpx2.Response, says: str, status: 
     assert says in unescape(answer.text)
     assert "/sign-in/start?" in answer.text
     assert cookies.SESSION not in browser.cookies
-    assert cookies.ERRAND not in browser.cookies
+    assert cookies.PENDING_SIGN_IN not in browser.cookies
     assert not is_in(browser)
 
 
@@ -139,11 +139,11 @@ def test_the_way_there_carries_state_nonce_and_a_challenge(
     assert len({sent["state"], sent["nonce"], verifier}) == 3
 
 
-def test_the_cookie_of_the_errand_tells_neither_nonce_nor_verifier(
+def test_the_cookie_of_a_pending_sign_in_tells_neither_nonce_nor_verifier(
     browser: httpx2.Client, provider: SpoiltProvider
 ) -> None:
     address = start(browser)
-    memo = browser.cookies[cookies.ERRAND]
+    memo = browser.cookies[cookies.PENDING_SIGN_IN]
     shown = base64.urlsafe_b64decode(memo.split(".")[1] + "==").decode()
     sent = dict(parse_qsl(urlsplit(address).query))
     assert come_back(browser, provider.sign_in(address, "alice")).status_code == 303
@@ -240,9 +240,9 @@ def test_an_answer_for_another_browser_signs_nobody_in(
 def test_a_code_works_once(browser: httpx2.Client, provider: SpoiltProvider, site: Site) -> None:
     """Even with the cookie that it belongs to."""
     brought = provider.sign_in(start(browser), "alice")
-    memo = browser.cookies[cookies.ERRAND]
+    memo = browser.cookies[cookies.PENDING_SIGN_IN]
     assert come_back(browser, brought).status_code == 303
-    thief = site.anyone(Cookie=f"{cookies.ERRAND}={memo}")
+    thief = site.anyone(Cookie=f"{cookies.PENDING_SIGN_IN}={memo}")
     again = thief.get("/sign-in/back", params=brought)
     assert (again.status_code, "used before" in again.text) == (401, True)
     assert cookies.SESSION not in thief.cookies
@@ -261,10 +261,10 @@ def test_a_client_whom_the_provider_does_not_know_is_told_what_to_set(
     app.close()
 
 
-def test_an_errand_that_takes_too_long_is_begun_again(
+def test_a_sign_in_that_takes_too_long_is_begun_again(
     browser: httpx2.Client, provider: SpoiltProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nexus.web.http.oidc.ERRAND_SECONDS", -1)
+    monkeypatch.setattr("nexus.web.http.oidc.PENDING_SECONDS", -1)
     brought = provider.sign_in(start(browser), "alice")
     refused(browser, come_back(browser, brought), "ten minutes")
 

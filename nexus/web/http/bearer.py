@@ -1,4 +1,4 @@
-"""Bearer tokens: making them, and whom they mean."""
+"""Makes bearer tokens, and finds the users they stand for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def issue_token(settings: Settings, user_id: UUID, hours: float = 24) -> str:
 
 
 def user_of(issuer: str, subject: str) -> UUID:
-    """Return the user whom an issuer calls by this subject, always the same. Raises InvalidSubjectError.
+    """Return the user that an issuer means by a subject, always the same. Raises InvalidSubjectError.
 
     A UUID is the user's id. Any other subject is a name in the namespace of its issuer. So is a UUID made from a name,
     as this function makes them: otherwise anyone could become another user by taking their id as a subject. This rule

@@ -1,4 +1,4 @@
-"""Whether a bearer token is good, and whom it means."""
+"""Checks bearer tokens, and finds the users they stand for."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from nexus.settings import Settings
 
 SESSION = "nexus_session"
 #: Holds the state of a sign-in at an identity provider until the browser comes back.
-ERRAND = "nexus_errand"
+PENDING_SIGN_IN = "nexus_errand"
 #: How long somebody may take to sign in at the provider.
-ERRAND_SECONDS = 600
+PENDING_SECONDS = 600
 
 
 def is_secure(settings: Settings, request: Request) -> bool:

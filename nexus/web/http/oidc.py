@@ -26,7 +26,7 @@ from nexus.errors import ApiError, NotReady, Unauthorized
 from nexus.libraries.people import Profile
 from nexus.settings import Settings
 from nexus.web.http.bearer import BROKEN, user_of
-from nexus.web.http.cookies import ERRAND_SECONDS
+from nexus.web.http.cookies import PENDING_SECONDS
 from nexus.web.http.published_keys import (
     FETCH_SECONDS,
     LIFE_SECONDS,
@@ -44,13 +44,13 @@ ALGORITHMS = ["RS256", "ES256", "PS256", "EdDSA"]
 #: How far the clocks of provider and Nexus may differ.
 LEEWAY_SECONDS = 60
 _PURPOSE = "oidc"
-#: What asks the provider to sign somebody in again whom it knows.
+#: Has the provider sign somebody in again, even if it knows them.
 _AGAIN = {"prompt": "login", "max_age": "0"}
 AGAIN = "Start again below."
 UNBEGUN = f"This sign-in was not started in this browser, or took more than ten minutes. {AGAIN}"
 
 
-class Errand(NamedTuple):
+class PendingSignIn(NamedTuple):
     """A browser that is sent to the provider."""
 
     address: str
@@ -107,7 +107,7 @@ class Provider:
     def name(self) -> str:
         return self._settings.oidc_shown_name
 
-    def begin(self, return_address: str, back: str, *, again: bool = False) -> Errand:
+    def begin(self, return_address: str, back: str, *, again: bool = False) -> PendingSignIn:
         """With `again`, people have to show who they are, even if the provider knows them.
 
         Raises NotReady if the provider can't be reached.
@@ -116,7 +116,7 @@ class Provider:
         word = secrets.token_urlsafe(32)
         bound = _bound_to(self._settings.session_secret, word)
         now = int(time.time())
-        claims = {"aud": _PURPOSE, "word": word, "back": back, "exp": now + ERRAND_SECONDS}
+        claims = {"aud": _PURPOSE, "word": word, "back": back, "exp": now + PENDING_SECONDS}
         claims |= {"again": now} if again else {}
         memo = jwt.encode(claims, self._settings.session_secret, "HS256")
         with self._client(metadata, return_address) as client:
@@ -127,7 +127,7 @@ class Provider:
                 code_verifier=bound.verifier,
                 **(_AGAIN if again else {}),
             )
-        return Errand(address, memo)
+        return PendingSignIn(address, memo)
 
     def finish(self, return_address: str, memo: str, answer: Mapping[str, str]) -> Arrival:
         """Return who the provider says has signed in. Raises Unauthorized or NotReady, with what to do."""

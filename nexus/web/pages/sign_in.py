@@ -77,18 +77,20 @@ def send_to_provider(request: Request, nexus: Nexus, back: Back = "/", again: bo
     if request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}:
         return sign_in_page(request, 200, back=local_path(back))
     try:
-        errand = _provider(request).begin(_return_address(request, nexus), local_path(back), again=again)
+        pending = _provider(request).begin(_return_address(request, nexus), local_path(back), again=again)
     except ApiError as error:
         return sign_in_page(request, error.status, error.message, back=local_path(back))
-    response = go(errand.address)
-    cookies.put(nexus.settings, request, response, cookies.ERRAND, errand.memo, cookies.ERRAND_SECONDS)
+    response = go(pending.address)
+    cookies.put(
+        nexus.settings, request, response, cookies.PENDING_SIGN_IN, pending.memo, cookies.PENDING_SECONDS
+    )
     return response
 
 
 @router.get("/sign-in/back")
 @waits_for_site
 def return_from_provider(request: Request, nexus: Nexus, browser: Browser) -> Response:
-    memo = cookies.read_cookie(nexus.settings, request, cookies.ERRAND)
+    memo = cookies.read_cookie(nexus.settings, request, cookies.PENDING_SIGN_IN)
     try:
         answer = dict(request.query_params)
         arrival = _provider(request).finish(_return_address(request, nexus), memo, answer)
@@ -102,7 +104,7 @@ def return_from_provider(request: Request, nexus: Nexus, browser: Browser) -> Re
                 request, nexus, session, browser, arrival.user_id, Method.OIDC, arrival.proven_at
             )
         response = signed_in_at(request, nexus, key, arrival.back)
-    cookies.drop_cookie(nexus.settings, request, response, cookies.ERRAND)
+    cookies.drop_cookie(nexus.settings, request, response, cookies.PENDING_SIGN_IN)
     return response
 
 
