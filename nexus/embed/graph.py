@@ -81,7 +81,7 @@ class GraphWriter:
         return self.op("LayerNormalization", x, scale, bias, axis=-1, epsilon=EPSILON)
 
     def words(self) -> str:
-        """Each token by what it is and where it stands."""
+        """Embed each token by its word and its position."""
         zero, one = self.constant("zero", 0, np.int64), self.constant("one", 1, np.int64)
         places = self.op("Range", zero, self.op("Gather", self.op("Shape", "input_ids"), one), one)
         word = self.op("Gather", self.weight("embeddings.word_embeddings.weight"), "input_ids")

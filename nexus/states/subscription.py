@@ -9,7 +9,7 @@ class SubscriptionStatus(StrEnum):
     ACTIVE = "active"  #: polled, each feed at its own pace
     FAILING = "failing"  #: polled, but the last polls brought nothing
     PAUSED = "paused"  #: not polled, because somebody said so
-    GONE = "gone"  #: not polled, because the feed is no more
+    GONE = "gone"  #: not polled, because the feed is gone for good
 
 
 S = SubscriptionStatus

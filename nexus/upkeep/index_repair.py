@@ -1,4 +1,4 @@
-"""Has items indexed again that are not found as they should be: everything that the index holds is made from texts."""
+"""Indexes items again if they are not found as they should be: all that the index holds is made from their texts."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _key_sources(settings: Settings) -> Finding:
 
 
 def _services(settings: Settings) -> Finding:
-    """Servers of one's own may be reached by a network of one's own, so this is no more than a note."""
+    """Your own servers may be on a network of your own, so this is only a note."""
     name = "tls.services"
     plain = [
         one

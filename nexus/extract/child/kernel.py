@@ -69,7 +69,7 @@ def leave_namespaces() -> bool:
 
 
 def leave_root(number: int) -> None:
-    """Become a user whom nothing belongs to, if this is root. Powers are kept for `drop_powers` to choose from."""
+    """If this is root, become a user who owns nothing. Powers are kept for `drop_powers` to choose from."""
     if os.geteuid() != 0:
         return
     _libc.prctl(_PR_SET_KEEPCAPS, ctypes.c_ulong(1), 0, 0, 0)

@@ -44,7 +44,7 @@ class Fork(_Message, tag=True):
 
 
 class Forget(_Message, tag=True):
-    """Kill a parser that is needed no more, if it is still alive. There is no answer."""
+    """Kill a parser that is no longer needed, if it is still alive. There is no answer."""
 
     number: int
 

@@ -1,4 +1,4 @@
-"""Reads feeds, in a parser process: Atom, RSS and RDF, and JSON Feed; and what names feeds, pages and OPML files.
+"""Reads feeds in a parser process: Atom, RSS, RDF and JSON Feed; also the feeds that pages and OPML files name.
 
 reader       any feed                           discovery  the feeds that pages and OPML files name
 syndication  Atom, RSS and RDF                  json_feed  JSON Feed

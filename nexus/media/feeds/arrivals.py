@@ -22,7 +22,7 @@ from nexus.media.feeds.taking import may_be_taken
 PREVIEW_LIFE = timedelta(days=90)
 #: How many of those are kept: a feed can name thousands of others each time.
 MOST_MISSING = 10_000
-#: How many characters of texts and html of items that have left the feed are kept for a subscription. Of others their
+#: How many characters of text and html a subscription keeps for items that have left the feed. Of the others, only the
 #: address and a few words stay.
 MOST_LEFT_TEXT = 16 * 1024 * 1024
 #: How many new items of one poll are taken in unasked; the rest wait as previews.
@@ -176,7 +176,7 @@ def write_arrivals(
 
 
 def _drop_left_texts(session: Session, subscription_id: UUID, missing: Sequence[UUID]) -> None:
-    """Of items that have left the feed, keep the texts of the latest alone."""
+    """Keep the texts of only the latest items that have left the feed."""
     sizes = {row.id: row.characters for row in session.all(_CARRIERS, subscription_id=subscription_id)}
     carriers = [item_id for item_id in missing if item_id in sizes]
     totals = accumulate(sizes[item_id] for item_id in carriers)

@@ -23,7 +23,7 @@ from nexus.media.recordings.facts import find_recording, keep_recording
 from nexus.states.media import Kind
 from nexus.transcribe.merging import fill_in
 
-#: For the case that others keep making the episode and deleting it again.
+#: In case others keep creating the episode and deleting it again.
 MOST_TRIES = 5
 
 

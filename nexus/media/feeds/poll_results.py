@@ -1,4 +1,4 @@
-"""What came of a poll is written: under its fence, with what is new, and with where the feed stands now."""
+"""Writes what came of a poll, under its fence: what is new, and where the feed stands now."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def list_previews(
     cursor: str | None = None,
     most: int = PAGE,
 ) -> Page[PreviewRow]:
-    """Return a page of what a subscription has brought. Who may know is the caller's to check."""
+    """Return a page of what a subscription has brought. The caller has checked who may see it."""
     shown_at, after_id = moment_and_id(cursor)
     place = {} if cursor is None else {"shown_at": shown_at, "after_id": after_id}
     rows = session.all(_page(state, cursor is None), subscription_id=subscription_id, most=most + 1, **place)

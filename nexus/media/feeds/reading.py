@@ -1,4 +1,4 @@
-"""A feed is fetched and read in a parser process; what came of it is checked and made fit for the database."""
+"""Fetches feeds, reads them in a parser process, and makes what they say fit for the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An item of a feed becomes an item of the library: an episode, a video or an article."""
+"""Takes items of feeds into the library, as episodes, videos or articles."""
 
 from __future__ import annotations
 
