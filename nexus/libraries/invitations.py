@@ -192,6 +192,18 @@ def invite(
     return made
 
 
+def set_role_or_invite(
+    session: Session, library_id: UUID, user_id: UUID, role: Role, viewer: UUID, life: timedelta
+) -> Invitation | None:
+    """Change a member's role; somebody who is not in the library is invited. Returns the invitation, if one was made.
+
+    Raises as `members.set_role` and `invite` do.
+    """
+    if members.set_role(session, library_id, user_id, role, viewer):
+        return None
+    return invite(session, library_id, viewer, Invitee(user_id=user_id), role, life)
+
+
 def list_invitations(session: Session, library_id: UUID, viewer: UUID) -> list[Invitation]:
     """Return a library's open invitations. Raises NotFound, or Forbidden for a plain member."""
     access.require_admin(session, library_id, viewer)

@@ -7,11 +7,9 @@ from uuid import UUID
 
 from fastapi import Response
 
-from nexus.app import App
 from nexus.db.session import Session
 from nexus.libraries import catalog, invitations, members, sizes
 from nexus.libraries.access import Role
-from nexus.libraries.invitations import Invitation, Invitee
 from nexus.media import deletions, queries
 from nexus.media.list_filters import Wanted
 from nexus.media.listing import list_items
@@ -127,11 +125,11 @@ def list_members(nexus: Nexus, viewer: Viewer, library_id: UUID) -> Response:
 )
 def set_member(nexus: Nexus, viewer: Viewer, library_id: UUID, body: MemberBody) -> Response:
     """Somebody who is not in the library is invited, and joins by accepting. At least one admin stays."""
-    role = Role(body.role)
+    role, life = Role(body.role), timedelta(days=nexus.settings.invitation_days)
     with nexus.sessions.begin() as session:
-        if members.set_role(session, library_id, body.user_id, role, viewer):
-            return answer(MemberSetOut(done=True))
-        made = _invite(nexus, session, viewer, library_id, Invitee(user_id=body.user_id), role)
+        made = invitations.set_role_or_invite(session, library_id, body.user_id, role, viewer, life)
+    if made is None:
+        return answer(MemberSetOut(done=True))
     return answer(MemberSetOut(done=True, invitation=InvitationOut.model_validate(made)))
 
 
@@ -158,7 +156,8 @@ def invite(nexus: Nexus, viewer: Viewer, library_id: UUID, body: InvitationBody)
     Inviting the same person again renews it.
     """
     with nexus.sessions.begin() as session:
-        made = _invite(nexus, session, viewer, library_id, body.invitee(), Role(body.role))
+        life = timedelta(days=nexus.settings.invitation_days)
+        made = invitations.invite(session, library_id, viewer, body.invitee(), Role(body.role), life)
     return answer(InvitationOut.model_validate(made))
 
 
@@ -189,10 +188,3 @@ def revoke_invitation(nexus: Nexus, viewer: Viewer, library_id: UUID, invitation
 def _answer_library(session: Session, library_id: UUID, viewer: UUID) -> Response:
     row = catalog.get_library(session, library_id, viewer)
     return answer(LibraryOut.of(row, sizes.size_library(session, library_id)))
-
-
-def _invite(
-    nexus: App, session: Session, viewer: UUID, library_id: UUID, invitee: Invitee, role: Role
-) -> Invitation:
-    life = timedelta(days=nexus.settings.invitation_days)
-    return invitations.invite(session, library_id, viewer, invitee, role, life)
