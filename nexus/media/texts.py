@@ -157,13 +157,6 @@ class Readable:
             "excerpt": text.facts.excerpt or _beginning(text),
         }
         assets = [{"media_id": media_id, **vars(asset)} for asset in text.assets]
-        sources = picture_sources(text)
-        # Work that is due at the same time is done in the order of its ids: the first pictures come first.
-        ids = sorted(uuid4() for _ in sources)
-        pictures = [
-            {"id": ids[place], "media_id": media_id, "place": place, "source": source}
-            for place, source in enumerate(sources)
-        ]
         others = _other_addresses(address, found) if address else ()
         chunks = [{"media_id": media_id, **chunk._asdict()} for chunk in cut.chunks]
         return cls(
@@ -174,7 +167,7 @@ class Readable:
             chunks,
             revision,
             assets,
-            pictures,
+            _picture_rows(media_id, picture_sources(text)),
             found.kept,
             others,
             list(_timing_rows(media_id, text.fragments)),
@@ -306,6 +299,15 @@ def _fragment_rows(media_id: UUID, pieces: tuple[Fragment, ...]) -> Iterator[dic
                 "text": piece.text,
                 "html": piece.html,
             }
+
+
+def _picture_rows(media_id: UUID, sources: list[str]) -> list[dict[str, Any]]:
+    """Work that is due at the same time is done in the order of its ids: the first pictures come first."""
+    ids = sorted(uuid4() for _ in sources)
+    return [
+        {"id": ids[place], "media_id": media_id, "place": place, "source": source}
+        for place, source in enumerate(sources)
+    ]
 
 
 def _timing_rows(media_id: UUID, pieces: tuple[Fragment, ...]) -> Iterator[dict[str, Any]]:
