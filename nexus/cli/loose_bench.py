@@ -17,7 +17,8 @@ from nexus.extract.recording import Recording
 from nexus.extract.results import P
 from nexus.extract.sandbox import Sandbox
 from nexus.fetch import NO_HEADERS, Fetcher
-from nexus.media.recordings.transcribing import Ears, fetch_sound, hear_piece, temporary_sound
+from nexus.media.files import temporary_file
+from nexus.media.recordings.transcribing import Ears, fetch_sound, hear_piece
 from nexus.media.workbench import as_fetched
 from nexus.transcribe import Cue, Transcript
 from nexus.transcribe.named_transcripts import TRANSCRIPT_READER
@@ -89,7 +90,7 @@ class Loose:
     def listen(self, recording: Recording) -> Transcript | None:
         if self.ears.usable() is None or recording.audio_url is None:
             return None
-        with temporary_sound() as file:
+        with temporary_file(is_raw=True) as file:
             fetch_sound(self.fetcher, self.ears.limits, recording.audio_url, file, self.ears.require_open)
             return self._hear(file, recording.language)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
@@ -53,8 +52,7 @@ def attempt(tools: Tools, media: Material, number: int, bench: Bench | None = No
         return Nothing(error, bench.kept)
     except Exception as error:
         # Its message may hold the source's text: only its name and its place are kept.
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{PurePath(place.filename).name}:{place.lineno}"
+        where = logging.place_of(error)
         log.warning("extractor_crashed", media_id=str(media.id), reason=type(error).__name__, where=where)
         return Nothing(ExtractionFailed(), bench.kept)
     return Found(extraction, extractor_origin(extractor), bench.fetched, bench.kept, bench.sound)

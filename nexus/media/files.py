@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from tempfile import TemporaryFile
+from typing import BinaryIO
 from uuid import UUID
 
 from sqlalchemy import and_, bindparam, exists, or_, select, text
@@ -28,6 +30,7 @@ from nexus.db.tables import media, media_file, uploads
 from nexus.errors import (
     ApiError,
     FetchInfected,
+    FileUnreachable,
     InfectedFile,
     NotReady,
     ScannerUnreachable,
@@ -161,3 +164,16 @@ def discard_object(sessions: Sessions, files: Files, media_id: UUID, path: str) 
         if not is_away(error):
             raise
         log.warning("object_left_behind", reason=type(error).__name__)
+
+
+def temporary_file(*, is_raw: bool = False) -> BinaryIO:
+    """Make a file that goes when it is closed; a raw one has no buffer between it and a process that reads it, too.
+
+    Raises FileUnreachable, which is tried again: a full disk may have room later.
+    """
+    try:
+        if is_raw:
+            return TemporaryFile(prefix="nexus-", buffering=0)
+        return TemporaryFile(prefix="nexus-")
+    except OSError as error:
+        raise FileUnreachable from error

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import PurePosixPath
-from tempfile import TemporaryFile
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
@@ -28,7 +27,7 @@ from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
 from nexus.media import revisions
 from nexus.media.feeds.share import SubscriptionShare
-from nexus.media.files import Files, discard_object
+from nexus.media.files import Files, discard_object, temporary_file
 from nexus.media.recordings.facts import (
     find_recording,
     keep_recording,
@@ -190,7 +189,7 @@ class Bench:
             found = revisions.file_of(session, self._media.id, 0)
         if found is None:
             raise FileMissing
-        with _temporary_file() as copy:
+        with temporary_file() as copy:
             self._copy(found.storage_path, copy)
             yield StoredFile(copy, found.filename)
 
@@ -288,14 +287,6 @@ class Bench:
                 discard_object(
                     sessions, files, media_id, fetched_path(media_id, number - 1, extension, files.prefix)
                 )
-
-
-def _temporary_file() -> BinaryIO:
-    """Raises FileUnreachable, which is tried again: a full disk may have room later."""
-    try:
-        return TemporaryFile(prefix="nexus-")
-    except OSError as error:
-        raise FileUnreachable from error
 
 
 def as_fetched(answer: Download | NotModified) -> Fetched:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from tempfile import TemporaryFile
 from typing import BinaryIO
 from uuid import UUID, uuid4
 
@@ -30,7 +29,7 @@ from nexus.extract.recording import Recording
 from nexus.fetch import Fetcher
 from nexus.libraries import quota
 from nexus.libraries.quota import Allowances
-from nexus.media.files import Files
+from nexus.media.files import Files, temporary_file
 from nexus.media.recordings import speech
 from nexus.media.recordings.sound import ACCEPT_SOUND
 from nexus.media.recordings.speech import Attempt, HeardPiece, SoundCopy
@@ -160,7 +159,7 @@ class Hearing:
         language = model.language_of(recording.language)
         if language is None:
             return None
-        with self.ears.place(), temporary_sound() as file:
+        with self.ears.place(), temporary_file(is_raw=True) as file:
             sha256 = self._get_sound(recording.audio_url, file)
             with self.ears.turn(self._watch):
                 cues = self._hear_all(model, language, file, sha256, recording.seconds)
@@ -266,14 +265,3 @@ def hear_piece(model: SpeechModel, piece: SoundPiece, language: str, watch: Call
     """Listen to a piece, and return what is said with its times in the whole recording."""
     heard = believable(model.hear(piece.samples, language, watch))
     return [Cue(piece.starts_ms + cue.starts_ms, piece.starts_ms + cue.ends_ms, cue.text) for cue in heard]
-
-
-@contextmanager
-def temporary_sound() -> Iterator[BinaryIO]:
-    """Raises FileUnreachable, which is tried again: a full disk may have room later."""
-    try:
-        file = TemporaryFile(prefix="nexus-sound-", buffering=0)  # noqa: SIM115 its caller's with closes it
-    except OSError as error:
-        raise FileUnreachable from error
-    with file:
-        yield file
