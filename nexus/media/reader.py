@@ -66,7 +66,7 @@ class _Ends(NamedTuple):
 
 _TAG, _CAPTION = re.compile(r"<[^<>]*>"), re.compile(r"<figcaption\b[^<>]*>(.*?)</figcaption>", re.DOTALL)
 _CAPTIONED = Query(
-    select(fragments.c.html)
+    select(func.coalesce(fragments.c.html, literal_column("''")).label("html"))
     .join(media, media.c.id == fragments.c.media_id)
     .where(
         fragments.c.media_id == bindparam("media_id"),
