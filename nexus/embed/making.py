@@ -95,7 +95,7 @@ def _get_packages(target: Path) -> None:
     elif found := shutil.which("uv"):
         tool = [found, "pip", "install", "--python", sys.executable]
     else:
-        raise NotMade("Neither pip nor uv can be found. Install one of them, then try again.")
+        raise NotMade("Neither pip nor uv can be found. Put uv on the path, then try again.")
     wanted = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--target", str(target)]
     _run(
         [*tool, *wanted, "-r", str(REQUIREMENTS)],
