@@ -1,15 +1,17 @@
-"""Imports every module of Nexus, and every module that a setting makes Nexus or its libraries import later.
+"""Imports every module of Nexus, whatever these import only when they need it, and whatever libraries do.
 
 Run as a file by the Python of an installation, where nothing but Nexus and its pinned requirements can be imported.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 #: What Celery imports only when its worker starts.
 OF_CELERY = (
@@ -29,7 +31,7 @@ OF_CELERY = (
     "kombu.pidbox",
     "kombu.transport.redis",
 )
-#: What is imported only when a server, a worker or a command needs it.
+#: What libraries import only when a server, a worker or a command needs it.
 CHOSEN = (
     # NEXUS_DATABASE_URL
     "alembic.ddl.postgresql",
@@ -64,6 +66,8 @@ CHOSEN = (
     "rich.progress",
     "typer.rich_utils",
 )
+#: What brings its own requirements: the extra `speech`, and `nexus models install`.
+NOT_SHIPPED = {"av", "faster_whisper", "onnx", "onnxruntime.quantization"}
 
 
 def names() -> Iterator[str]:
@@ -75,10 +79,22 @@ def names() -> Iterator[str]:
             yield found.name
 
 
+def imported_by_nexus() -> set[str]:
+    """Also by its functions: a setting or a document decides whether they run."""
+    found = set()
+    for path in Path(importlib.import_module("nexus").__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module)
+    return found - NOT_SHIPPED
+
+
 def problems() -> list[str]:
     """What can't be imported, each with the reason."""
     found = []
-    for name in (*names(), *CHOSEN):
+    for name in (*names(), *sorted(imported_by_nexus()), *CHOSEN):
         try:
             importlib.import_module(name)
         except Exception:
