@@ -13,6 +13,7 @@ import httpx2
 from chaos.invariants import objects
 from chaos.invariants.database import Database
 from chaos.stage import Stage
+from tests.kit.run_storage import run_prefix
 
 #: Older than anything that upkeep leaves alone.
 TWO_DAYS = 2 * 24 * 3600
@@ -27,7 +28,8 @@ def begin_long_ago(stage: Stage, database: Database) -> None:
 
 def plant(store: Path) -> list[Path]:
     """Store an object that no item has and an upload that broke off, both old; return where they are."""
-    places = [store / "media" / str(uuid4()) / "original.pdf", store / ".drafts" / uuid4().hex]
+    orphan = store / run_prefix() / "media" / str(uuid4()) / "original.pdf"
+    places = [orphan, store / ".drafts" / uuid4().hex]
     for place in places:
         # A file is complete and old before anybody can see it.
         made = store.with_name("planted") / place.name

@@ -22,6 +22,7 @@ from tests.kit.databases import fresh_postgres
 from tests.kit.faults.network_lines import Line, Lines
 from tests.kit.http import headers_of
 from tests.kit.processes import Process, nursery
+from tests.kit.run_storage import run_prefix
 from tests.kit.servers.object_store import ACCESS_KEY, BUCKET, SECRET_KEY, object_store
 from tests.kit.settings import make_settings
 from tests.kit.waiting import eventually
@@ -127,6 +128,7 @@ class Stage:
             "DATABASE_URL": self._through(name),
             "QUEUE": self.scene.queue,
             "EMBED": "off",
+            "STORAGE_PREFIX": run_prefix(),
             "FETCH_ALLOW": self.site.place,
             "PORT": str(self.ports.get(name, 0)),
         }

@@ -36,5 +36,5 @@ def stored(folder: Path) -> set[str]:
 
 def left_behind(database: Database, found: set[str]) -> set[str]:
     """Files that no row names and no upload may still need."""
-    waiting = tuple(f"media/{row['media_id']}/" for row in database.rows(_EXPECTED))
-    return {path for path in found - named(database) if not path.startswith(waiting)}
+    waiting = {row["media_id"] for row in database.rows(_EXPECTED)}
+    return {path for path in found - named(database) if waiting.isdisjoint(path.split("/"))}

@@ -13,10 +13,12 @@ from chaos.invariants import history, rows
 from chaos.invariants.database import Database
 from chaos.plan import Scene
 from chaos.run import run
+from chaos.stage import staged
 from nexus.app import App
 from nexus.extract import AVAILABLE_EXTRACTORS, Extraction
 from nexus.states.media import Kind
 from tests.kit.media import new_media
+from tests.kit.run_storage import run_prefix
 from tests.kit.work import extract_item
 
 TEAM = Scene("postgres", "celery", "local")
@@ -38,6 +40,11 @@ def test_kills_freezes_cuts_and_full_disks_cost_nothing_that_was_acknowledged(sc
 @pytest.mark.parametrize("seed", [7, 8, 2026])
 def test_even_a_short_plan_has_every_kind_of_fault(scene: Scene, seed: int) -> None:
     assert {fault.kind for fault in plan.draw(seed, SHORT, scene)} == set(plan.menu(scene))
+
+
+def test_a_chaos_run_stores_its_files_below_the_prefix_of_the_test_run() -> None:
+    with staged(PERSON) as stage:
+        assert stage._environment("server-1")["NEXUS_STORAGE_PREFIX"] == run_prefix()
 
 
 def test_a_seed_always_gives_the_same_plan_of_faults() -> None:
