@@ -8,7 +8,7 @@ import secrets
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -81,8 +81,17 @@ def local(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> It
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[Place]:
-    with object_store.object_store() as found:
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the S3 store may leave temporary files."""
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="module")
+def s3(temporary: Path) -> Iterator[Place]:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TMPDIR", str(temporary))
+            found = stack.enter_context(object_store.object_store())
         keys = (object_store.ACCESS_KEY, object_store.SECRET_KEY)
         storage = S3(object_store.BUCKET, found.url, "us-east-1", *keys, wall_clock)
         with closing(storage._client), emptied(storage):
@@ -101,6 +110,11 @@ def supabase() -> Iterator[Place]:
 def place(request: pytest.FixtureRequest) -> Place:
     found: Place = request.getfixturevalue(request.param)
     return found
+
+
+def test_the_s3_store_of_the_tests_leaves_no_logs_behind(s3: Place, temporary: Path) -> None:
+    s3.storage.put(f"{run_prefix()}media/{secrets.token_hex(8)}/original.pdf", [BODY], PDF)
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_stored_object_is_read_back_whole(place: Place) -> None:

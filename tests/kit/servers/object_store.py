@@ -98,6 +98,7 @@ def _command(program: Path, folder: Path, ports: dict[str, int]) -> list[str]:
     identities.write_text(json.dumps(_identities()))
     return [
         str(program),
+        "-logtostderr",  # otherwise it leaves its logs where temporary files are
         "server",
         f"-dir={data}",
         "-ip=127.0.0.1",
