@@ -182,7 +182,7 @@ def _asked(question: str, yes: str) -> str:
         except typer.Abort:
             break
         word = answer.strip().lower()
-        if word and yes.startswith(word):
+        if word and (yes.startswith(word) or word in {"y", "yes"}):
             return yes
         if word and (DISCARD.startswith(word) or word in {"n", "no"}):
             break

@@ -220,7 +220,7 @@ def test_the_user_can_go_on_without_an_unreadable_file(terminal: Terminal, books
         screen.until("Import the rest without them? [without/discard]")
         screen.press("what?\n")
         screen.until("Import the rest without them? [without/discard]")
-        screen.press("\n")
+        screen.press("y\n")
         screen.until("E_PDF_DAMAGED")
         screen.until("Continue without them? [without/discard]")
         screen.press("without\n")
