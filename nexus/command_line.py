@@ -7,25 +7,31 @@ import shutil
 import sys
 from pathlib import Path
 
-from nexus.settings import Settings
+from nexus.settings import Settings, default_data_dir
+
+USUAL_PORT: int = Settings.model_fields["port"].default
 
 
 def again(chosen: Settings, command: str) -> str:
     """Return a command to type next, for the same data folder."""
-    elsewhere = chosen.data_dir != Settings().data_dir
-    typed = f"{own_name()} {command}"
-    return f"{typed} --data-dir {shlex.quote(str(chosen.data_dir))}" if elsewhere else typed
+    return _in_folder(chosen.data_dir, Settings().data_dir, command)
 
 
 def sign_in_command(chosen: Settings, port: int) -> str:
-    """Return the command that prints a sign-in link for a server on this port.
+    """Return the command that prints a sign-in link for a server on this port, in a terminal without its environment.
 
     In prod it names no folder, because everybody can see the page, and nobody is the owner.
     """
     if chosen.env == "prod":
         return "nexus token --link --user UUID"
-    elsewhere = not chosen.public_url and port != Settings().port
-    return again(chosen, f"token --link --port {port}" if elsewhere else "token --link")
+    elsewhere = not chosen.public_url and port != USUAL_PORT
+    command = f"token --link --port {port}" if elsewhere else "token --link"
+    return _in_folder(chosen.data_dir, default_data_dir(), command)
+
+
+def _in_folder(folder: Path, usual: Path, command: str) -> str:
+    typed = f"{own_name()} {command}"
+    return typed if folder == usual else f"{typed} --data-dir {shlex.quote(str(folder))}"
 
 
 def own_name() -> str:

@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from nexus import settings
+from nexus.command_line import again, sign_in_command
 from nexus.settings import SECRETS, BadSettings, Settings
 
 GIVEN = {"jwt_secret": "a" * 32, "internal_secret": "b" * 32, "session_secret": "c" * 32}
@@ -268,6 +269,17 @@ def test_the_database_is_in_the_data_folder(tmp_path: Path) -> None:
 )
 def test_logs_are_json_in_prod(env: str, log_format: str, expected: bool) -> None:
     assert Settings(env=env, log_format=log_format, **GIVEN).json_logs is expected  # type: ignore[arg-type]
+
+
+def test_the_sign_in_command_needs_no_variable_of_the_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is typed in another terminal; what a command says to do next is typed in its own."""
+    monkeypatch.setenv("NEXUS_PORT", "8001")
+    monkeypatch.setenv("NEXUS_DATA_DIR", str(tmp_path))
+    chosen = Settings()
+    assert sign_in_command(chosen, 8001).endswith(f" token --link --port 8001 --data-dir {tmp_path}")
+    assert again(chosen, "retry").endswith(" retry")
 
 
 def test_languages_are_a_list_of_codes(monkeypatch: pytest.MonkeyPatch) -> None:
