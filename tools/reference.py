@@ -133,7 +133,9 @@ def settings() -> str:
 
 
 def _shown(value: object) -> str:
-    return "" if value in ("", None, ()) else f"`{value}`"
+    """Return a default as somebody would set it."""
+    typed = ",".join(map(str, value)) if isinstance(value, tuple) else value
+    return "" if typed in ("", None) else f"`{typed}`"
 
 
 def commands() -> str:

@@ -25,6 +25,10 @@ def test_the_reference_is_what_the_code_says(name: str) -> None:
     assert (ROOT / "docs" / name).read_text() == reference.pages()[name], "run: make docs"
 
 
+def test_defaults_are_written_as_they_are_set() -> None:
+    assert [line for line in reference.settings().splitlines() if "| `(" in line] == []
+
+
 def test_every_setting_is_described() -> None:
     rows = [line for line in reference.settings().splitlines() if line.startswith("| `")]
     assert rows

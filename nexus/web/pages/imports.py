@@ -122,7 +122,7 @@ def import_resume(request: Request, nexus: Nexus, viewer: PageViewer) -> Respons
 
 @router.post("/resume-without")
 def import_resume_without(request: Request, nexus: Nexus, viewer: PageViewer) -> Response:
-    """Take out what can't be imported, and import the rest."""
+    """Remove what can't be imported, and import the rest."""
     return _act(request, nexus, viewer, lambda desk, batch: desk.resume_without_failed(batch.id))
 
 
