@@ -56,7 +56,7 @@ def feeds(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List subscriptions, with what they have brought and how they are."""
+    """List subscriptions, what each has brought, and whether it works."""
     from nexus.cli.feeds import print_subscriptions
 
     print_subscriptions(data_dir, user, library, as_opml=opml, as_json=as_json)

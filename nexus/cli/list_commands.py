@@ -149,9 +149,9 @@ def models(as_json: AsJson = False) -> None:
 
 
 def install_models(
-    again: Annotated[bool, typer.Option("--again", help="Make it again even if it is there.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Rebuild it even if it is installed.")] = False,
 ) -> None:
-    """Fetch the weights of the model, check them, and make the model of them. Once is enough."""
+    """Fetch the model's weights, check them and build the model. Once is enough."""
     from nexus.cli.models import install_model
 
     install_model(again=again)

@@ -50,7 +50,7 @@ def recognise(found: Digest, kind: Kind, most: int) -> Digest:
     """Return the digest of a file if it is of this kind. Raises FileTooLarge or InvalidFileType."""
     _check_size(found.size, most)
     if not looks_like(kind, found.head):
-        raise InvalidFileType(f"This file is not {A_KIND[kind]}. Upload one, or choose another kind.")
+        raise InvalidFileType(f"This file is not {A_KIND[kind]}. Check it, then upload another one.")
     return found
 
 

@@ -97,7 +97,7 @@ def export_opml(nexus: Nexus, viewer: Viewer, library_id: OfLibrary = None) -> R
 )
 @waits_for_site
 def import_opml(nexus: Nexus, viewer: Viewer, body: OutlinesBody, request: Request) -> Response:
-    """Nested outlines are read, too. Feeds are polled one after the other; one that is no feed is shown as failing.
+    """Nested outlines are read, too. Feeds are polled one after the other; one that is not a feed is shown as failing.
 
     Unless you ask for more, their items wait as previews. If there are more feeds than you may subscribe to, the first
     ones are taken, and the answer names the others.
