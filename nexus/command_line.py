@@ -18,14 +18,18 @@ def again(chosen: Settings, command: str) -> str:
 
 
 def sign_in_command(chosen: Settings, port: int) -> str:
-    """Return the command that prints a sign-in link for a server on this port, in a terminal without its environment.
+    """Return the command that prints a sign-in link for a server on this port.
 
     In prod it names no folder, because everybody can see the page, and nobody is the owner.
     """
     if chosen.env == "prod":
         return "nexus token --link --user UUID"
     elsewhere = not chosen.public_url and port != USUAL_PORT
-    command = f"token --link --port {port}" if elsewhere else "token --link"
+    return in_a_new_terminal(chosen, f"token --link --port {port}" if elsewhere else "token --link")
+
+
+def in_a_new_terminal(chosen: Settings, command: str) -> str:
+    """Return a command for the same data folder that works without the variables of this process."""
     return _in_folder(chosen.data_dir, default_data_dir(), command)
 
 

@@ -39,6 +39,16 @@ def test_the_printed_link_signs_in(context: BrowserContext, live_site: LiveSite)
     expect(page.get_by_role("button", name="Add")).to_be_visible()
 
 
+def test_the_owner_is_told_a_command_that_works(context: BrowserContext, live_site: LiveSite) -> None:
+    page = signed_in(context, live_site)
+    page.goto(f"{live_site.url}/sharing")
+    page.get_by_label("New library").fill("Still empty")
+    page.get_by_role("button", name="Create").click()
+    page.get_by_role("link", name="Open the library").click()
+    told = f"add https://example.com/an-article --data-dir {live_site.data}"
+    expect(page.locator(".empty .command")).to_contain_text(told)
+
+
 def test_a_wrong_sign_in_link_is_refused_kindly(context: BrowserContext, live_site: LiveSite) -> None:
     page = context.new_page()
     answer = page.goto(f"{live_site.url}/sign-in?token=wrong")
@@ -78,6 +88,7 @@ def test_signing_out_ends_the_session(page: Page, live_site: LiveSite) -> None:
 
 def test_a_newcomer_is_told_what_to_do(page: Page) -> None:
     expect(page.get_by_role("heading", name="Nothing here yet")).to_be_visible()
+    expect(page.get_by_text("In a terminal")).to_have_count(0)  # it would add for the owner
     add(page, address("article/first"))
     expect(page.get_by_role("heading", name="Nothing here yet")).to_be_hidden()
 

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from nexus import urls
 from nexus.app import App
+from nexus.command_line import in_a_new_terminal
 from nexus.editorial.job_lists import FailureCount
 from nexus.errors import InvalidRequest as Invalid
 from nexus.errors import RateLimited
@@ -158,10 +159,17 @@ def _library(
         failures=[show_failed(FailureCount(code, count)) for code, count in failures.items()],
         done=done,
         elsewhere=False,
+        add_command=_add_command(nexus, viewer),
         menu=show_menu(libraries, sizes, shown),
         items=[show_item(view, nexus.tools.extractors, viewer) for view in views],
         next_cursor=next_cursor,
     )
+
+
+def _add_command(nexus: App, viewer: UUID) -> str:
+    """Return what the viewer can type in a terminal: the commands act as the local owner."""
+    is_owner = viewer == nexus.settings.local_owner
+    return in_a_new_terminal(nexus.settings, "add https://example.com/an-article") if is_owner else ""
 
 
 def _listed(nexus: App, viewer: UUID, shown: ItemList, cursor: str | None) -> tuple[list[View], str | None]:
