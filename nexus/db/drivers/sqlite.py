@@ -17,6 +17,10 @@ BUSY_SECONDS = 30.0
 #: How long SQLite's write-ahead log grows, 16 MiB, before a commit waits for a checkpoint. A book or an import often
 #: exceeds the default of 4 MiB, and would wait each time.
 CHECKPOINT_PAGES = 4000
+#: How many changed pages a transaction keeps in memory, 16 MiB, before it writes some to the log ahead of its commit.
+#: Each of them is written again whenever it changes again, and pages of indexes do so all the time: with SQLite's
+#: default of 2 MB an import writes half as much again.
+SPILLED_PAGES = 4000
 _AWAY = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -95,7 +99,12 @@ def _make_folder(url: URL) -> None:
 def _prepare(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     _use_wal(connection)
-    for pragma in ("synchronous=FULL", f"wal_autocheckpoint={CHECKPOINT_PAGES}", "foreign_keys=ON"):
+    for pragma in (
+        "synchronous=FULL",
+        f"wal_autocheckpoint={CHECKPOINT_PAGES}",
+        f"cache_spill={SPILLED_PAGES}",
+        "foreign_keys=ON",
+    ):
         connection.execute(f"PRAGMA {pragma}")
 
 
