@@ -14,6 +14,7 @@ from nexus.extract.recording import Recording
 from nexus.media.recordings import heard
 from tests.kit.accessibility import violations
 from tests.kit.browser import PHONE, LiveSite, serving, signed_in, without_complaints
+from tests.kit.browser_uploads import drop
 from tests.kit.fake_players import VIMEO, YOUTUBE
 from tests.kit.recordings import about, add_recording, tone, transcript
 from tests.kit.servers.sound_site import Published, SoundSite
@@ -278,6 +279,17 @@ def test_without_a_transcript_it_can_still_be_played(page: Page, live_site: Live
     expect(page.locator(".no-text")).to_contain_text("you can play it")
     toggle(page, "Play")
     expect(page.locator("#player")).to_have_class(re.compile("is-playing"))
+
+
+def test_a_transcript_that_is_dropped_on_its_form_becomes_the_text(
+    page: Page, live_site: LiveSite, make: Make
+) -> None:
+    visit(page, live_site, make(has_text=False))
+    page.get_by_text("Add its transcript").click()
+    said = b"WEBVTT\n\n00:01.000 --> 00:03.000\nDropped here.\n"
+    drop(page, {"name": "talk.vtt", "mimeType": "text/vtt", "buffer": said}, onto="#bring-transcript")
+    page.get_by_role("button", name="Use this transcript").click()
+    expect(page.locator("#prose")).to_contain_text("Dropped here.")
 
 
 def embedded(page: Page, pattern: str, html: str) -> list[str]:

@@ -20,14 +20,14 @@ from tests.kit.browser import LiveSite
 
 PDF, EPUB = "application/pdf", "application/epub+zip"
 STORE = "**/storage/**"
-DRAG = """({ files, kinds }) => {
+DRAG = """({ files, kinds, onto }) => {
   const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const dataTransfer = new DataTransfer();
   for (const { name, mimeType, text } of files) {
     dataTransfer.items.add(new File([bytes(text)], name, { type: mimeType }));
   }
   for (const kind of kinds) {
-    document.body.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+    document.querySelector(onto).dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
   }
 }"""
 _LINK_IS_OVER = Statement(
@@ -56,8 +56,8 @@ def epub(name: str = "lighthouse.epub") -> FilePayload:
     return {"name": name, "mimeType": EPUB, "buffer": whole.getvalue()}
 
 
-def drag(page: Page, files: list[FilePayload], *kinds: str) -> None:
-    """Send the events of a user who drags files over the page."""
+def drag(page: Page, files: list[FilePayload], *kinds: str, onto: str = "body") -> None:
+    """Send the events of a user who drags files over the page, or over an element of it."""
     given = [
         {
             "name": file["name"],
@@ -66,11 +66,11 @@ def drag(page: Page, files: list[FilePayload], *kinds: str) -> None:
         }
         for file in files
     ]
-    page.evaluate(DRAG, {"files": given, "kinds": kinds})
+    page.evaluate(DRAG, {"files": given, "kinds": kinds, "onto": onto})
 
 
-def drop(page: Page, *files: FilePayload) -> None:
-    drag(page, list(files), "dragenter", "dragover", "drop")
+def drop(page: Page, *files: FilePayload, onto: str = "body") -> None:
+    drag(page, list(files), "dragenter", "dragover", "drop", onto=onto)
 
 
 def choose(page: Page, *files: FilePayload) -> None:

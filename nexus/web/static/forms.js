@@ -54,6 +54,18 @@
   document.addEventListener("input", (event) => event.target.form && keep(event.target.form));
   document.addEventListener("nexus:typed", (event) => keep(event.target));
 
+  // ── A file that is dropped anywhere on a form goes into its field, instead of replacing the page ──
+
+  const fileFieldAt = (event) =>
+    event.dataTransfer?.types.includes("Files") && event.target.closest?.(".by-hand")?.querySelector("input[type=file]");
+  document.addEventListener("dragover", (event) => fileFieldAt(event) && event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    const field = fileFieldAt(event);
+    if (!field) return;
+    event.preventDefault();
+    field.files = event.dataTransfer.files;
+  });
+
   // ── What an earlier page kept is offered ──
 
   function offer(form) {
