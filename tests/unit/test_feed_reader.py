@@ -150,6 +150,7 @@ def test_a_feed_says_how_often_it_wants_to_be_asked(more: str, seconds: int | No
         ("us-ascii", None, "utf-8"),
         ("utf-8", "iso-8859-1", "utf-8"),
         ("utf-16", None, "utf-16"),
+        ("utf-16", "utf-8", "utf-16"),
         ("utf-8", None, "utf-8-sig"),
     ],
 )
@@ -305,15 +306,19 @@ def test_ten_thousand_items_are_read_and_no_more() -> None:
     assert (len(reading.entries), reading.entries[-1].title) == (10_000, "9999")
 
 
-PAGE = """<html><head><title>A site</title><base href="https://example.com/blog/">
+PAGE = """<html><head><title>Ein Café</title><base href="https://example.com/blog/">
 <link rel="alternate" type="application/rss+xml" title="Comments" href="comments.xml">
 <link rel="ALTERNATE nofollow" type="application/atom+xml; charset=utf-8" title="Posts" href="atom.xml">
 <link rel="alternate" type="text/html" hreflang="de" href="/de"><link rel="stylesheet" href="x.css">
 <link rel="alternate" type="application/rss+xml" href="javascript:alert(1)"></head><body></body></html>"""
 
 
-def test_a_page_names_its_feeds_and_those_of_comments_come_last() -> None:
-    found = read_site(PAGE.encode(), Hints("https://example.com/x"))
+@pytest.mark.parametrize("start", ["", '<?xml version="1.0" encoding="iso-8859-1"?>'])
+def test_a_page_names_its_feeds_and_those_of_comments_come_last(start: str) -> None:
+    found = read_site(
+        f"{start}{PAGE}".encode("iso-8859-1" if start else "utf-8"), Hints("https://example.com/x")
+    )
+    assert found.title == "Ein Café"
     assert [one.url for one in found.feeds] == [
         "https://example.com/blog/atom.xml",
         "https://example.com/blog/comments.xml",

@@ -25,13 +25,16 @@ _TYPES = (
 _COMMENTS = re.compile(r"comment", re.IGNORECASE)
 _CHANNEL = re.compile(r'"(?:externalId|channelId)":"(UC[\w-]{22})"|youtube\.com/channel/(UC[\w-]{22})')
 _YOUTUBE = re.compile(r"https?://(?:www\.|m\.)?youtube\.com/")
-_PAGES = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
+_PAGES = etree.HTMLParser(
+    encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=False
+)
 
 
 def read_site(data: bytes, hints: Hints) -> SiteFeeds:
     """Return the feeds that a page names. Those of comments come last."""
     html = decode_page(data, hints.charset)
-    root = etree.HTML(html, _PAGES) if html.strip() else None
+    # As bytes, because lxml refuses characters after a declaration of their encoding.
+    root = etree.HTML(html.encode(errors="replace"), _PAGES) if html.strip() else None
     if root is None:
         return SiteFeeds()
     element = root.find(".//base[@href]")

@@ -10,6 +10,7 @@ import feedparser
 
 from nexus.errors import FeedIsPage, FeedUnreadable
 from nexus.extract import Hints
+from nexus.extract.charsets import decode_marked
 from nexus.extract.feeds import parts
 from nexus.extract.feeds.dates import feed_date
 from nexus.extract.feeds.extras import ItemExtras, read_extras
@@ -69,11 +70,12 @@ def _pace(feed: Any) -> int | None:
 
 
 def _content_type(data: bytes, hints: Hints) -> str:
-    """What is valid UTF-8 is UTF-8, whatever a server says."""
+    """What is valid UTF-8 is UTF-8, and a byte order mark tells the encoding, whatever a server says."""
     try:
         data.decode()
     except UnicodeDecodeError:
-        return f"application/xml; charset={hints.charset}" if hints.charset else "application/xml"
+        is_told = hints.charset and decode_marked(data[:4]) is None
+        return f"application/xml; charset={hints.charset}" if is_told else "application/xml"
     return "application/xml; charset=utf-8"
 
 
