@@ -167,7 +167,8 @@ def http() -> str:
                 f"## `{method.upper()} {path}`",
                 f"{call['summary']}. {call.get('description', '')}".strip(),
             ]
-            if rows := [_http_parameter(parameter) for parameter in call.get("parameters", [])]:
+            rows = [_http_parameter(parameter) for parameter in call.get("parameters", [])]
+            if rows := rows + _body_fields(call):
                 parts.append(_table(["parameter", "in", "meaning"], rows))
             answers = [
                 [status, answer["description"]] for status, answer in sorted(call["responses"].items())
@@ -178,6 +179,19 @@ def http() -> str:
 
 def _http_parameter(parameter: dict[str, Any]) -> list[str]:
     return [f"`{parameter['name']}`", parameter["in"], parameter.get("description", "")]
+
+
+def _body_fields(call: dict[str, Any]) -> list[list[str]]:
+    """The fields of a body of JSON; of several possible ones, each field once."""
+    schemas = openapi_document()["components"]["schemas"]
+    given = call.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    rows: dict[str, list[str]] = {}
+    for one in given.get("anyOf", [given]):
+        named = schemas[one["$ref"].rpartition("/")[2]] if "$ref" in one else one
+        for name, field in named.get("properties", {}).items():
+            place = "body" if name in named.get("required", ()) else "body, optional"
+            rows.setdefault(name, [f"`{name}`", place, field.get("description", "")])
+    return list(rows.values())
 
 
 @cache
