@@ -144,8 +144,11 @@ def label_of(view: View) -> str:
 
 
 def _reason_of(session: Session, chosen: Settings, view: View) -> str:
-    """Return why it failed or what it waits for; nothing if it does neither."""
+    """Return why it failed or what it waits for; nothing if it does neither. Whoever has a text of their own need not
+    do anything about either."""
     row = view.row
+    if row.is_entered:
+        return "You can read the text that you entered by hand."
     if not row.last_error_code:
         blocked = blocked_of(session, view)
         bring = f" If you have its transcript: {bring_command(chosen, view)}"

@@ -70,7 +70,7 @@ def _described(view: View, reason: str) -> Text:
         lines.append(Text(say.printable(row.canonical_url), "dim"))
     lines.append(Text(str(row.id), "dim"))
     if reason:
-        lines.append(Text(reason, "red" if row.last_error_code else "yellow"))
+        lines.append(Text(reason, "red" if row.last_error_code and not row.is_entered else "yellow"))
     return Text("\n").join(lines)
 
 

@@ -164,6 +164,7 @@ def test_the_transcript_of_a_video_comes_from_a_file(terminal: Terminal) -> None
     named.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Good morning.\n")
     ran = terminal.run("transcript", media_id, named, "--json")
     assert json.loads(ran.out) == {"media_id": media_id, "revision": 1}
+    assert "that you entered by hand" in terminal.run("status", media_id).out
     wrong = terminal.run("transcript", media_id, terminal.folder)
     assert (wrong.code, "can't be read" in wrong.err) == (1, True)
     named.write_bytes(b"\x89PNG")
