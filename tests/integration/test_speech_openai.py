@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import threading
 import wave
 from collections.abc import Iterator
 from email import message_from_bytes
@@ -190,6 +191,9 @@ def test_nobody_waits_for_an_answer_that_nobody_wants_any_more(server: Model) ->
 
     with pytest.raises(TranscriptionStopped):
         asking(server, hangs).hear(PIECE, "en", watch)
+    left = [one for one in threading.enumerate() if one.name.startswith("nexus-speech")]
+    assert left, "the request goes on"
+    assert all(one.daemon for one in left), "no process waits for them to end"
 
 
 def test_a_server_that_is_not_there_may_come_back() -> None:

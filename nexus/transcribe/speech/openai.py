@@ -9,10 +9,11 @@ from __future__ import annotations
 import io
 import math
 import re
+import threading
 import time
 import wave
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 
@@ -97,7 +98,6 @@ class OpenAiSpeech:
         self.source = f"Transcribed by {model}"
         self._server = ModelServer(base_url, "audio/transcriptions", api_key, MOST_BYTES, ERRORS, clock)
         self._seconds = seconds
-        self._threads = ThreadPoolExecutor(4, "nexus-speech")
 
     def language_of(self, language: str | None) -> str | None:
         """It takes any; the API wants two letters."""
@@ -105,12 +105,20 @@ class OpenAiSpeech:
         return code if len(code) == 2 and code.isascii() and code.isalpha() else ANY
 
     def hear(self, samples: bytes, language: str, watch: Callable[[], None] = ask_nobody) -> list[HeardCue]:
-        answer = self._threads.submit(self._send, samples, language)
+        answer = Future[bytes]()
+        threading.Thread(
+            target=self._answer, args=(answer, samples, language), name="nexus-speech", daemon=True
+        ).start()
         return _cues(_waited_for(answer, watch), len(samples) * 1000 // (RATE * WIDTH))
 
     def close(self) -> None:
-        """Wait for nobody: each request ends by its deadline."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Wait for nobody: each request ends by its deadline, or with the process."""
+
+    def _answer(self, answer: Future[bytes], samples: bytes, language: str) -> None:
+        try:
+            answer.set_result(self._send(samples, language))
+        except BaseException as error:
+            answer.set_exception(error)
 
     def _send(self, samples: bytes, language: str) -> bytes:
         fields = {
