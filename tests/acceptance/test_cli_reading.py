@@ -156,7 +156,7 @@ def test_a_page_is_added_read_and_refreshed(terminal: Terminal, pages: Pages) ->
     ran = terminal.run("refresh", media["id"])
     assert ran.code == 1
     assert "404" in ran.out
-    assert "Everything was read" in terminal.run("refresh", "--outdated").err
+    assert "Nothing is outdated" in terminal.run("refresh", "--outdated").err
     assert terminal.run("refresh").code == 2
 
 
