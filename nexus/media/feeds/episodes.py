@@ -19,7 +19,7 @@ from nexus.db.upserts import insert_or_nothing
 from nexus.errors import Conflict
 from nexus.extract.recording import NamedTranscript, Recording, TimedChapter
 from nexus.media.addresses import Known
-from nexus.media.recordings.facts import find_recording, keep_recording
+from nexus.media.recordings.facts import find_recording, keep_recording, with_saved_words
 from nexus.states.media import Kind
 from nexus.transcribe.merging import fill_in
 
@@ -126,7 +126,8 @@ def recording_of(feed: FeedRow, item: FeedItemRow) -> Recording:
 def update_episode(session: Session, feed: FeedRow, item: FeedItemRow) -> None:
     """Write what its feed has changed about an episode: its enclosure may have moved, a transcript been added.
 
-    The feed may be the one that its own has moved to. What was found out elsewhere, such as its true length, stays.
+    Its notes and chapters stay as people have saved them, and so does what was found out elsewhere, such as its true
+    length. The feed may be the one that its own has moved to.
     """
     if item.media_id is None or item.enclosure_url is None:
         return
@@ -144,7 +145,8 @@ def update_episode(session: Session, feed: FeedRow, item: FeedItemRow) -> None:
     session.run(_PLAYS_FROM, media_id=item.media_id, enclosure_url=item.enclosure_url)
     if known is not None:
         seconds = known.recording.seconds or told.seconds
-        told = msgspec.structs.replace(fill_in(told, known.recording), seconds=seconds)
+        told = with_saved_words(fill_in(told, known.recording), known.recording)
+        told = msgspec.structs.replace(told, seconds=seconds)
     keep_recording(session, item.media_id, told)
 
 

@@ -134,9 +134,14 @@ def renew_recording(session: Session, media_id: UUID, found: Recording, viewer: 
     """
     known = find_recording(session, media_id)
     if known is not None and session.first(_OTHERS, media_id=media_id, viewer=viewer) is not None:
-        words = {name: getattr(known.recording, name) or getattr(found, name) for name in _WORDS}
-        found = msgspec.structs.replace(found, **words)
+        found = with_saved_words(found, known.recording)
     keep_recording(session, media_id, found)
+
+
+def with_saved_words(found: Recording, saved: Recording) -> Recording:
+    """Return what was found out, but with the words that people have saved: only what these lack is new."""
+    words = {name: getattr(saved, name) or getattr(found, name) for name in _WORDS}
+    return msgspec.structs.replace(found, **words)
 
 
 def name_item(session: Session, media_id: UUID, found: Recording) -> None:

@@ -264,6 +264,22 @@ def test_an_enclosure_that_moves_is_played_from_its_new_place(reader: Reader, cl
     assert row_of(reader.app.sessions, item.media_id).external_playback_url == moved
 
 
+def test_notes_of_an_episode_stay_as_they_were_saved_when_its_feed_changes_them(
+    reader: Reader, clock: SetClock
+) -> None:
+    reader.publish(episode("one", html="<p>Before.</p>"))
+    made = reader.subscribe()
+    reader.poll(made)
+    reader.publish(episode("one", html="<p>After.</p>", more="<itunes:duration>90</itunes:duration>"))
+    assert reader.poll_later(made, clock) == "0 new"
+    (item,) = reader.items(made)
+    assert item.media_id is not None
+    with reader.app.sessions.read() as session:
+        found = find_recording(session, item.media_id)
+    assert found is not None
+    assert (found.recording.notes, found.recording.seconds) == ("<p>Before.</p>", 90)
+
+
 def test_an_episode_has_what_its_feed_says_without_being_fetched(reader: Reader) -> None:
     more = "<itunes:duration>90</itunes:duration><itunes:season>2</itunes:season><itunes:episode>7</itunes:episode>"
     reader.publish(episode("one", html="<p>Notes with <script>x</script>care.</p>", more=more), title="Cast")
