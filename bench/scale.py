@@ -114,7 +114,7 @@ def _claim(shelf: Shelf) -> float:
 def _list(shelf: Shelf, cursor: Callable[[Shelf], str | None]) -> float:
     began = time.perf_counter()
     for _ in range(CALLS):
-        with shelf.app.sessions.read() as session:
+        with shelf.app.sessions.snapshot() as session:
             page = list_items(session, shelf.user, cursor=cursor(shelf))
         assert len(page.items) == queries.PAGE
     return (time.perf_counter() - began) / CALLS
@@ -124,7 +124,7 @@ def _narrowed(shelf: Shelf, wanted: Wanted, found: int) -> float:
     """A list that leaves out nearly everything: the same few items beside few and beside many."""
     began = time.perf_counter()
     for _ in range(CALLS):
-        with shelf.app.sessions.read() as session:
+        with shelf.app.sessions.snapshot() as session:
             assert len(list_items(session, shelf.user, wanted).items) == found
     return (time.perf_counter() - began) / CALLS
 
@@ -133,7 +133,7 @@ def _narrowed(shelf: Shelf, wanted: Wanted, found: int) -> float:
     """A list that leaves out nearly everything: the same few items beside few and beside many."""
     began = time.perf_counter()
     for _ in range(CALLS):
-        with shelf.app.sessions.read() as session:
+        with shelf.app.sessions.snapshot() as session:
             page = list_items(session, shelf.tidy_user, wanted)
         assert len(page.items) == found
     return (time.perf_counter() - began) / CALLS

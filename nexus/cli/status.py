@@ -99,7 +99,7 @@ def _first(
     sessions: Sessions, viewer: UUID, wanted: Wanted, library: str | None, limit: int
 ) -> tuple[list[View], dict[MediaStatus, int]]:
     """Return the first items, and how many there are of all that could be listed."""
-    with sessions.read() as session:
+    with sessions.snapshot() as session:
         library_id = None if library is None else _library(session, viewer, library)
         chosen = replace(wanted, library_id=library_id)
         page = list_items(session, viewer, chosen, most=limit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -23,11 +23,12 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.types import TypeEngine
 
-from nexus.db.drivers import Driver, driver_of
+from nexus.db.drivers import Command, Driver, driver_of
 from nexus.db.pool import Pool
 
 Clock = Callable[[], datetime]
 R = TypeVar("R", bound=tuple[Any, ...])
+S = TypeVar("S", bound="Session")
 Decoder = Callable[[Any], Any]
 #: So many rows are inserted with one statement. SQLite takes 32,766 values.
 MOST_TOGETHER = 256
@@ -252,6 +253,10 @@ class Session:
             start += many
 
 
+class Snapshot(Session):
+    """Its reads all see what was committed when the first of them ran, and it can't write."""
+
+
 @dataclass(frozen=True)
 class Sessions:
     """Opens sessions on one database. Each has the clock's current time."""
@@ -262,16 +267,23 @@ class Sessions:
     driver: Driver
     turn: AbstractContextManager[Any]
 
-    @contextmanager
-    def begin(self) -> Iterator[Session]:
+    def begin(self) -> AbstractContextManager[Session]:
         """Open a transaction: committed at the end, rolled back by an exception. SQLite allows one at a time."""
-        with self.turn:
+        return self._transaction("BEGIN", self.turn, Session)
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Open a session for reads that belong together."""
+        return self._transaction("SNAPSHOT", nullcontext(), Snapshot)
+
+    @contextmanager
+    def _transaction(self, begin: Command, turn: AbstractContextManager[Any], kind: type[S]) -> Iterator[S]:
+        with turn:
             lent = self.pool.lend()
             connection, reusable = lent.driver_connection, True
             try:
-                self.driver.command(connection, "BEGIN")
+                self.driver.command(connection, begin)
                 try:
-                    yield Session(connection, self.engine.dialect, self.clock())
+                    yield kind(connection, self.engine.dialect, self.clock())
                 except BaseException:
                     with suppress(Exception):  # a connection that can't roll back is discarded below
                         self.driver.command(connection, "ROLLBACK")

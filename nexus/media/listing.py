@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from nexus.db.facets import NONE, facet_of
-from nexus.db.session import Query, Session
+from nexus.db.session import Query, Session, Snapshot
 from nexus.db.shelves import shelf
 from nexus.db.tables import libraries, library_media, media, memberships
 from nexus.db.value_lists import numbered_values
@@ -112,7 +112,7 @@ class _Shape:
 
 
 def list_items(
-    session: Session,
+    session: Snapshot,
     viewer: UUID,
     wanted: Wanted = EVERYTHING,
     cursor: str | None = None,
@@ -120,7 +120,8 @@ def list_items(
 ) -> Page[View]:
     """List what the viewer's libraries hold; an item in several of them is listed once.
 
-    Raises NotFound for a library that they don't belong to, InvalidRequest for a cursor of another list.
+    Parts are looked up first and walked then: an item that changed its part in between would be missed, so both see the
+    same moment. Raises NotFound for a library that they don't belong to, InvalidRequest for a cursor of another list.
     """
     values = wanted.values() if cursor is None else wanted.values() | place_in(wanted, cursor)
     if wanted.library_id is not None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from html import unescape
 from itertools import product
 from random import Random
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -19,7 +20,7 @@ from nexus.errors import InvalidRequest
 from nexus.extract import Extraction, Facts, Fragment
 from nexus.libraries import access, catalog
 from nexus.libraries.access import Role
-from nexus.media import shelving, versions
+from nexus.media import listing, shelving, versions
 from nexus.media.lifecycle import mark_ready_for_reading, reset_failed
 from nexus.media.list_filters import Sort, Wanted
 from nexus.media.listing import count_items, list_items
@@ -30,6 +31,7 @@ from nexus.states.media import Kind, MediaStatus
 from nexus.upkeep.promises import PROMISES
 from tests.kit.clock import SetClock
 from tests.kit.crowd import Crowd
+from tests.kit.http import Caller
 from tests.kit.media import new_media, share_media, start_extraction, walk_media_to
 
 
@@ -49,12 +51,29 @@ def views(app: App, user: UUID, wanted: Wanted, most: int = 50) -> list[View]:
     found: list[View] = []
     cursor = None
     while True:
-        with app.sessions.read() as session:
+        with app.sessions.snapshot() as session:
             page = list_items(session, user, wanted, cursor, most)
         found += page.items
         cursor = page.next_cursor
         if cursor is None:
             return found
+
+
+@pytest.mark.parametrize("where", ["/media", "/libraries/{}/media"])
+def test_an_item_whose_state_changes_while_a_list_is_read_is_not_missed(
+    me: Caller, app: App, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list is read in two steps: which states there are, and then what is in each of them."""
+    media_id = new_media(app, me.user)
+    look = listing._parts
+
+    def then_it_is_extracted(*arguments: Any) -> Any:
+        found = look(*arguments)
+        publish(app, media_id, "Done meanwhile")
+        return found
+
+    monkeypatch.setattr(listing, "_parts", then_it_is_extracted)
+    assert str(media_id) in me.get(where.format(me.default_library())).text
 
 
 def ids(app: App, user: UUID, wanted: Wanted, most: int = 50) -> list[UUID]:
@@ -400,7 +419,7 @@ def test_a_cursor_belongs_to_its_order(app: App) -> None:
     for number in range(2):
         publish(app, new_media(app, user), f"Title {number}")
     orders = [Wanted(sort=sort, is_reversed=back) for sort, back in product(Sort, [False, True])]
-    with app.sessions.read() as session:
+    with app.sessions.snapshot() as session:
         cursors = [list_items(session, user, wanted, most=1).next_cursor for wanted in orders]
         for given, wanted in product(range(len(orders)), range(len(orders))):
             if given != wanted:

@@ -37,7 +37,7 @@ def pages(
     found: list[list[UUID]] = []
     cursor = None
     while True:
-        with app.sessions.read() as session:
+        with app.sessions.snapshot() as session:
             page = list_items(session, viewer, Wanted(**more), cursor, most)
         found.append([view.row.id for view in page.items])
         cursor = page.next_cursor
@@ -143,7 +143,7 @@ def test_only_members_can_list_a_library(app: App) -> None:
     library = share_media(app, owner, media_id, (member, Role.MEMBER))
     assert flat(pages(app, member, 5, library_id=library)) == [media_id]
     for unknown in (library, uuid4()):
-        with app.sessions.read() as session, pytest.raises(NotFound):
+        with app.sessions.snapshot() as session, pytest.raises(NotFound):
             list_items(session, stranger, Wanted(library_id=unknown))
 
 
@@ -170,7 +170,7 @@ def test_a_media_view_holds_its_capabilities(app: App) -> None:
         new_file(app, user, "f" * 64, stored=True),
     )
     walk_media_to(app, article, MediaStatus.READY_FOR_READING)
-    with app.sessions.read() as session:
+    with app.sessions.snapshot() as session:
         views = {view.row.id: view for view in list_items(session, user).items}
         assert views[article].capabilities.can_quote
         assert not views[waiting].capabilities.can_read
@@ -256,7 +256,7 @@ def test_a_forged_cursor_is_an_invalid_request(app: App, cursor: str) -> None:
     user = uuid4()
     media_id = new_media(app, user)
     publish_text(app, media_id, start_extraction(app, media_id), TEXTS)
-    with app.sessions.read() as session:
+    with app.sessions.snapshot() as session:
         with pytest.raises(InvalidRequest):
             list_items(session, user, cursor=cursor)
         for reader in (text, history.events):
@@ -269,7 +269,7 @@ def test_a_cursor_of_one_list_does_not_break_another(app: App, clock: SetClock) 
     shelf(app, clock, user, 2)
     media_id = new_media(app, user)
     walk_media_to(app, media_id, MediaStatus.READY)
-    with app.sessions.read() as session:
+    with app.sessions.snapshot() as session:
         of_media = list_items(session, user, most=1).next_cursor
         of_history = history.events(session, media_id, user, most=1).next_cursor
         with pytest.raises(InvalidRequest):

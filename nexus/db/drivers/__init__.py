@@ -12,7 +12,8 @@ from sqlalchemy import URL, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-Command = Literal["BEGIN", "COMMIT", "ROLLBACK"]
+#: SNAPSHOT begins a transaction that only reads, and sees the database as it is at one moment.
+Command = Literal["BEGIN", "SNAPSHOT", "COMMIT", "ROLLBACK"]
 
 
 class CommitUnanswered(Exception):

@@ -24,6 +24,7 @@ PATIENCE: dict[str, Any] = {
     "tcp_user_timeout": 20_000,
     "options": "-c statement_timeout=20s -c idle_in_transaction_session_timeout=60s",
 }
+_SPELLED = {"SNAPSHOT": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 #: Prefixes of error codes that mean "away": lost connections, a full disk, a shutdown, system errors, a read-only
 #: standby, sessions ended for idling, deadlocks and locks.
 _AWAY = ("08", "53", "57", "58", "25006", "25P03", "25P04", "40001", "40P01", "55P03")
@@ -58,7 +59,7 @@ def turn() -> AbstractContextManager[None]:
 
 def command(connection: Any, command: Command) -> None:
     """Goes straight to libpq: a cursor would take twice as long, with nothing to bind or fetch."""
-    result = connection.pgconn.exec_(command.encode())
+    result = connection.pgconn.exec_(_SPELLED.get(command, command).encode())
     if result.status != ExecStatus.COMMAND_OK:
         error = error_from_result(result)
         if connection.pgconn.status == ConnStatus.BAD:

@@ -21,6 +21,7 @@ CHECKPOINT_PAGES = 4000
 #: Each of them is written again whenever it changes again, and pages of indexes do so all the time: with SQLite's
 #: default of 2 MB an import writes half as much again.
 SPILLED_PAGES = 4000
+_SPELLED = {"BEGIN": "BEGIN IMMEDIATE", "SNAPSHOT": "BEGIN"}
 _AWAY = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -69,7 +70,7 @@ def turn() -> Turn:
 
 
 def command(connection: Any, command: Command) -> None:
-    connection.execute("BEGIN IMMEDIATE" if command == "BEGIN" else command)
+    connection.execute(_SPELLED.get(command, command))
 
 
 def is_idle(connection: Any) -> bool:

@@ -76,7 +76,7 @@ def list_library_media(
 ) -> Response:
     """Archived items too, the latest addition first. GET /media has filters and other orders."""
     wanted = Wanted(library_id=library_id, is_archived=None)
-    with nexus.sessions.read() as session:
+    with nexus.sessions.snapshot() as session:
         page = list_items(session, viewer, wanted, cursor, limit)
     return answer(MediaPage.of(page, viewer))
 

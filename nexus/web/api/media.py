@@ -79,7 +79,7 @@ def list_media(
 
     The filters narrow it down, and `sort` chooses another order. A cursor belongs to its order.
     """
-    with nexus.sessions.read() as session:
+    with nexus.sessions.snapshot() as session:
         page = list_items(session, viewer, wanted, cursor, limit)
     return answer(MediaPage.of(page, viewer))
 

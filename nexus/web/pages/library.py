@@ -177,6 +177,6 @@ def _listed(nexus: App, viewer: UUID, shown: ItemList, cursor: str | None) -> tu
     if shown.q:
         hits = search_items(nexus.tools, viewer, Asked(shown.q, wanted=shown.wanted()), cursor)
         return [hit.view for hit in hits.items], hits.next_cursor
-    with nexus.sessions.read() as session:
+    with nexus.sessions.snapshot() as session:
         found = list_items(session, viewer, shown.wanted(), cursor)
     return found.items, found.next_cursor
