@@ -152,16 +152,7 @@ class Middleware:
                     self._shares.let_go(counted, scope.get("nexus.held", 0))
             seconds = time.perf_counter() - began
             self._metrics.count(scope, status, seconds)
-            # Successful reads are counted, and logged only for debugging.
-            log.log(
-                DEBUG if scope["method"] == "GET" and status < 400 else INFO,
-                "request",
-                method=scope["method"],
-                path=scope["path"],
-                status=status,
-                ms=round(seconds * 1000),
-                **_user(scope),
-            )
+            _log_request(scope, status, seconds)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Count a body as it comes in. Its route, which knows the limit, has been found by then, and who sends it."""
@@ -199,6 +190,19 @@ def _address(scope: Scope) -> str | None:
     """Where the request comes from, for the audit log."""
     client = scope.get("client")
     return client[0] if client else None
+
+
+def _log_request(scope: Scope, status: int, seconds: float) -> None:
+    """Successful reads are counted, and logged only for debugging."""
+    is_read = scope["method"] == "GET" and status < 400
+    if not is_read or log.isEnabledFor(DEBUG):
+        said = {
+            "method": scope["method"],
+            "path": scope["path"],
+            "status": status,
+            "ms": round(seconds * 1000),
+        }
+        log.log(DEBUG if is_read else INFO, "request", **said, **_user(scope))
 
 
 def _user(scope: Scope) -> dict[str, str]:
