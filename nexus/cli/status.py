@@ -144,8 +144,8 @@ def label_of(view: View) -> str:
 
 
 def _reason_of(session: Session, chosen: Settings, view: View) -> str:
-    """Return why it failed or what it waits for; nothing if it does neither. Whoever has a text of their own need not
-    do anything about either."""
+    """Return why it failed or what it waits for; nothing if it does neither. If the viewer has entered a text, nothing
+    has to be done about either."""
     row = view.row
     if row.is_entered:
         return "You can read the text that you entered by hand."

@@ -175,7 +175,7 @@ class TestTranscription:
 
 
 def test_a_transcription_for_a_refresh_is_charged_to_the_user_who_asked_for_it(app: App) -> None:
-    """Nobody uses up the allowance of whoever added the item."""
+    """Nobody uses up the allowance of the user who added the item."""
     user, media_id = something_to_hear(app, Kind.VIDEO)
     AVAILABLE_EXTRACTORS[Kind.VIDEO] = transcribe
     tools = limited(app, 100)
