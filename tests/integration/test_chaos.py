@@ -24,7 +24,7 @@ from tests.kit.work import extract_item
 TEAM = Scene("postgres", "celery", "local")
 PERSON = Scene("sqlite", "local", "local")
 #: How long things go wrong in the tests, in seconds.
-SHORT = 12.0
+SHORT = 10.0
 
 
 @pytest.mark.timeout(600)
