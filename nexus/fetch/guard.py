@@ -56,30 +56,31 @@ class Guard:
     def target(self, url: str) -> Target:
         """Parse and check an address. Raises FetchBlockedAddress if no fetch may go there."""
         try:
-            return self._checked(can_ada.parse(url))
+            found = _read(can_ada.parse(url))
         except (ValueError, TypeError) as error:  # TypeError: half a surrogate pair
             raise FetchBlockedAddress(NOT_AN_ADDRESS) from error
+        return self._checked(*found)
 
     def follow(self, target: Target, location: str) -> Target:
         """Return where a redirect leads. Raises FetchBadAnswer or FetchBlockedAddress."""
         if len(location) > MAX_LOCATION:
             raise FetchBadAnswer
         try:
-            return self._checked(can_ada.parse(target.url) + location)
+            found = _read(can_ada.parse(target.url) + location)
         except (ValueError, TypeError) as error:
             raise FetchBadAnswer from error
+        return self._checked(*found)
 
     def check(self, host: str, port: int, addresses: Iterable[Address]) -> None:
         """Check every address that a name resolves to. Raises FetchBlockedAddress."""
         if (host, port) not in self.allow and not all(map(is_public, addresses)):
             raise FetchBlockedAddress(PRIVATE)
 
-    def _checked(self, parsed: can_ada.URL) -> Target:
-        if parsed.protocol not in DEFAULT_PORTS or not parsed.hostname:
+    def _checked(self, target: Target | None, has_credentials: bool) -> Target:
+        if target is None:
             raise FetchBlockedAddress(NOT_AN_ADDRESS)
-        if parsed.has_credentials():
+        if has_credentials:
             raise FetchBlockedAddress(CREDENTIALS)
-        target = _target(parsed)
         if target.port not in self.ports and (target.host, target.port) not in self.allow:
             raise FetchBlockedAddress(
                 f"Nexus does not connect to port {target.port}. Add an address without it."
@@ -110,6 +111,15 @@ def _host_port(entry: str) -> tuple[str, int]:
     except ValueError as error:
         raise ValueError(f"{entry} is not a host:port pair") from error
     return target.host, target.port
+
+
+def _read(parsed: can_ada.URL) -> tuple[Target | None, bool]:
+    """Return where an address leads, if there can be such a place, and whether it holds a user name or a password.
+
+    Raises nothing: an error would keep the parser's object until the process ends, and the parser complains then.
+    """
+    leads = parsed.protocol in DEFAULT_PORTS and bool(parsed.hostname)
+    return _target(parsed) if leads else None, parsed.has_credentials()
 
 
 def _target(parsed: can_ada.URL) -> Target:

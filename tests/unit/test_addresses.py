@@ -2,7 +2,9 @@
 
 import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from traceback import walk_tb
 
+import can_ada
 import pytest
 
 from nexus.errors import FetchBlockedAddress, FetchUnknownHost
@@ -485,3 +487,14 @@ def test_a_listed_name_does_not_open_other_ports_or_names_at_its_address() -> No
 def test_an_entry_that_is_no_pair_is_an_error(entry: str) -> None:
     with pytest.raises(ValueError, match="is not a host:port pair"):
         parse_host_ports([entry])
+
+
+@pytest.mark.parametrize(
+    "url", ["http://8.8.8.8:9/", "http://10.0.0.1/", "http://a:b@example.com/", "ftp://example.com/"]
+)
+def test_a_refusal_keeps_nothing_of_the_address_parser(url: str) -> None:
+    """Its library prints pages of complaints if the process ends meanwhile."""
+    with pytest.raises(FetchBlockedAddress) as refused:
+        Guard(FetchLimits().ports, ALLOW).target(url)
+    kept = [value for frame, _ in walk_tb(refused.value.__traceback__) for value in frame.f_locals.values()]
+    assert not any(isinstance(value, can_ada.URL) for value in kept)
