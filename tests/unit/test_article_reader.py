@@ -77,6 +77,10 @@ def test_a_line_that_repeats_the_byline_is_left_out_of_the_text(line: str) -> No
     assert line not in found.fragments[0].text
 
 
+def test_a_first_line_that_only_begins_like_a_byline_is_kept() -> None:
+    assert "By the numbers" in text(page(f"<h1>The ferry</h1><p>By the numbers</p>{paragraphs(ENGLISH)}"))
+
+
 def test_the_structure_of_an_article_is_kept() -> None:
     content = (
         f"<h1>The ferry</h1>{paragraphs(ENGLISH, 1)}<h2>What it costs</h2>"

@@ -25,10 +25,10 @@ from nexus.extract.article.blocks import Block, BlockScope, cut_blocks, upwards
 from nexus.extract.article.facts import (
     LONGEST_BYLINE,
     FactSources,
-    find_byline,
     gather_facts,
     page_title,
     repeats_byline,
+    stated_byline,
 )
 from nexus.extract.article.figures import with_figures
 from nexus.extract.article.forest import Forest, load_forest
@@ -122,13 +122,12 @@ def read_page(html: str, url: str | None, forest: Forest = FOREST) -> PageReadin
         features.describe_blocks(texts, scopes, features.describe_page(head, url, kept_by))
     )
     likely = dict(zip(texts, judged, strict=True))
-    byline = find_byline(root, head, blocks)
-    likely |= dict.fromkeys(_signatures(likely, byline, forest.threshold), 0.0)
+    likely |= dict.fromkeys(_signatures(likely, stated_byline(head), forest.threshold), 0.0)
     content = _content(PageBlocks(body, blocks, scopes), likely, kept_by, forest.threshold)
     fragment, outline = clean_markup(content, base_url, 0)
     title, text = page_title(head, body, url), fragment.text
     visible = " ".join(block.text for block in blocks)
-    facts = gather_facts(FactSources(root, head, byline, text, url, base_url))
+    facts = gather_facts(FactSources(root, head, blocks, text, url, base_url))
     return PageReading(
         Extraction(title, (fragment,), facts, outline, canonical_url=_absolute(head.canonical, base_url)),
         gates.GatedPage(text, visible, title or "", html, root, head),

@@ -86,11 +86,11 @@ _NOBODY = re.compile(
 
 @dataclass(frozen=True)
 class FactSources:
-    """What facts are taken from: the tree, its head, who signed the page, and the text that is kept."""
+    """What facts are taken from: the tree, its head, its blocks, and the text that is kept."""
 
     root: Element
     head: PageHead
-    byline: str | None
+    blocks: list[Block]
     text: str
     url: str | None
     base_url: str | None
@@ -99,7 +99,7 @@ class FactSources:
 def gather_facts(sources: FactSources) -> Facts:
     root, head, text = sources.root, sources.head, sources.text
     return Facts(
-        byline=sources.byline,
+        byline=stated_byline(head) or next(filter(None, _marked_bylines(root, sources.blocks)), None),
         site=_site(head, sources.url),
         published=_published(root, head, sources.url),
         language=_language(head, text),
@@ -199,12 +199,11 @@ def _folded(text: str) -> str:
     return "".join(letter for letter in text if letter.isalnum())
 
 
-def find_byline(root: Element, head: PageHead, blocks: list[Block]) -> str | None:
-    """Return who wrote the article, if the page says so anywhere."""
+def stated_byline(head: PageHead) -> str | None:
+    """Return who wrote the article, if the head of the page says so: no guess from a line of the text."""
     given = [entity_name(thing.get("author") or thing.get("creator")) for thing in head.articles()]
     given += [head.first(name) for name in AUTHORS]
-    said = filter(None, map(_person, given))
-    return next(said, None) or next(filter(None, _marked_bylines(root, blocks)), None)
+    return next(filter(None, map(_person, given)), None)
 
 
 def _marked_bylines(root: Element, blocks: list[Block]) -> Iterator[str | None]:
